@@ -90,3 +90,7 @@ class CommitStateUnknownError(HoodieError):
 
 class StorageError(HoodieError, OSError):
     """The store refused or failed an operation; ``where`` names the operation and the path."""
+
+
+class HoodieWarning(UserWarning):
+    """Something a reader had to skip by Hudi's rules; the rows are what Java Hudi gives."""

@@ -1,0 +1,287 @@
+"""The framing of Hudi log files: bytes in, blocks out; nothing is decoded here and no file is opened.
+
+A log file is blocks back to back, without a file header (Hudi HoodieLogFormatReader / HoodieLogFormatWriter, log format
+version 1, the only one that supported writers produce; integers are big-endian):
+
+    magic "#HUDI#"                                         6 bytes
+    size of everything that follows this field             int64
+    log format version (1)                                 int32
+    block type                                             int32
+    headers: count int32, then key int32, length int32, UTF-8 text for each
+    content length int64, content
+    footers: as headers; no keys exist, so the count is 0
+    reverse pointer: size + 6, the block's length less 8   int64
+
+Rules kept:
+
+* A block that was not written whole is *corrupt*: its size cannot be read or passes the end of the data, the reverse
+  pointer does not agree, or what follows it is not a block. It reaches from its magic to the next magic or the end of
+  the data, and reading goes on there. Garbage behind a good block therefore costs that block, as it does in Java.
+* Fewer than six bytes at the end are the end; an empty file and one that holds just a magic have no blocks.
+* A block that was written whole but whose inside does not add up is an error: to skip it would lose records silently.
+* Every length is checked against the block before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+
+MAGIC = b"#HUDI#"
+LOG_FORMAT_VERSION = 1
+
+_INT = struct.Struct(">i")
+_LONG = struct.Struct(">q")
+_ENTRY = struct.Struct(">ii")
+_SEARCH_WINDOW = 1 << 20
+_ROLLBACK = "0"
+_MOST_HEADER_ENTRIES = 64
+
+
+class BlockType(IntEnum):
+    """What a block holds, by its number on disk (Hudi HoodieLogBlock.HoodieLogBlockType)."""
+
+    COMMAND = 0
+    DELETE = 1
+    CORRUPT = 2
+    AVRO_DATA = 3
+    HFILE_DATA = 4
+    PARQUET_DATA = 5
+    CDC_DATA = 6
+
+
+class HeaderKey(IntEnum):
+    """Names of block headers, by their number on disk (Hudi HoodieLogBlock.HeaderMetadataType)."""
+
+    INSTANT_TIME = 0
+    TARGET_INSTANT_TIME = 1
+    SCHEMA = 2
+    COMMAND_BLOCK_TYPE = 3
+    COMPACTED_BLOCK_TIMES = 4
+    RECORD_POSITIONS = 5
+    BLOCK_IDENTIFIER = 6
+    IS_PARTIAL = 7
+    BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
+
+
+_DATA_TYPES = frozenset(
+    {BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.CDC_DATA},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """One whole block.
+
+    ``offset`` is the place of its magic in the data, ``size`` its length on disk with magic and reverse pointer, and
+    ``content`` a view into the data, not a copy.
+    """
+
+    type: BlockType
+    headers: Mapping[HeaderKey, str]
+    offset: int
+    content: memoryview
+    size: int
+
+    @property
+    def instant_time(self) -> str | None:
+        """Instant that wrote the block."""
+        return self.headers.get(HeaderKey.INSTANT_TIME)
+
+    @property
+    def target_instant_time(self) -> str | None:
+        """Instant whose blocks a rollback block takes back."""
+        return self.headers.get(HeaderKey.TARGET_INSTANT_TIME)
+
+    @property
+    def schema_text(self) -> str | None:
+        """Avro schema (JSON) of the block's records."""
+        return self.headers.get(HeaderKey.SCHEMA)
+
+    @property
+    def compacted_instants(self) -> tuple[str, ...]:
+        """Instants whose blocks a log compaction gathered into this one; empty for an ordinary block."""
+        text = self.headers.get(HeaderKey.COMPACTED_BLOCK_TIMES, "")
+        return tuple(instant for part in text.split(",") if (instant := part.strip()))
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether records hold only the updated columns and keep the older value of the others."""
+        return self.headers.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
+
+    @property
+    def base_instant_of_positions(self) -> str | None:
+        """Instant of the base file that the record positions count in."""
+        return self.headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
+
+    @property
+    def record_positions(self) -> str | None:
+        """Encoded bitmap of row positions (``positions.decode_positions``)."""
+        return self.headers.get(HeaderKey.RECORD_POSITIONS)
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the block holds records."""
+        return self.type in _DATA_TYPES
+
+    @property
+    def is_rollback(self) -> bool:
+        """Whether the block is a rollback command; any other command is an UnsupportedFeatureError."""
+        if self.type is not BlockType.COMMAND:
+            return False
+        command = self.headers.get(HeaderKey.COMMAND_BLOCK_TYPE)
+        if command is None:
+            raise CorruptFileError("A command block does not say which command it is.", offset=self.offset)
+        if command.strip() != _ROLLBACK:
+            raise UnsupportedFeatureError(f"Log command {command[:40]!r} is not known.", offset=self.offset)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class CorruptBlock:
+    """A stretch of data, ``offset`` to ``end``, that starts like a block and was not written whole; skipped by readers."""
+
+    offset: int
+    end: int
+    reason: str
+
+
+def iter_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | CorruptBlock]:
+    """Walk the blocks of one log file, front to back.
+
+    Args:
+        data: the whole file. Blocks keep views into it.
+
+    Raises:
+        CorruptFileError: bytes that are no block at all, or a whole block whose inside does not add up.
+        UnsupportedFeatureError: a log format version, block type or header that this version does not know.
+
+    """
+    view = memoryview(data).cast("B")
+    offset = 0
+    while offset + len(MAGIC) <= len(view):
+        if view[offset : offset + len(MAGIC)] != MAGIC:
+            raise CorruptFileError("A log block must start with #HUDI#.", offset=offset)
+        reason = _flaw(view, offset)
+        if reason is not None:
+            end = _next_magic(view, offset + len(MAGIC))
+            if offset + len(MAGIC) < end:
+                yield CorruptBlock(offset, end, reason)
+            offset = end
+            continue
+        block = _parse_block(view, offset)
+        yield block
+        offset += block.size
+
+
+def _flaw(view: memoryview, offset: int) -> str | None:
+    """Say why the block at ``offset`` was not written whole, None when it was."""
+    after_size = offset + len(MAGIC) + _LONG.size
+    if after_size > len(view):
+        return "the file ends within the block's size"
+    (size,) = _LONG.unpack_from(view, after_size - _LONG.size)
+    if size < _LONG.size:
+        return f"a block cannot have size {size}"
+    end = after_size + size
+    if end > len(view):
+        return f"the block should end at {end}, the file ends at {len(view)}"
+    (pointer,) = _LONG.unpack_from(view, end - _LONG.size)
+    if pointer - len(MAGIC) != size:
+        return f"the reverse pointer {pointer} does not agree with the size {size}"
+    following = view[end : end + len(MAGIC)]
+    if len(following) == len(MAGIC) and following != MAGIC:
+        return f"what follows the block at {end} is not a block"
+    return None
+
+
+def _next_magic(view: memoryview, start: int) -> int:
+    """Find the next magic at or after ``start``; the end of the data when there is none."""
+    while start + len(MAGIC) <= len(view):
+        found = bytes(view[start : start + _SEARCH_WINDOW]).find(MAGIC)
+        if found >= 0:
+            return start + found
+        start += _SEARCH_WINDOW - len(MAGIC) + 1
+    return len(view)
+
+
+class _Cursor:
+    """Reads the fields of one block in order and never past ``end``."""
+
+    __slots__ = ("block", "end", "offset", "view")
+
+    def __init__(self, view: memoryview, block: int, offset: int, end: int) -> None:
+        self.view = view
+        self.block = block
+        self.offset = offset
+        self.end = end
+
+    def take(self, length: int, what: str) -> int:
+        """Step over ``length`` bytes and return where they start."""
+        start = self.offset
+        if length < 0 or length > self.end - start:
+            message = f"A log block's {what} does not fit into the block ({length} bytes, {self.end - start} left)."
+            raise CorruptFileError(message, block_offset=self.block, offset=start)
+        self.offset = start + length
+        return start
+
+    def int32(self, what: str) -> int:
+        value: int = _INT.unpack_from(self.view, self.take(_INT.size, what))[0]
+        return value
+
+    def int64(self, what: str) -> int:
+        value: int = _LONG.unpack_from(self.view, self.take(_LONG.size, what))[0]
+        return value
+
+
+def _parse_block(view: memoryview, offset: int) -> LogBlock:
+    start = offset + len(MAGIC) + _LONG.size
+    (size,) = _LONG.unpack_from(view, offset + len(MAGIC))
+    cursor = _Cursor(view, offset, start, start + size - _LONG.size)
+    version = cursor.int32("version")
+    if version != LOG_FORMAT_VERSION:
+        message = f"Log format version {version} is not supported, only version {LOG_FORMAT_VERSION} is."
+        raise UnsupportedFeatureError(message, offset=offset)
+    block_type = _block_type(cursor.int32("type"), offset)
+    headers = _headers(cursor)
+    length = cursor.int64("content length")
+    content_start = cursor.take(length, "content")
+    if cursor.int32("footer count") != 0:
+        raise UnsupportedFeatureError("The log block has footers, and none are known.", offset=offset)
+    if cursor.offset != cursor.end:
+        message = f"{cursor.end - cursor.offset} bytes of the log block are not accounted for."
+        raise CorruptFileError(message, block_offset=offset, offset=cursor.offset)
+    content = view[content_start : content_start + length]
+    return LogBlock(block_type, headers, offset, content, len(MAGIC) + _LONG.size + size)
+
+
+def _block_type(number: int, offset: int) -> BlockType:
+    try:
+        block_type = BlockType(number)
+    except ValueError:
+        raise UnsupportedFeatureError(f"Log block type {number} is not known.", offset=offset) from None
+    if block_type is BlockType.CORRUPT:
+        raise CorruptFileError("A block on disk calls itself a corrupt block.", offset=offset)
+    return block_type
+
+
+def _headers(cursor: _Cursor) -> dict[HeaderKey, str]:
+    count = cursor.int32("header count")
+    if not 0 <= count <= _MOST_HEADER_ENTRIES:
+        raise CorruptFileError(f"A log block cannot have {count} headers.", offset=cursor.block)
+    headers: dict[HeaderKey, str] = {}
+    for _ in range(count):
+        number, length = _ENTRY.unpack_from(cursor.view, cursor.take(_ENTRY.size, "header entry"))
+        start = cursor.take(length, "header text")
+        try:
+            headers[HeaderKey(number)] = str(cursor.view[start : start + length], "utf-8")
+        except UnicodeDecodeError:
+            raise CorruptFileError("A log block's header is not UTF-8.", block_offset=cursor.block, offset=start) from None
+        except ValueError:
+            message = f"Log block header {number} is not known."
+            raise UnsupportedFeatureError(message, offset=cursor.block, hint="A newer Hudi may have written it.") from None
+    return headers

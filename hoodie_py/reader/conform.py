@@ -1,0 +1,186 @@
+"""Bring a batch of a file's own schema to the schema a read wants: by name, widened, nulls where a column is absent.
+
+The promotions are those of Hudi's schema-on-write evolution (AvroSchemaCompatibility, HoodieAvroUtils.rewriteRecord):
+int -> long -> float -> double, numbers and dates to string, string <-> bytes, wider decimals, timestamps of another unit;
+struct fields by name at every depth.  Anything else is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import UnsupportedFeatureError
+
+
+def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, defaults: Mapping[str, Any] | None = None) -> pa.RecordBatch:
+    """Return the batch with exactly the schema's columns.
+
+    Args:
+        batch: rows as a file holds them.
+        schema: the columns wanted, in order.
+        defaults: values for columns that the batch lacks; null where not given.
+
+    Raises:
+        UnsupportedFeatureError: a column cannot be promoted to the wanted type.
+    """
+    arrays = []
+    for field in schema:
+        at = batch.schema.get_field_index(field.name)
+        if at < 0:
+            arrays.append(constant((defaults or {}).get(field.name), field.type, batch.num_rows))
+            continue
+        try:
+            arrays.append(conform_array(batch.column(at), field.type))
+        except UnsupportedFeatureError as error:
+            raise error.located(column=field.name)
+    if not arrays:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def constant(value: Any, type_: pa.DataType, length: int) -> pa.Array:
+    """Return an array that repeats one value; null for None."""
+    if value is None:
+        return pa.nulls(length, type_)
+    scalar = value.cast(type_) if isinstance(value, pa.Scalar) else pa.scalar(value, type_)
+    return pa.repeat(scalar, length)
+
+
+def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Promote an array to the target type; the same array where the types are equal.
+
+    Raises:
+        UnsupportedFeatureError: the promotion is not one that Hudi allows.
+    """
+    source = array.type
+    if source.equals(target):
+        return array
+    if pa.types.is_struct(target) and pa.types.is_struct(source):
+        return _struct(array, target)
+    if _is_list(target) and _is_list(source):
+        return _list(array, target)
+    if pa.types.is_map(target) and pa.types.is_map(source):
+        return _map(array, target)
+    if pa.types.is_string(target) and not _is_text(source):
+        return _to_text(array)
+    if not _promotes(source, target):
+        raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}.")
+    try:
+        return array.cast(target, safe=not _may_lose_digits(source, target))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}: {error}") from error
+
+
+def _struct(array: pa.Array, target: pa.DataType) -> pa.Array:
+    names = [array.type.field(i).name for i in range(array.type.num_fields)]
+    children = []
+    for field in target:
+        if field.name in names:
+            children.append(conform_array(array.field(names.index(field.name)), field.type))
+        else:
+            children.append(pa.nulls(len(array), field.type))
+    mask = array.is_null() if array.null_count else None
+    if not children:
+        return array
+    return pa.StructArray.from_arrays(children, fields=[field.with_nullable(True) for field in target], mask=mask).cast(target)
+
+
+def _list(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    values = conform_array(array.values, target.value_type)
+    return pa.Array.from_buffers(target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values])
+
+
+def _map(array: pa.Array, target: pa.DataType) -> pa.Array:
+    entry = target.field(0).type if target.num_fields == 1 else pa.struct([target.key_field, target.item_field])
+    keys, items = conform_array(array.keys, target.key_type), conform_array(array.items, target.item_type)
+    entries = pa.StructArray.from_arrays([keys, items], fields=[entry.field(0), entry.field(1)])
+    return pa.Array.from_buffers(target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[entries])
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        return _is_text(type_.value_type)
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or type_ == pa.string_view() or _is_bytes(type_)
+    )
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_) or type_ == pa.binary_view()
+    )
+
+
+_NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+
+
+def _promotes(source: pa.DataType, target: pa.DataType) -> bool:
+    if pa.types.is_null(source):
+        return True
+    if pa.types.is_dictionary(source):
+        return _promotes(source.value_type, target) or source.value_type.equals(target)
+    if source in _NUMBERS and target in _NUMBERS:
+        return _NUMBERS.index(source) <= _NUMBERS.index(target)
+    if _is_text(source) and _is_text(target):
+        return True
+    if pa.types.is_decimal(target):
+        return bool(pa.types.is_integer(source) or pa.types.is_decimal(source))
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
+        return True
+    if pa.types.is_unsigned_integer(source):
+        return target in _NUMBERS[2:] or bool(pa.types.is_decimal(target))
+    return bool(pa.types.is_time(source) and pa.types.is_integer(target))
+
+
+def _may_lose_digits(source: pa.DataType, target: pa.DataType) -> bool:
+    """Integers to floats round as in Java; a timestamp of nanoseconds loses what micros cannot hold."""
+    return bool(
+        (pa.types.is_integer(source) and pa.types.is_floating(target))
+        or (pa.types.is_timestamp(source) and source.unit == "ns")
+    )
+
+
+def _to_text(array: pa.Array) -> pa.Array:
+    """Print values as Java's String.valueOf does."""
+    type_ = array.type
+    if pa.types.is_floating(type_):
+        single = pa.types.is_float32(type_) or pa.types.is_float16(type_)
+        return pa.array([None if v is None else java_float_text(v, single) for v in array.to_pylist()], pa.string())
+    if pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_date(type_) or pa.types.is_decimal(type_):
+        return array.cast(pa.string())
+    if pa.types.is_null(type_):
+        return pa.nulls(len(array), pa.string())
+    raise UnsupportedFeatureError(f"A column stored as {type_} is not readable as string.")
+
+
+def java_float_text(value: float, single: bool) -> str:
+    """Print a float as Java's Float.toString or Double.toString does: 1.0, 1.0E10, NaN, -Infinity."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    shortest = str(pc.cast(pa.scalar(value, pa.float32()), pa.string())) if single else repr(value)
+    sign, digits, exponent = Decimal(shortest).as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    point = len(digits) + exponent  # position of the decimal point relative to the first digit
+    prefix = "-" if sign else ""
+    if text == "0":
+        return f"{prefix}0.0"
+    if -3 < point <= 7:  # noqa: PLR2004 - Java prints 10^-3 <= |v| < 10^7 plainly
+        if point <= 0:
+            return f"{prefix}0.{'0' * -point}{text}"
+        whole, fraction = text[:point].ljust(point, "0"), text[point:]
+        return f"{prefix}{whole}.{fraction or '0'}"
+    return f"{prefix}{text[0]}.{text[1:] or '0'}E{point - 1}"

@@ -1,0 +1,39 @@
+"""Fields by name in Arrow schemas and batches, nested ones by dots (``meta.ts``)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def top_level(schema: pa.Schema, name: str) -> str:
+    """Return the column that holds a field: the name itself if it is one, else the part before the first dot."""
+    return name if name in schema.names else name.split(".")[0]
+
+
+def has_field(schema: pa.Schema, name: str) -> bool:
+    """Say whether a column or nested field exists."""
+    return field_type(schema, name) is not None
+
+
+def field_type(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """Return the type of a column or nested field; None where there is none."""
+    if name in schema.names:
+        return schema.field(name).type
+    head, *path = name.split(".")
+    if head not in schema.names:
+        return None
+    type_ = schema.field(head).type
+    for part in path:
+        if not pa.types.is_struct(type_) or type_.get_field_index(part) < 0:
+            return None
+        type_ = type_.field(part).type
+    return type_
+
+
+def field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Return the values of a column or nested field; null where a parent is null."""
+    if name in batch.schema.names:
+        return batch.column(name)
+    head, *path = name.split(".")
+    return pc.struct_field(batch.column(head), path)

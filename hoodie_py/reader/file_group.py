@@ -1,0 +1,247 @@
+"""FileGroupReader: one file slice, merged, as Arrow batches (Hudi's HoodieFileGroupReader).
+
+Without log files base rows stream through.  With log files the log side is read and folded first; then base rows stream
+by, those whose key the log has meet it, the rest passes uncopied; what the log has and no base row met comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie_py.errors import HoodieError, InvalidQueryError
+from hoodie_py.reader.align import match_base
+from hoodie_py.reader.arrow_context import Row
+from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.conform import conform_batch, constant
+from hoodie_py.reader.fields import top_level
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
+from hoodie_py.reader.records import BufferedRecord
+from hoodie_py.reader.sizes import check_sizes
+
+_KEY_BATCH_ROWS = 65_536
+RowGroupFilter = Callable[[pq.FileMetaData], Sequence[int]]
+
+
+@dataclass(slots=True)
+class ReadStats:
+    """What one read did.
+
+    Attributes:
+        base_rows: rows of the base file that were read.
+        inserts, updates, deletes: rows that only the log has, base rows that the log changed, keys the log deleted.
+        log_records: entries of all log blocks that count.
+        blocks, skipped_blocks, corrupt_blocks, rollback_blocks: log blocks met, and of them not counting, corrupt, rollbacks.
+        log_bytes: bytes of log files read.
+    """
+
+    base_rows: int = 0
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    log_records: int = 0
+    blocks: int = 0
+    skipped_blocks: int = 0
+    corrupt_blocks: int = 0
+    rollback_blocks: int = 0
+    log_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of the result: base rows that met nothing, and merged records that live."""
+
+    untouched: pa.RecordBatch | None
+    merged: BufferedBatch | None
+
+
+class FileGroupReader:
+    """Reads one file slice.
+
+    Args:
+        file_slice: what to read.
+        table: the table, or the facts of it that reading takes.
+        columns: names of the columns wanted, in order; None for all.
+        merger: decides instead of the table's merge mode.
+        options: settings of the read.
+        row_groups: says which row groups of a slice without log files can hold wanted rows.
+
+    Raises:
+        InvalidQueryError: an unknown or repeated column.
+    """
+
+    def __init__(
+        self,
+        file_slice: FileSlice,
+        table: Readable | ReadInfo,
+        columns: Sequence[str] | None = None,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        options: ReadOptions | None = None,
+        row_groups: RowGroupFilter | None = None,
+    ) -> None:
+        self.file_slice = file_slice
+        self.info = table if isinstance(table, ReadInfo) else table.read_info(file_slice)
+        self.options = options or ReadOptions()
+        self.stats = ReadStats()
+        self._merger = merger
+        self._row_groups = row_groups
+        names = self.info.schema.names if columns is None else list(columns)
+        self._check_columns(names)
+        self.schema = pa.schema([self.info.schema.field(name).with_nullable(True) for name in names])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the merged rows in batches of at most ``batch_rows``, with the columns asked for."""
+        try:
+            for batch in self._batches():
+                for start in range(0, batch.num_rows, self.options.batch_rows):
+                    yield batch.slice(start, self.options.batch_rows)
+        except HoodieError as error:
+            raise self._placed(error)
+
+    def buffered_records(self) -> Iterator[BufferedRecord[Row]]:
+        """Yield every live record of the result; base rows that the log did not touch have no operation."""
+        log = self._log_side(self.info.schema.names)
+        for piece in self._pieces(log, log.schema):
+            if piece.untouched is not None:
+                first = log.store.add(piece.untouched)
+                yield from BufferedBatch.of_rows(log.context, first, piece.untouched, None).records()
+                log.store.release(first)
+            if piece.merged is not None:
+                yield from piece.merged.records()
+
+    def keys(self) -> Iterator[str]:
+        """Yield the record keys of the result."""
+        log = self._log_side(())
+        for piece in self._pieces(log, log.schema):
+            if piece.untouched is not None:
+                yield from log.keys.keys_of_batch(piece.untouched).to_pylist()
+            if piece.merged is not None:
+                yield from piece.merged.keys.to_pylist()
+
+    def log_records(self) -> Iterator[BufferedRecord[Row]]:
+        """Yield what the log says of each key, deletes included, without looking at the base file."""
+        entries = self._log_side(self.info.schema.names).fold()
+        if entries is not None:
+            yield from entries.records()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        if self.options.integrity == "strict":
+            check_sizes(self.info.files, self.file_slice, self.info.expected_sizes)
+        if not self.file_slice.log_files:
+            yield from self._base_only()
+            return
+        read = [name for name in self.schema.names if name not in self.info.constants]
+        log = self._log_side(read)
+        for piece in self._pieces(log, log.base_schema(read)):
+            if piece.untouched is not None:
+                yield self._output(piece.untouched)
+            if piece.merged is not None and len(piece.merged):
+                yield self._output(log.store.take(piece.merged.rows, read))
+
+    def _base_only(self) -> Iterator[pa.RecordBatch]:
+        if self.file_slice.base_file is None:
+            return
+        base = BaseFileReader(self.info.files, self.file_slice.base_file)
+        row_groups = None if self._row_groups is None else self._row_groups(base.metadata)
+        schema = pa.schema([field for field in self.schema if field.name not in self.info.constants])
+        for batch in base.batches(schema, self.options.batch_rows, row_groups):
+            self.stats.base_rows += batch.num_rows
+            yield self._output(self._with_fallbacks(batch, base))
+
+    def _log_side(self, read: Sequence[str]) -> LogSide:
+        return LogSide(self.file_slice, self.info, read, self._merger, self.options, self.stats)
+
+    def _pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[_Piece]:
+        """Yield the result piece by piece: base rows with what they met, then what only the log has."""
+        entries = log.fold()
+        met = np.zeros(0 if entries is None else len(entries), bool)
+        if self.file_slice.base_file is not None:
+            base = BaseFileReader(self.info.files, self.file_slice.base_file)
+            at = self._match(base, log, entries)
+            done = 0
+            for batch in base.batches(base_schema, max(self.options.batch_rows, 256)):
+                batch = self._with_fallbacks(batch, base)
+                self.stats.base_rows += batch.num_rows
+                here = at[done : done + batch.num_rows]
+                done += batch.num_rows
+                met[here[here >= 0]] = True
+                yield from self._meet(batch, here, entries, log)
+        if entries is not None:
+            yield self._leftovers(entries, ~met)
+
+    def _match(self, base: BaseFileReader, log: LogSide, entries: BufferedBatch | None) -> np.ndarray:
+        if entries is None:
+            return np.full(base.num_rows, -1, np.int64)
+        columns = list(dict.fromkeys(top_level(self.info.schema, name) for name in log.keys.columns))
+        batches = base.column(columns, self.info.schema, _KEY_BATCH_ROWS)
+        keys = [log.keys.keys_of_batch(self._with_fallbacks(batch, base)) for batch in batches]
+        return match_base(pa.chunked_array(keys, pa.string()), entries.keys)
+
+    def _meet(
+        self, batch: pa.RecordBatch, at: np.ndarray, entries: BufferedBatch | None, log: LogSide
+    ) -> Iterator[_Piece]:
+        """Merge one base batch with the log entries its rows meet."""
+        hits = np.flatnonzero(at >= 0)
+        if entries is None or not len(hits):
+            yield _Piece(batch, None)
+            return
+        newer = entries.take(at[hits])
+        mark = len(log.store)
+        rows = conform_batch(batch.take(pa.array(hits)), log.schema)
+        order = BufferedBatch.of_base(log.context, log.store.add(rows), rows, newer.keys)
+        result = log.final(order, newer)
+        unchanged = (result.rows == order.rows) & ~result.deletes
+        self.stats.deletes += int(result.deletes.sum())
+        self.stats.updates += int((~result.deletes & ~unchanged).sum())
+        keep = np.ones(batch.num_rows, bool)
+        keep[hits] = unchanged
+        changed = np.flatnonzero(~result.deletes & ~unchanged)
+        yield _Piece(batch.filter(pa.array(keep)), result.take(changed) if len(changed) else None)
+        log.store.release(mark)
+
+    def _leftovers(self, entries: BufferedBatch, unmet: np.ndarray) -> _Piece:
+        live = unmet & ~entries.deletes
+        self.stats.deletes += int((unmet & entries.deletes).sum())
+        self.stats.inserts += int(live.sum())
+        return _Piece(None, entries.take(np.flatnonzero(live)))
+
+    def _with_fallbacks(self, batch: pa.RecordBatch, base: BaseFileReader) -> pa.RecordBatch:
+        """Fill columns that the file lacks and the partition path gives."""
+        for name, value in self.info.fallbacks.items():
+            at = batch.schema.get_field_index(name)
+            if at >= 0 and name not in base.columns:
+                field = batch.schema.field(at)
+                batch = batch.set_column(at, field, constant(value, field.type, batch.num_rows))
+        return batch
+
+    def _output(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns asked for, those that the partition path gives filled in."""
+        arrays: list[Any] = []
+        for field in self.schema:
+            if field.name in self.info.constants:
+                arrays.append(constant(self.info.constants[field.name], field.type, batch.num_rows))
+            else:
+                arrays.append(batch.column(field.name))
+        if not arrays:
+            return batch.select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _check_columns(self, names: Sequence[str]) -> None:
+        known = self.info.schema.names
+        for position, name in enumerate(names):
+            if name not in known:
+                raise InvalidQueryError(f"Unknown column {name!r}.", hint=f"The table has: {', '.join(known)}.")
+            if name in names[:position]:
+                raise InvalidQueryError(f"Column {name!r} is asked for twice.")
+
+    def _placed(self, error: HoodieError) -> HoodieError:
+        return error.located(file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None)

@@ -1,0 +1,86 @@
+"""What one file group looks like at an instant: a base file, its log files, and which of their blocks count.
+
+A file slice is the unit a reader opens: at most one base file plus the log files laid over it, in read order. Values only;
+which files belong to a slice is decided by the table layer. Everything here is small and picklable, as scan tasks carry it
+to other processes.
+
+Log files are ordered by (time in the name, version as a number, write token, suffix) (Hudi ``HoodieLogFile.LogFileComparator``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hoodie_py.formats.names import LogFileName
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One columnar file: its path relative to the table, its size in bytes, the instant that wrote it, its file group."""
+
+    path: str
+    size: int
+    instant: str
+    file_id: str
+
+    @property
+    def name(self) -> str:
+        """The last segment of the path."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log file: its path relative to the table, its size in bytes, and what its name says."""
+
+    path: str
+    size: int
+    name: LogFileName
+
+    @property
+    def sort_key(self) -> Any:
+        """Order of reading within a slice."""
+        return self.name.sort_key
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A file group at an instant: ``log_files`` are in read order and hold no change-data (``.cdc``) files."""
+
+    partition_path: str
+    file_id: str
+    base_instant: str
+    base_file: BaseFile | None
+    log_files: tuple[LogFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRules:
+    """Which data and delete blocks of a slice's log files count, by the instant in the block's header.
+
+    A block later than ``query_instant`` never counts. On tables below version 8 one log file may hold blocks of several
+    commits, so with ``check_commits`` a block counts only if its commit completed: it is in ``completed``, or it is older
+    than ``first_active`` (then it was archived), and it is not in ``inflight``. From version 8 on a log file belongs to one
+    commit and files of unfinished commits were left out of the slice already (Hudi ``BaseHoodieLogRecordReader``).
+    Rollback blocks are not subject to these rules.
+    """
+
+    query_instant: str | None = None
+    completed: frozenset[str] | None = None
+    inflight: frozenset[str] = frozenset()
+    first_active: str | None = None
+    check_commits: bool = False
+
+    def accepts(self, instant_time: str) -> bool:
+        """Whether a data or delete block of that instant counts."""
+        if self.query_instant is not None and instant_time > self.query_instant:
+            return False
+        if not self.check_commits:
+            return True
+        if instant_time in self.inflight:
+            return False
+        if self.completed is None or instant_time in self.completed:
+            return True
+        return self.first_active is not None and instant_time < self.first_active

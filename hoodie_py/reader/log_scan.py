@@ -1,0 +1,148 @@
+"""Which log blocks count, and in what order: the scan of one file slice's log files.
+
+Hudi's BaseHoodieLogRecordReader.  Front to back: blocks after the query instant and (before table version 8) blocks of
+uncommitted instants are skipped; a rollback block removes its target's blocks seen so far; the rest is grouped by instant
+in order of first appearance.  Then back to front: a log-compacted block takes the place of the newest of its sources and
+replaces them all.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from hoodie_py.errors import CorruptFileError, HoodieError, HoodieWarning
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.log import BlockType, CorruptBlock, LogBlock, iter_blocks
+from hoodie_py.reader.file_slice import BlockRules, LogFile
+
+_READ_THREADS = 8
+_DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA, BlockType.DELETE)
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedBlock:
+    """A block that counts and the file it lies in."""
+
+    block: LogBlock
+    path: str
+
+    @property
+    def instant(self) -> str:
+        """The instant that wrote the block."""
+        return self.block.instant_time
+
+
+@dataclass(slots=True)
+class ScanStats:
+    """What a scan met."""
+
+    files: int = 0
+    bytes: int = 0
+    blocks: int = 0
+    corrupt_blocks: int = 0
+    rollback_blocks: int = 0
+    skipped_blocks: int = 0
+
+
+@dataclass(slots=True)
+class _Collected:
+    """Blocks by instant, instants in order of first appearance."""
+
+    by_instant: dict[str, list[ScannedBlock]] = field(default_factory=dict)
+
+    def add(self, scanned: ScannedBlock) -> None:
+        self.by_instant.setdefault(scanned.instant, []).append(scanned)
+
+    def roll_back(self, instant: str) -> None:
+        self.by_instant.pop(instant, None)
+
+
+def scan_log_files(
+    files: TableFiles, log_files: Sequence[LogFile], rules: BlockRules, stats: ScanStats, *, strict: bool = False
+) -> list[ScannedBlock]:
+    """Return the blocks to merge, oldest first.
+
+    Args:
+        files: where the log files are.
+        log_files: the slice's log files in read order.
+        rules: which instants' blocks count.
+        stats: counts what was met.
+        strict: raise on a corrupt block, which is otherwise skipped with a warning, as Hudi does.
+
+    Raises:
+        CorruptFileError: bytes that are no log file; with ``strict`` any corrupt block.
+        UnsupportedFeatureError: a block or log format version that is not handled.
+    """
+    collected = _Collected()
+    for log_file, data in zip(log_files, _read_all(files, log_files), strict=True):
+        stats.files += 1
+        stats.bytes += len(data)
+        try:
+            for block in iter_blocks(data):
+                stats.blocks += 1
+                if isinstance(block, CorruptBlock):
+                    _corrupt(block, log_file.path, stats, strict)
+                else:
+                    _collect(collected, ScannedBlock(block, log_file.path), rules, stats)
+        except HoodieError as error:
+            raise error.located(path=log_file.path)
+    return _with_compacted_blocks_placed(collected)
+
+
+def _collect(collected: _Collected, scanned: ScannedBlock, rules: BlockRules, stats: ScanStats) -> None:
+    block = scanned.block
+    if block.type is BlockType.COMMAND:
+        stats.rollback_blocks += 1
+        target = block.target_instant_time
+        if target is None:
+            raise CorruptFileError("A rollback block names no instant.", offset=block.offset)
+        collected.roll_back(target)
+    elif block.type not in _DATA:
+        stats.skipped_blocks += 1
+    elif rules.accepts(scanned.instant):
+        collected.add(scanned)
+    else:
+        stats.skipped_blocks += 1
+
+
+def _corrupt(block: CorruptBlock, path: str, stats: ScanStats, strict: bool) -> None:
+    stats.corrupt_blocks += 1
+    if strict:
+        raise CorruptFileError(f"A corrupt log block: {block.reason}.", offset=block.offset, end=block.end,
+                               hint="Read without integrity='strict' to skip it as Hudi does, or restore the file.")
+    warnings.warn(HoodieWarning(f"Skipped a corrupt log block of {block.end - block.offset} bytes: {block.reason} "
+                                f"[path={path}, offset={block.offset}]. This is what Hudi does; integrity='strict' refuses it."),
+                  stacklevel=2)
+
+
+def _with_compacted_blocks_placed(collected: _Collected) -> list[ScannedBlock]:
+    """Walk instants from the newest arrival to the oldest and put log-compacted blocks where they belong."""
+    replaced_by: dict[str, str] = {}
+    emitted: set[str] = set()
+    out: list[list[ScannedBlock]] = []
+    for instant in reversed(collected.by_instant):
+        blocks = collected.by_instant[instant]
+        sources = blocks[0].block.compacted_instants
+        if sources:
+            final = replaced_by.get(instant, instant)
+            for source in sources:
+                replaced_by[source] = final
+        elif instant not in replaced_by:
+            out.append(blocks)
+        elif replaced_by[instant] not in emitted:
+            emitted.add(replaced_by[instant])
+            out.append(collected.by_instant[replaced_by[instant]])
+    return [block for blocks in reversed(out) for block in blocks]
+
+
+def _read_all(files: TableFiles, log_files: Sequence[LogFile]) -> Iterator[bytes]:
+    """Read files in order, remote ones ahead of their turn."""
+    paths = [log_file.path for log_file in log_files]
+    if len(paths) <= 1 or files.local_path(paths[0]) is not None:
+        yield from map(files.read, paths)
+        return
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        yield from pool.map(files.read, paths)

@@ -1,0 +1,170 @@
+"""The log side of one read: blocks scanned, decoded to the merge's columns, buffered and folded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.blocks import decode_avro_data, decode_parquet_data
+from hoodie_py.formats.deletes import decode_deletes
+from hoodie_py.formats.log import BlockType
+from hoodie_py.formats.option_keys import MERGE_TYPE
+from hoodie_py.formats.table_config import MergeMode
+from hoodie_py.reader.arrow_context import ArrowRecordContext
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.buffer import LogBuffer
+from hoodie_py.reader.columns import merge_schema
+from hoodie_py.reader.conform import conform_batch
+from hoodie_py.reader.delete_ordering import delete_ordering
+from hoodie_py.reader.delete_rules import DeleteRules
+from hoodie_py.reader.fields import top_level
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.log_scan import ScannedBlock, ScanStats, scan_log_files
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.record_key import RecordKeys
+from hoodie_py.reader.registry import as_merger, find_merger
+from hoodie_py.reader.row_store import RowStore
+from hoodie_py.reader.strategies import CommitTimeStrategy, CustomStrategy, EventTimeStrategy, MergeStrategy
+
+if TYPE_CHECKING:
+    from hoodie_py.reader.file_group import ReadStats
+
+
+class LogSide:
+    """Everything the log files say, one record a key after ``fold``.
+
+    Args:
+        file_slice: whose log files.
+        info: the table's facts.
+        read: columns the caller wants; the merge's own come on top.
+        merger: decides instead of the table's merge mode.
+        options: settings of the read.
+        stats: counts what was met.
+
+    Raises:
+        MergeError: the table needs a merger that nobody supplied.
+        UnsupportedFeatureError: a merge mode that is not handled.
+    """
+
+    def __init__(
+        self,
+        file_slice: FileSlice,
+        info: ReadInfo,
+        read: Sequence[str],
+        merger: RecordMerger | type[RecordMerger] | None,
+        options: ReadOptions,
+        stats: ReadStats,
+    ) -> None:
+        self.file_slice = file_slice
+        self.info = info
+        self.options = options
+        self._stats = stats
+        _refuse_unsupported(info, options)
+        config = info.config
+        self.props: Mapping[str, str] = {**options.options, **config.merge_properties}
+        custom = as_merger(merger) if merger is not None else _custom_merger(info, options)
+        self.strategy = _strategy(config.merge_mode, custom, self.props)
+        reads_ordering = custom is not None or config.merge_mode is not MergeMode.COMMIT_TIME_ORDERING
+        ordering = config.ordering_fields if reads_ordering else ()
+        self.keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
+        self.deletes = DeleteRules.of(info.schema, config.merge_properties, options.options)
+        self.schema = merge_schema(info.schema, read, self.keys, ordering, self.deletes,
+                                   None if custom is None else (custom, config, self.props))
+        self.store = RowStore(self.schema)
+        self.context = ArrowRecordContext(self.store, info.schema, self.keys, ordering, self.deletes)
+        self._custom = custom is not None
+        self._buffer = LogBuffer(self.strategy)
+
+    def base_schema(self, read: Sequence[str]) -> pa.Schema:
+        """Return the columns that base rows need: all of the merge's for a custom merger, else those read and the ordering."""
+        if self._custom:
+            return self.schema
+        wanted = {*read, *(top_level(self.schema, name) for name in self.context.ordering_fields)}
+        return pa.schema([field for field in self.schema if field.name in wanted])
+
+    def fold(self) -> BufferedBatch | None:
+        """Scan, decode and fold; None if the log files hold no record."""
+        scanned = ScanStats()
+        strict = self.options.integrity == "strict"
+        blocks = scan_log_files(self.info.files, self.file_slice.log_files, self.info.rules, scanned, strict=strict)
+        for block in blocks:
+            try:
+                self._add(block)
+            except HoodieError as error:
+                raise error.located(path=block.path, offset=block.block.offset, instant=block.instant)
+        self._count(scanned)
+        return self._buffer.fold()
+
+    def final(self, base: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+        """Merge what the log says on base rows.
+
+        Raises:
+            MergeError: with the instants of the key's versions in the log.
+        """
+        try:
+            return self.strategy.final(base, newer)
+        except HoodieError as error:
+            raise error.located(instants=self._buffer.instants_of(error.where.get("key")))
+
+    def _add(self, scanned: ScannedBlock) -> None:
+        block = scanned.block
+        if block.is_partial:
+            raise UnsupportedFeatureError("Log blocks of partial updates (IS_PARTIAL).")
+        if block.type is BlockType.DELETE:
+            deleted = decode_deletes(block.content)
+            ordering = delete_ordering(deleted, self.context.ordering_types)
+            self._buffer.add(BufferedBatch.of_deletes(self.context, deleted.keys, ordering), scanned.instant)
+            return
+        rows = conform_batch(self._decode(scanned), self.schema, {**self.info.defaults, **self.info.fallbacks})
+        codes = self.deletes.operations(rows)
+        first = self.store.add(rows)
+        self._check_memory()
+        self._buffer.add(BufferedBatch.of_rows(self.context, first, rows, codes), scanned.instant)
+
+    def _decode(self, scanned: ScannedBlock) -> pa.RecordBatch:
+        block, columns = scanned.block, self.schema.names
+        if block.type is BlockType.AVRO_DATA:
+            return decode_avro_data(block.content, AvroSchema.parse(block.schema_text), columns)
+        if block.type is BlockType.PARQUET_DATA:
+            return decode_parquet_data(block.content, columns)
+        raise UnsupportedFeatureError(f"Log blocks of type {block.type.name}.")
+
+    def _check_memory(self) -> None:
+        limit = self.options.memory_limit
+        if limit is not None and self.store.nbytes > limit:
+            raise UnsupportedFeatureError(
+                f"The log side of this file group needs more than memory_limit={limit} bytes; spilling to disk is not supported.",
+                hint="Raise memory_limit, ask for fewer columns, or compact the table.")
+
+    def _count(self, scanned: ScanStats) -> None:
+        self._stats.log_records = self._buffer.total_log_records
+        self._stats.blocks = scanned.blocks
+        self._stats.skipped_blocks = scanned.skipped_blocks
+        self._stats.corrupt_blocks = scanned.corrupt_blocks
+        self._stats.rollback_blocks = scanned.rollback_blocks
+        self._stats.log_bytes = scanned.bytes
+
+
+def _strategy(mode: MergeMode, custom: RecordMerger | None, props: Mapping[str, Any]) -> MergeStrategy:
+    if custom is not None:
+        return CustomStrategy(custom, props)
+    return CommitTimeStrategy() if mode is MergeMode.COMMIT_TIME_ORDERING else EventTimeStrategy()
+
+
+def _custom_merger(info: ReadInfo, options: ReadOptions) -> RecordMerger | None:
+    if info.config.merge_mode is not MergeMode.CUSTOM:
+        return None
+    return find_merger(info.config, options.options)
+
+
+def _refuse_unsupported(info: ReadInfo, options: ReadOptions) -> None:
+    if info.config.partial_update_mode is not None:
+        raise UnsupportedFeatureError(f"Tables with partial update mode {info.config.partial_update_mode}.", table=info.config.name)
+    merge_type = options.options.get(MERGE_TYPE, "payload_combine").lower()
+    if merge_type != "payload_combine":
+        raise UnsupportedFeatureError(f"Reads with {MERGE_TYPE}={merge_type}.")

@@ -1,0 +1,266 @@
+"""Ordering values as columns: typed, with the default set apart, compared as Java compares them.
+
+Rules (Hudi's OrderingValues, BufferedRecordMergerFactory):
+
+* The default ordering is the int 0; a null ordering field reads as it.  In an int column a stored 0 is therefore the
+  default too, and null compares as 0; in every other column the default has another class than the values.
+* Values of different classes do not compare.  Only delete blocks may hold a class other than the column's ("foreign").
+* Floats compare as Double.compareTo does (NaN above all, -0.0 below 0.0), strings by UTF-8 bytes, decimals by value.
+* Several ordering fields compare field by field; each null part is the default of that part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.reader.records import DEFAULT_ORDERING
+
+Mask = np.ndarray
+EQUAL_CLASS, MIXED_CLASS = False, True
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """An ordering value of another class than its column, as a delete block brought it."""
+
+    kind: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.value!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The values of one ordering field: an array of the field's type, null where the entry is default or foreign."""
+
+    values: pa.Array
+    default: Mask
+
+    @property
+    def integer(self) -> bool:
+        """Whether the default is an ordinary value (0) of this part."""
+        return bool(pa.types.is_int32(self.values.type))
+
+
+class OrderingColumn:
+    """The ordering values of a run of records.
+
+    Attributes:
+        parts: one per ordering field; none where the merge mode reads no ordering.
+        default: bool per entry: the whole value is the default (for several fields only deletes have that).
+        foreign: Foreign per entry or None; None as a whole when no entry is foreign.
+    """
+
+    __slots__ = ("default", "foreign", "length", "parts")
+
+    def __init__(self, parts: tuple[_Part, ...], default: Mask, foreign: np.ndarray | None) -> None:
+        self.parts = parts
+        self.default = default
+        self.foreign = foreign if foreign is not None and any(f is not None for f in foreign) else None
+        self.length = len(default)
+
+    def __len__(self) -> int:
+        return self.length
+
+    @classmethod
+    def from_columns(cls, columns: Sequence[pa.Array], length: int) -> OrderingColumn:
+        """Build from the ordering fields' values in rows; null reads as the default."""
+        parts = tuple(_part(column) for column in columns)
+        if len(parts) == 1:
+            return cls(parts, parts[0].default, None)
+        return cls(parts, np.full(length, not parts), None)
+
+    @classmethod
+    def from_values(cls, values: Sequence[Any], types: Sequence[pa.DataType]) -> OrderingColumn:
+        """Build from Python values: a value of the type, a tuple for several fields, Foreign, None or DEFAULT_ORDERING."""
+        foreign = np.array([v if isinstance(v, Foreign) else None for v in values], dtype=object)
+        plain = [None if isinstance(v, Foreign) or v is DEFAULT_ORDERING else v for v in values]
+        if len(types) == 1:
+            part = _part(pa.array(plain, types[0]))
+            has_foreign = np.array([f is not None for f in foreign], bool)
+            part = _Part(part.values, part.default & ~has_foreign)
+            return cls((part,), part.default, foreign)
+        whole = np.array([v is None for v in plain], bool) & np.array([f is None for f in foreign], bool)
+        pieces = []
+        for i, type_ in enumerate(types):
+            texts = [None if v is None or v[i] is DEFAULT_ORDERING else v[i] for v in plain]
+            pieces.append(_part(pa.array(texts, type_)))
+        return cls(tuple(pieces), whole if types else np.full(len(values), True), foreign)
+
+    def take(self, indices: np.ndarray) -> OrderingColumn:
+        """Return the entries at the indices."""
+        at = pa.array(indices, pa.int64())
+        parts = tuple(_Part(p.values.take(at), p.default[indices]) for p in self.parts)
+        return OrderingColumn(parts, self.default[indices], None if self.foreign is None else self.foreign[indices])
+
+    def where(self, mask: Mask, other: OrderingColumn) -> OrderingColumn:
+        """Return own entries where the mask is set, the other's elsewhere."""
+        arrow_mask = pa.array(mask)
+        parts = tuple(
+            _Part(pc.if_else(arrow_mask, mine.values, theirs.values), np.where(mask, mine.default, theirs.default))
+            for mine, theirs in zip(self.parts, other.parts, strict=True)
+        )
+        foreign = None
+        if self.foreign is not None or other.foreign is not None:
+            foreign = np.where(mask, _objects(self), _objects(other))
+        return OrderingColumn(parts, np.where(mask, self.default, other.default), foreign)
+
+    @classmethod
+    def concat(cls, columns: Sequence[OrderingColumn]) -> OrderingColumn:
+        """Join columns of the same ordering fields end to end."""
+        if len(columns) == 1:
+            return columns[0]
+        parts = tuple(
+            _Part(pa.concat_arrays([p.values for p in same]), np.concatenate([p.default for p in same]))
+            for same in zip(*(c.parts for c in columns), strict=True)
+        )
+        foreign = None
+        if any(c.foreign is not None for c in columns):
+            foreign = np.concatenate([_objects(c) for c in columns])
+        return cls(parts, np.concatenate([c.default for c in columns]), foreign)
+
+    def value(self, index: int) -> Any:
+        """Return one entry as a Python value (DEFAULT_ORDERING for the default, except the 0 of an int column)."""
+        if self.foreign is not None and self.foreign[index] is not None:
+            return self.foreign[index]
+        if self.default[index]:
+            return DEFAULT_ORDERING
+        values = tuple(DEFAULT_ORDERING if p.default[index] else p.values[index].as_py() for p in self.parts)
+        return values[0] if len(values) == 1 else values
+
+    def to_pylist(self) -> list[Any]:
+        """Return every entry as ``value`` does."""
+        columns = [p.values.to_pylist() for p in self.parts]
+        rows: list[Any] = []
+        for i in range(self.length):
+            if self.foreign is not None and self.foreign[i] is not None:
+                rows.append(self.foreign[i])
+            elif self.default[i]:
+                rows.append(DEFAULT_ORDERING)
+            elif len(columns) == 1:
+                rows.append(columns[0][i])
+            else:
+                rows.append(tuple(DEFAULT_ORDERING if p.default[i] else c[i] for p, c in zip(self.parts, columns, strict=True)))
+        return rows
+
+    def to_arrow(self) -> pa.Array:
+        """Return the values as Arrow: the field's type, a struct for several fields; null where default or foreign."""
+        if not self.parts:
+            return pa.nulls(self.length)
+        if len(self.parts) == 1:
+            part = self.parts[0]
+            return pc.if_else(pa.array(part.default), pa.scalar(None, part.values.type), part.values)
+        return pa.StructArray.from_arrays([p.values for p in self.parts], [f"f{i}" for i in range(len(self.parts))],
+                                          mask=pa.array(self.default))
+
+
+def compare(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndarray, Mask]:
+    """Compare entry by entry.
+
+    Returns:
+        (sign, mixed): sign is negative, zero or positive as older is below, equal to or above newer; mixed marks entries
+        whose classes differ, where the sign means nothing.
+    """
+    sign = np.zeros(len(older), np.int8)
+    mixed = np.zeros(len(older), bool)
+    for mine, theirs in zip(older.parts, newer.parts, strict=True):
+        part_sign, part_mixed = _compare_parts(mine, theirs)
+        mixed |= part_mixed
+        sign = np.where(sign == 0, part_sign, sign)
+    if len(older.parts) > 1:
+        mixed = np.where(older.default & newer.default, False, mixed | (older.default != newer.default))
+        sign = np.where(older.default & newer.default, 0, sign)
+    if older.foreign is not None or newer.foreign is not None:
+        _compare_foreign(_objects(older), _objects(newer), sign, mixed)
+    return sign, mixed
+
+
+def sort_codes(column: OrderingColumn) -> np.ndarray | None:
+    """Return int64 codes whose order is the order of the entries; None where some entries do not compare with others."""
+    if column.foreign is not None:
+        return None
+    if not column.parts:
+        return np.zeros(len(column), np.int64)
+    if any(not p.integer and p.default.any() for p in column.parts) or (len(column.parts) > 1 and column.default.any()):
+        return None
+    codes = [_codes(p.values) for p in column.parts]
+    if len(codes) == 1:
+        return codes[0]
+    order = np.lexsort(codes[::-1])
+    changed = np.zeros(len(column), bool)
+    for code in codes:
+        changed[1:] |= code[order][1:] != code[order][:-1]
+    ranks = np.empty(len(column), np.int64)
+    ranks[order] = np.cumsum(changed)
+    return ranks
+
+
+def _part(column: pa.Array) -> _Part:
+    null = np.asarray(column.is_null())
+    if pa.types.is_int32(column.type):
+        values = column.fill_null(0) if null.any() else column
+        return _Part(values, np.asarray(pc.equal(values, 0)))
+    return _Part(column, null)
+
+
+def _objects(column: OrderingColumn) -> np.ndarray:
+    return column.foreign if column.foreign is not None else np.full(len(column), None, dtype=object)
+
+
+def _codes(values: pa.Array) -> np.ndarray:
+    """Integer codes in value order, comparable only within one array for types without a natural one."""
+    natural = _natural_codes(values)
+    if natural is not None:
+        return natural
+    encoded = values.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return np.asarray(rank[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]) if len(order) else np.zeros(len(values), np.int64)
+
+
+def _natural_codes(values: pa.Array) -> np.ndarray | None:
+    """Codes that compare across arrays: integers, dates and times as they are, floats by the order of their bits."""
+    type_ = values.type
+    if pa.types.is_integer(type_):
+        return np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))
+    if pa.types.is_date32(type_):
+        return np.asarray(values.view(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))
+    if pa.types.is_timestamp(type_):
+        return np.asarray(values.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
+    if pa.types.is_boolean(type_):
+        return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False).astype(np.int64))
+    if pa.types.is_floating(type_):
+        floats = values.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+        bits = np.where(np.isnan(floats), np.float64("nan"), floats).view(np.int64)
+        return np.asarray(np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits))
+    return None
+
+
+def _compare_parts(older: _Part, newer: _Part) -> tuple[np.ndarray, Mask]:
+    mine, theirs = _natural_codes(older.values), _natural_codes(newer.values)
+    if mine is not None and theirs is not None:
+        sign = (mine > theirs).astype(np.int8) - (mine < theirs).astype(np.int8)
+    else:
+        above = pc.greater(older.values, newer.values).fill_null(False).to_numpy(zero_copy_only=False)
+        below = pc.less(older.values, newer.values).fill_null(False).to_numpy(zero_copy_only=False)
+        sign = above.astype(np.int8) - below.astype(np.int8)
+    if older.integer:
+        return sign, np.zeros(len(sign), bool)
+    return np.where(older.default & newer.default, 0, sign), older.default != newer.default
+
+
+def _compare_foreign(older: np.ndarray, newer: np.ndarray, sign: np.ndarray, mixed: Mask) -> None:
+    """Settle the few entries with a foreign value: equal only in class with one another."""
+    for i in np.flatnonzero([a is not None or b is not None for a, b in zip(older, newer, strict=True)]):
+        a, b = older[i], newer[i]
+        mixed[i] = a is None or b is None or a.kind != b.kind
+        if not mixed[i]:
+            sign[i] = (a.value > b.value) - (a.value < b.value)

@@ -1,0 +1,66 @@
+"""What a file group's reader has to know of its table: small, immutable, picklable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.reader.file_slice import BlockRules, FileSlice
+
+Integrity = Literal["default", "strict"]
+DEFAULT_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class ReadInfo:
+    """The facts of one table that hold for one file slice.
+
+    Attributes:
+        files: access to the table's files.
+        config: the table's properties.
+        schema: every column of the table, meta columns first, in the types that a read returns.
+        defaults: values of columns that a log block's schema lacks, where the table schema has a default other than null.
+        rules: which instants' log blocks count.
+        constants: columns whose value comes from the partition path, whatever the files hold.
+        fallbacks: columns whose value comes from the partition path where a file lacks them.
+        expected_sizes: what the commits say of file sizes in bytes, by path; checked when integrity is "strict".
+    """
+
+    files: TableFiles
+    config: TableConfig
+    schema: pa.Schema
+    defaults: Mapping[str, Any]
+    rules: BlockRules
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    fallbacks: Mapping[str, Any] = field(default_factory=dict)
+    expected_sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+class Readable(Protocol):
+    """A table that can say what reading one of its slices takes."""
+
+    def read_info(self, file_slice: FileSlice) -> ReadInfo:
+        """Return the facts for one slice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """Settings of one read; plain values that travel to workers.
+
+    Attributes:
+        batch_rows: most rows in a batch.
+        integrity: "strict" makes corrupt log blocks and sizes that differ from the commits' statistics errors.
+        memory_limit: most bytes of log-side rows held in memory; None for no limit.
+        options: the user's reader options, by Hudi's keys.
+    """
+
+    batch_rows: int = DEFAULT_BATCH_ROWS
+    integrity: Integrity = "default"
+    memory_limit: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,86 @@
+"""Where a record's key is: the meta column, or the key fields of a table without meta columns.
+
+Hudi's RecordContext and KeyGenUtils: with meta columns the key is the text of ``_hoodie_record_key``; else one key field
+gives its value as text, and several give ``f1:v1,f2:v2`` with ``__null__`` and ``__empty__`` for missing and empty values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import CorruptFileError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.reader.fields import field_values
+
+RECORD_KEY_FIELD = "_hoodie_record_key"
+_NULL, _EMPTY = "__null__", "__empty__"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKeys:
+    """How keys are read from rows.
+
+    Attributes:
+        columns: the meta column alone, or the key fields in configured order.
+        virtual: whether the key is computed from key fields.
+    """
+
+    columns: tuple[str, ...]
+    virtual: bool
+
+    @classmethod
+    def of(cls, populate_meta_fields: bool, record_key_fields: tuple[str, ...]) -> RecordKeys:
+        """Find a table's way of keeping keys.
+
+        Raises:
+            InvalidTableError: neither meta columns nor key fields.
+        """
+        if populate_meta_fields:
+            return cls((RECORD_KEY_FIELD,), virtual=False)
+        if not record_key_fields:
+            raise InvalidTableError("The table has no meta columns and names no record key fields, so its logs cannot be merged.")
+        return cls(record_key_fields, virtual=True)
+
+    def keys_of_batch(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the string array of a batch's record keys.
+
+        Raises:
+            CorruptFileError: a key is null.
+            UnsupportedFeatureError: a key field of a type whose text is not defined here.
+        """
+        columns = [self._text(field_values(batch, name), name) for name in self.columns]
+        keys = columns[0] if len(columns) == 1 else _composite(self.columns, columns)
+        if keys.null_count:
+            raise CorruptFileError("A row has no record key.", column=",".join(self.columns),
+                                   row=int(pc.index(pc.is_null(keys), True).as_py()))
+        return keys
+
+    def key_of_values(self, values: Mapping[str, Any]) -> str:
+        """Return the key of one row from its key columns' values."""
+        row = {name: [values.get(name)] for name in self.columns}
+        return str(self.keys_of_batch(pa.RecordBatch.from_pydict(row))[0].as_py())
+
+    def values_of_key(self, key: str) -> dict[str, Any]:
+        """Return what a new row must hold to have this key; nothing where the key is computed."""
+        return {} if self.virtual else {RECORD_KEY_FIELD: key}
+
+    def _text(self, column: pa.Array, name: str) -> pa.Array:
+        type_ = column.type
+        if pa.types.is_string(type_):
+            return column
+        plain = pa.types.is_integer(type_) or pa.types.is_date(type_) or pa.types.is_boolean(type_) or pa.types.is_decimal(type_)
+        if not plain and not (pa.types.is_large_string(type_) or pa.types.is_dictionary(type_) or pa.types.is_null(type_)):
+            raise UnsupportedFeatureError(f"Record keys computed from a column of type {type_}.", column=name)
+        return column.cast(pa.string())
+
+
+def _composite(names: tuple[str, ...], columns: list[pa.Array]) -> pa.Array:
+    parts = []
+    for name, column in zip(names, columns, strict=True):
+        filled = pc.if_else(pc.equal(column, ""), _EMPTY, column).fill_null(_NULL)
+        parts.append(pc.binary_join_element_wise(pa.scalar(f"{name}:"), filled, ""))
+    return pc.binary_join_element_wise(*parts, ",")

@@ -1,0 +1,116 @@
+"""BufferedRecord: one version of one record, with what a merge has to know of it.
+
+Agrees with Hudi's BufferedRecord, HoodieOperation and OrderingValues.  An operation of DELETE or UPDATE_BEFORE makes a
+record a delete, whether or not it still carries data.  The default ordering value means "no ordering: commit time decides";
+Hudi stores it as the int 0, so it keeps a type of its own here (a long 0 or an empty string is an ordinary value).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+T = TypeVar("T")
+
+
+class HoodieOperation(enum.Enum):
+    """What a version did to its record; ``code`` is Hudi's ordinal, -1 stands for "not said"."""
+
+    INSERT = "I"
+    UPDATE_BEFORE = "-U"
+    UPDATE_AFTER = "U"
+    DELETE = "D"
+
+    @property
+    def code(self) -> int:
+        """Hudi's ordinal of the operation."""
+        return _CODES[self]
+
+
+_CODES: Final = {operation: code for code, operation in enumerate(HoodieOperation)}
+_OPERATIONS: Final = (*HoodieOperation, None)  # index -1 is None
+NO_OPERATION: Final = -1
+UPDATE_BEFORE: Final = HoodieOperation.UPDATE_BEFORE.code
+DELETE: Final = HoodieOperation.DELETE.code
+
+
+def operation_of(code: int) -> HoodieOperation | None:
+    """Return the operation of a code; -1 is None."""
+    return _OPERATIONS[code]
+
+
+def code_of(operation: HoodieOperation | None) -> int:
+    """Return the code of an operation; None is -1."""
+    return NO_OPERATION if operation is None else operation.code
+
+
+def operation_array(codes: Iterable[int]) -> pa.Array:
+    """Return operation codes as an Arrow string array of I, -U, U, D and null."""
+    return pa.array([None if code < 0 else _OPERATIONS[code].value for code in codes], pa.string())  # type: ignore[union-attr]
+
+
+def is_delete_code(codes: np.ndarray) -> np.ndarray:
+    """Say for each operation code whether it makes the record a delete (D and -U do)."""
+    return np.asarray((codes == DELETE) | (codes == UPDATE_BEFORE))
+
+
+@enum.unique
+class _Default(enum.Enum):
+    """The one default ordering value; below every other value, equal to itself."""
+
+    DEFAULT_ORDERING = 0
+
+    def __lt__(self, other: object) -> bool:
+        return other is not self
+
+    def __le__(self, other: object) -> bool:
+        return True
+
+    def __gt__(self, other: object) -> bool:
+        return False
+
+    def __ge__(self, other: object) -> bool:
+        return other is self
+
+    def __repr__(self) -> str:
+        return "DEFAULT_ORDERING"
+
+    __str__ = __repr__
+
+
+DEFAULT_ORDERING: Final = _Default.DEFAULT_ORDERING
+
+
+@dataclass(frozen=True, slots=True)
+class BufferedRecord(Generic[T]):
+    """One version of a record, as a merger sees it.
+
+    Attributes:
+        record_key: the record key's text.
+        ordering_value: a value of the ordering field's Python type, a tuple of them for several fields, or
+            DEFAULT_ORDERING, which means that commit time decides.
+        record: the data, opaque: ask a RecordContext for its values.  None only where a delete came without data.
+        schema_id: ``context.decode_schema(schema_id)`` is the schema of ``record``; None without data.
+        operation: what this version did, None where nothing says so.
+    """
+
+    record_key: str
+    ordering_value: Any
+    record: T | None
+    schema_id: int | None = None
+    operation: HoodieOperation | None = None
+
+    @property
+    def is_delete(self) -> bool:
+        """Whether this version deletes its record (operation D or -U)."""
+        return self.operation is HoodieOperation.DELETE or self.operation is HoodieOperation.UPDATE_BEFORE
+
+    @property
+    def is_commit_time_delete(self) -> bool:
+        """Whether this is a delete that commit time orders, not a value."""
+        return self.is_delete and self.ordering_value is DEFAULT_ORDERING

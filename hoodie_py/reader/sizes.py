@@ -1,0 +1,26 @@
+"""Strict integrity: the files of a slice must have the sizes that the commits' write statistics say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.files import TableFiles
+from hoodie_py.reader.file_slice import FileSlice
+
+
+def check_sizes(files: TableFiles, file_slice: FileSlice, expected: Mapping[str, int]) -> None:
+    """Compare each file with the statistics, where they speak of it.
+
+    Raises:
+        CorruptFileError: a file is shorter or longer than its commit says.
+    """
+    base = () if file_slice.base_file is None else (file_slice.base_file,)
+    for file in (*base, *file_slice.log_files):
+        want = expected.get(file.path)
+        if want is None:
+            continue
+        have = files.stat(file.path).size
+        if have != want:
+            raise CorruptFileError(f"The file has {have} bytes, its commit's statistics say {want}.", path=file.path,
+                                   hint="Restore the file, or read without integrity='strict'.")

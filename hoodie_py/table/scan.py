@@ -1,0 +1,151 @@
+"""Scan: a lazy, pinned question to a table.
+
+The instant, the schema and the columns are settled when the scan is made; files are listed and read when rows are asked
+for.  The same scan gives the same rows each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.table.predicate import Predicate
+from hoodie_py.table.scan_task import ScanTask
+from hoodie_py.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows of one snapshot of a table; make one with ``HoodieTable.scan``.
+
+    Attributes:
+        snapshot: the table at the pinned instant.
+        columns: columns of the result, in order.
+        predicate: which rows are wanted; None for all.
+        query_type: "snapshot" merges base and log files, "read_optimized" reads base files only.
+        options: settings of the read.
+        limit: most rows of the result; None for all.
+        merger: decides instead of the table's merge mode.
+    """
+
+    snapshot: Snapshot
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+    query_type: str
+    options: ReadOptions
+    limit: int | None = None
+    merger: RecordMerger | type[RecordMerger] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the result."""
+        return pa.schema([self.snapshot.schema.arrow.field(name).with_nullable(True) for name in self.columns])
+
+    @property
+    def instant(self) -> str | None:
+        """The instant the scan is pinned to; None for a table without commits."""
+        return self.snapshot.instant
+
+    @cached_property
+    def _tasks(self) -> list[ScanTask]:
+        slices = self.snapshot.file_slices(self.query_type, self.predicate)
+        return [
+            ScanTask(file_slice, self.snapshot.read_info(file_slice, strict=self.options.integrity == "strict"), self.columns,
+                     self.predicate, self.options, self.merger, self.limit)
+            for file_slice in slices
+        ]
+
+    def tasks(self) -> list[ScanTask]:
+        """Return one picklable task a file slice; together they give the scan's rows (before the limit)."""
+        return list(self._tasks)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows batch by batch; memory stays bounded by one slice's log side and a batch.
+
+        Raises:
+            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+        """
+        left = self.limit
+        for task in self._tasks:
+            for batch in task.to_batches():
+                part = batch if left is None else batch.slice(0, left)
+                if left is not None:
+                    left -= part.num_rows
+                if part.num_rows:
+                    yield part
+                if left == 0:
+                    return
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table."""
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows through Arrow's C stream interface, so that polars, duckdb and pandas take a scan directly."""
+        return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """Return the rows as a pandas DataFrame; options go to pyarrow's ``Table.to_pandas``."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the rows as a polars DataFrame."""
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
+
+    def to_duckdb(self, name: str, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
+        """Register the rows as a view of a DuckDB connection, a new in-memory one unless given, and return it."""
+        import duckdb
+
+        target = duckdb.connect() if connection is None else connection
+        return target.register(name, self.to_arrow())
+
+    def count(self) -> int:
+        """Return the number of rows, reading no more columns than the merge and the filter need."""
+        if self.limit is not None:
+            return sum(batch.num_rows for batch in self.to_batches())
+        return sum(batch.num_rows for task in self._tasks for batch in _counting(task).to_batches())
+
+    def __repr__(self) -> str:
+        parts = [repr(self.snapshot.table_name), f"at {self.instant}", f"{len(self.columns)} columns"]
+        if self.query_type != "snapshot":
+            parts.append(self.query_type)
+        if self.predicate is not None:
+            parts.append(f"where {self.predicate}")
+        if self.limit is not None:
+            parts.append(f"limit {self.limit}")
+        return f"Scan({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        return html_table("Scan", [("table", self.snapshot.table_name), ("instant", self.instant), ("query", self.query_type),
+                                   ("filter", self.predicate), ("limit", self.limit), ("columns", ", ".join(self.columns))])
+
+
+def _counting(task: ScanTask) -> ScanTask:
+    return ScanTask(task.file_slice, task.info, (), task.predicate, task.options, task.merger)
+
+
+def html_table(title: str, rows: Sequence[tuple[str, object]], escape: Callable[[str], str] | None = None) -> str:
+    """Return a small HTML table of facts for notebooks; None values are left out."""
+    import html
+
+    quote = escape or html.escape
+    body = "".join(f"<tr><th style='text-align:left'>{quote(name)}</th><td>{quote(str(value))}</td></tr>"
+                   for name, value in rows if value is not None)
+    return f"<table><caption>{quote(title)}</caption>{body}</table>"

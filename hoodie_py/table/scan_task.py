@@ -1,0 +1,102 @@
+"""ScanTask: one file slice to read, small and picklable; what an engine hands to its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.table.evaluate import evaluate
+from hoodie_py.table.predicate import Predicate
+from hoodie_py.table.pruning import may_match_statistics
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTask:
+    """The rows of one file slice that a scan asks for.
+
+    Attributes:
+        file_slice: the slice.
+        info: the table's facts for it.
+        columns: columns of the result, in order.
+        predicate: rows it does not select are left out; None for all.
+        options: settings of the read.
+        merger: decides instead of the table's merge mode.
+        limit: most rows of the result.
+    """
+
+    file_slice: FileSlice
+    info: ReadInfo
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+    options: ReadOptions
+    merger: RecordMerger | type[RecordMerger] | None = None
+    limit: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the slice's files, a measure of the work."""
+        base = self.file_slice.base_file
+        return (base.size if base is not None else 0) + sum(log.size for log in self.file_slice.log_files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the batches."""
+        return pa.schema([self.info.schema.field(name).with_nullable(True) for name in self.columns])
+
+    def reader(self) -> FileGroupReader:
+        """Return the file group's reader with the columns that the result and the predicate need."""
+        extra = () if self.predicate is None else sorted(self.predicate.columns - set(self.columns))
+        return FileGroupReader(
+            self.file_slice, self.info, (*self.columns, *extra), self.merger, self.options, self._row_groups()
+        )
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the task's rows; empty batches are left out.
+
+        Raises:
+            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+        """
+        left = self.limit
+        if left is not None and left <= 0:
+            return
+        for batch in self.reader().to_batches():
+            if self.predicate is not None:
+                batch = batch.filter(evaluate(self.predicate, batch))
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            if batch.num_rows:
+                yield batch.select(list(self.columns))
+            if left == 0:
+                return
+
+    def _row_groups(self) -> Any:
+        """Choose row groups by their statistics; never where log rows merge, since they change what a row holds."""
+        predicate = self.predicate
+        if predicate is None or self.file_slice.log_files:
+            return None
+        skip = {*self.info.constants, *self.info.fallbacks}
+        return lambda metadata: [
+            group for group in range(metadata.num_row_groups)
+            if may_match_statistics(predicate, _statistics(metadata, group, predicate.columns - skip))
+        ]
+
+
+def _statistics(metadata: pq.FileMetaData, group: int, columns: Sequence[str] | frozenset[str]) -> dict[str, tuple[Any, Any, int | None]]:
+    """Return (min, max, null count) of the top-level columns that a row group has trustworthy statistics of."""
+    row_group = metadata.row_group(group)
+    found: dict[str, tuple[Any, Any, int | None]] = {}
+    for i in range(row_group.num_columns):
+        chunk = row_group.column(i)
+        if chunk.path_in_schema in columns and chunk.is_stats_set and chunk.statistics.has_min_max:
+            statistics = chunk.statistics
+            found[chunk.path_in_schema] = (statistics.min, statistics.max, statistics.null_count if statistics.has_null_count else None)
+    return found
