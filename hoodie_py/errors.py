@@ -10,6 +10,7 @@
     ├── ConflictError             another writer got there first
     ├── CommitStateUnknownError   the store did not say whether a commit landed
     └── StorageError              the store refused or failed an operation   (also OSError)
+        └── FileMissingError      there is no such file or folder            (also FileNotFoundError)
 
 An error says what is wrong, where, and what to do: ``where`` holds the place (table, path, offset, block, key, instant,
 file_group, column ...), ``hint`` the remedy. A lower layer raises with what it knows; the layer above adds the rest with
@@ -90,6 +91,14 @@ class CommitStateUnknownError(HoodieError):
 
 class StorageError(HoodieError, OSError):
     """The store refused or failed an operation; ``where`` names the operation and the path."""
+
+    missing = False     # whether there is no such file or folder
+
+
+class FileMissingError(StorageError, FileNotFoundError):
+    """There is no such file or folder."""
+
+    missing = True
 
 
 class HoodieWarning(UserWarning):

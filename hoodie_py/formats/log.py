@@ -144,7 +144,7 @@ class LogBlock:
 
 @dataclass(frozen=True, slots=True)
 class CorruptBlock:
-    """A stretch of data, ``offset`` to ``end``, that starts like a block and was not written whole; skipped by readers."""
+    """A stretch of data, ``offset`` to ``end``, that starts like a block but was not written whole; readers skip it."""
 
     offset: int
     end: int
@@ -280,8 +280,10 @@ def _headers(cursor: _Cursor) -> dict[HeaderKey, str]:
         try:
             headers[HeaderKey(number)] = str(cursor.view[start : start + length], "utf-8")
         except UnicodeDecodeError:
-            raise CorruptFileError("A log block's header is not UTF-8.", block_offset=cursor.block, offset=start) from None
+            message = "A log block's header is not UTF-8."
+            raise CorruptFileError(message, block_offset=cursor.block, offset=start) from None
         except ValueError:
             message = f"Log block header {number} is not known."
-            raise UnsupportedFeatureError(message, offset=cursor.block, hint="A newer Hudi may have written it.") from None
+            hint = "A newer Hudi may have written it."
+            raise UnsupportedFeatureError(message, offset=cursor.block, hint=hint) from None
     return headers

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 
 from hoodie_py.errors import InvalidTableError
 
@@ -90,9 +89,7 @@ def infer_merge(
     """
     inferred = _infer_mode(version, mode, payload, strategy, has_ordering=has_ordering)
     if mode is not None and mode is not inferred:
-        raise InvalidTableError(
-            f"merge mode {mode} contradicts payload class {payload} and merge strategy {strategy}"
-        )
+        raise InvalidTableError(f"merge mode {mode} contradicts payload class {payload} and merge strategy {strategy}")
     if inferred is not MergeMode.CUSTOM:
         return MergeConfig(inferred, _STRATEGY_OF_MODE[inferred], _payload_of_mode(inferred, payload))
     if not payload and not strategy:
@@ -177,4 +174,4 @@ def merge_properties(
     if version < 9 and payload in _DELETE_MARKER_OF_PAYLOAD:
         for key, value in zip(delete_keys, _DELETE_MARKER_OF_PAYLOAD[payload], strict=True):
             found.setdefault(key, value)
-    return MappingProxyType(found)
+    return found

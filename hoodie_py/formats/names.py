@@ -152,9 +152,9 @@ _HEX_PAIR = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 def escape_partition_value(value: str) -> str:
-    """Encode a partition value as Hudi does with url-encoding on (Hudi PartitionPathEncodeUtils.escapePathName).
+    r"""Encode a partition value as Hudi does with url-encoding on (Hudi PartitionPathEncodeUtils.escapePathName).
 
-    Control characters and ``" # % ' * / : = ? \\ { [ ] ^`` become ``%XX`` in upper-case hex; blanks and characters
+    Control characters and ``" # % ' * / : = ? \ { [ ] ^`` become ``%XX`` in upper-case hex; blanks and characters
     outside ASCII stay.
     """
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in value)
@@ -202,7 +202,7 @@ def split_partition_path(
         return ()
     segments = path.split("/")
     if len(segments) == len(fields):
-        texts = [unescape_partition_value(segment.partition("=")[2] if "=" in segment else segment) for segment in segments]
+        texts = [unescape_partition_value(segment.split("=", 1)[-1]) for segment in segments]
     elif len(fields) == 1:
         texts = [path.removeprefix(f"{fields[0]}=")]
     else:

@@ -1,9 +1,9 @@
-"""Java ``.properties`` files, as ``java.util.Properties`` reads and writes them.
+r"""Java ``.properties`` files, as ``java.util.Properties`` reads and writes them.
 
 The text is ISO-8859-1; lines end with LF, CR or CR LF; a line whose first visible character is ``#`` or ``!`` is a
 comment; an odd number of backslashes at the end of a line continues it, and the continuation's leading blanks are
-dropped. The key ends at the first unescaped ``=``, ``:`` or blank; ``\\t \\n \\r \\f \\uXXXX`` are escapes and any other
-escaped character stands for itself. A later line for the same key wins.
+dropped. The key ends at the first unescaped ``=``, ``:`` or blank; ``\t \n \r \f \uXXXX`` are escapes and any
+other escaped character stands for itself. A later line for the same key wins.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    """Read a Java properties file.
+    r"""Read a Java properties file.
 
     Raises:
-        InvalidTableError: a malformed ``\\uXXXX`` escape.
+        InvalidTableError: a malformed ``\uXXXX`` escape.
         CorruptFileError: the file is unreasonably large.
     """
     if len(data) > MAX_PROPERTIES_BYTES:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
@@ -26,6 +25,7 @@ from hoodie_py.formats.merge_config import (
     resolve_merge,
 )
 from hoodie_py.formats.names import check_inside
+from hoodie_py.formats.option_keys import DELETE_FIELD, DELETE_MARKER
 from hoodie_py.formats.properties import format_properties, parse_properties
 
 __all__ = ["MergeMode", "TableConfig", "format_properties", "parse_properties", "table_checksum"]
@@ -55,9 +55,6 @@ WRITER_PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
 LEGACY_PAYLOAD_CLASS = "hoodie.table.legacy.payload.class"
 PARTIAL_UPDATE_MODE = "hoodie.table.partial.update.mode"
 MERGE_PROPERTY_PREFIX = "hoodie.record.merge.property."
-DELETE_FIELD = "hoodie.payload.delete.field"
-DELETE_MARKER = "hoodie.payload.delete.marker"
-UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
 POPULATE_META_FIELDS = "hoodie.populate.meta.fields"
 DROP_PARTITION_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
 HIVE_STYLE_PARTITIONING = "hoodie.datasource.write.hive_style_partitioning"
@@ -216,11 +213,7 @@ class TableConfig:
 
     def history_dir(self) -> str:
         """The directory of the archived timeline, relative to the base path."""
-        return f".hoodie/{self.archive_folder}" if self.timeline_layout == 1 else f"{self.timeline_dir()}/{self.history_path}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Read-only views of a dict do not pickle; the properties alone say everything.
-        return TableConfig.from_properties, (dict(self.properties),)
+        return f"{self.timeline_dir()}/{self.archive_folder if self.timeline_layout == 1 else self.history_path}"
 
 
 class _Reader:
@@ -306,7 +299,7 @@ class _Reader:
             timezone=self.choice(TIMEZONE, ("LOCAL", "UTC"), "LOCAL") or "LOCAL",
             bootstrap_base_path=self.text(BOOTSTRAP_BASE_PATH),
             table_format=self.table_format(),
-            properties=MappingProxyType(dict(self._properties)),
+            properties=dict(self._properties),
         )
         return replace(config, **self.partitioning())
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.parquet import column_chunk_ranges, spark_type
+from hoodie_py.formats.parquet import column_chunk_ranges
 from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.file_slice import BaseFile
 
@@ -110,11 +110,6 @@ class BaseFileReader:
     def _corrupt(self, error: Exception) -> CorruptFileError:
         return CorruptFileError(f"The base file cannot be read as Parquet: {error}", path=self.path,
                                 hint="Restore the file, or roll back the commit that wrote it.")
-
-
-def stored_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type that a stored column reads as."""
-    return spark_type(type_)
 
 
 def _without_columns(schema: pa.Schema, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -170,8 +170,10 @@ def java_float_text(value: float, single: bool) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
-    shortest = str(pc.cast(pa.scalar(value, pa.float32()), pa.string())) if single else repr(value)
-    sign, digits, exponent = Decimal(shortest).as_tuple()
+    shortest = Decimal(str(pc.cast(pa.scalar(value, pa.float32()), pa.string())) if single else repr(value))
+    if len(shortest.as_tuple().digits) == 1 and not single:
+        shortest = Decimal(f"{value:.1e}")  # Java picks the closest of at least two digits
+    sign, digits, exponent = shortest.as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits)).rstrip("0") or "0"
     point = len(digits) + exponent  # position of the decimal point relative to the first digit

@@ -1,10 +1,11 @@
 """What one file group looks like at an instant: a base file, its log files, and which of their blocks count.
 
-A file slice is the unit a reader opens: at most one base file plus the log files laid over it, in read order. Values only;
-which files belong to a slice is decided by the table layer. Everything here is small and picklable, as scan tasks carry it
-to other processes.
+A file slice is the unit a reader opens: at most one base file plus the log files laid over it, in read order. Values
+only; which files belong to a slice is decided by the table layer. Everything here is small and picklable, as scan tasks
+carry it to other processes.
 
-Log files are ordered by (time in the name, version as a number, write token, suffix) (Hudi ``HoodieLogFile.LogFileComparator``).
+Log files are ordered by (time in the name, version as a number, write token, suffix) (Hudi
+``HoodieLogFile.LogFileComparator``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BaseFile:
-    """One columnar file: its path relative to the table, its size in bytes, the instant that wrote it, its file group."""
+    """One columnar file: path relative to the table, size in bytes, the instant that wrote it, its file group."""
 
     path: str
     size: int
@@ -60,11 +61,11 @@ class FileSlice:
 class BlockRules:
     """Which data and delete blocks of a slice's log files count, by the instant in the block's header.
 
-    A block later than ``query_instant`` never counts. On tables below version 8 one log file may hold blocks of several
-    commits, so with ``check_commits`` a block counts only if its commit completed: it is in ``completed``, or it is older
-    than ``first_active`` (then it was archived), and it is not in ``inflight``. From version 8 on a log file belongs to one
-    commit and files of unfinished commits were left out of the slice already (Hudi ``BaseHoodieLogRecordReader``).
-    Rollback blocks are not subject to these rules.
+    A block later than ``query_instant`` never counts. On tables below version 8 one log file may hold blocks of
+    several commits, so with ``check_commits`` a block counts only if its commit completed: it is in ``completed``, or
+    it is older than ``first_active`` (then it was archived), and it is not in ``inflight``. From version 8 on a log
+    file belongs to one commit and files of unfinished commits were left out of the slice already (Hudi
+    ``BaseHoodieLogRecordReader``). Rollback blocks are not subject to these rules.
     """
 
     query_instant: str | None = None

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.blocks import decode_avro_data, decode_parquet_data
-from hoodie_py.formats.deletes import decode_deletes
+from hoodie_py.formats.blocks import decode_deleted, decode_records
 from hoodie_py.formats.log import BlockType
-from hoodie_py.formats.option_keys import MERGE_TYPE
+from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_TYPES, option
 from hoodie_py.formats.table_config import MergeMode
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
@@ -116,23 +114,15 @@ class LogSide:
         if block.is_partial:
             raise UnsupportedFeatureError("Log blocks of partial updates (IS_PARTIAL).")
         if block.type is BlockType.DELETE:
-            deleted = decode_deletes(block.content)
+            deleted = decode_deleted(block)
             ordering = delete_ordering(deleted, self.context.ordering_types)
             self._buffer.add(BufferedBatch.of_deletes(self.context, deleted.keys, ordering), scanned.instant)
             return
-        rows = conform_batch(self._decode(scanned), self.schema, {**self.info.defaults, **self.info.fallbacks})
+        rows = conform_batch(decode_records(block, self.schema.names), self.schema, {**self.info.defaults, **self.info.fallbacks})
         codes = self.deletes.operations(rows)
         first = self.store.add(rows)
         self._check_memory()
         self._buffer.add(BufferedBatch.of_rows(self.context, first, rows, codes), scanned.instant)
-
-    def _decode(self, scanned: ScannedBlock) -> pa.RecordBatch:
-        block, columns = scanned.block, self.schema.names
-        if block.type is BlockType.AVRO_DATA:
-            return decode_avro_data(block.content, AvroSchema.parse(block.schema_text), columns)
-        if block.type is BlockType.PARQUET_DATA:
-            return decode_parquet_data(block.content, columns)
-        raise UnsupportedFeatureError(f"Log blocks of type {block.type.name}.")
 
     def _check_memory(self) -> None:
         limit = self.options.memory_limit
@@ -165,6 +155,6 @@ def _custom_merger(info: ReadInfo, options: ReadOptions) -> RecordMerger | None:
 def _refuse_unsupported(info: ReadInfo, options: ReadOptions) -> None:
     if info.config.partial_update_mode is not None:
         raise UnsupportedFeatureError(f"Tables with partial update mode {info.config.partial_update_mode}.", table=info.config.name)
-    merge_type = options.options.get(MERGE_TYPE, "payload_combine").lower()
-    if merge_type != "payload_combine":
+    merge_type = (option(options.options, MERGE_TYPE) or MERGE_TYPES[0]).lower()
+    if merge_type != MERGE_TYPES[0]:
         raise UnsupportedFeatureError(f"Reads with {MERGE_TYPE}={merge_type}.")

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 
 from hoodie_py.errors import InvalidQueryError, MergeError
-from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
-from hoodie_py.formats.table_config import PAYLOAD_STRATEGY_ID, TableConfig
+from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES, option
+from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
+from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.merger import RecordMerger
 
 ENTRY_POINT_GROUP = "hoodie_py.record_mergers"
@@ -72,7 +73,7 @@ def find_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger
 
 def _candidates(options: Mapping[str, str], passed_over: list[str]) -> Iterator[type[RecordMerger]]:
     yield from _registered
-    for path in filter(None, (text.strip() for text in options.get(CUSTOM_MERGER_CLASSES, "").split(","))):
+    for path in filter(None, (text.strip() for text in (option(options, CUSTOM_MERGER_CLASSES) or "").split(","))):
         cls = _import(path)
         if cls is None:
             passed_over.append(path)

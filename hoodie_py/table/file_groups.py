@@ -1,8 +1,9 @@
 """File groups of a partition, read off the names in its listing.
 
-A file group is every base file and log file that carry one file id, over all instants. Names that are neither are ignored,
-as a partition also holds metafiles, checksums and temporary files. Change-data files (``.cdc``) are listed beside log files but
-belong to no slice that is read for rows (Hudi ``AbstractTableFileSystemView.buildFileGroups``).
+A file group is every base file and log file that carry one file id, over all instants. Names that are neither are
+ignored, as a partition also holds metafiles, checksums and temporary files. Change-data files (``.cdc``) are listed
+beside log files but belong to no slice that is read for rows (Hudi
+``AbstractTableFileSystemView.buildFileGroups``).
 """
 
 from __future__ import annotations

@@ -2,16 +2,19 @@
 
 Rules (Hudi ``HoodieFileGroup``, ``AbstractTableFileSystemView``, ``CompletionTimeQueryView``):
 
-* A group's slices are keyed by instants: those of its committed base files, that of the pending compaction which plans the
-  group, and, for log files that find no key, the time in their name.
-* A log file belongs to the greatest key that is not later than the *completion* of the commit that wrote it. Up to version 6
-  names carry the slice's base instant instead, which is its own key (and stands for its completion time as well).
-* Files of commits that never completed, or were rolled back, do not count; nor does the partial output of a compaction or
-  clustering that is under way. Uncommitted base files make no key, so that a completed log file written meanwhile stays with
-  the committed slice below (Hudi 1.2.0 hangs it on the uncommitted base file and loses both).
-* At query instant Q the greatest key <= Q is read. If that is the pending compaction, it is read together with the next lower
-  slice: that one's base file and both slices' log files.
-* Log files of later commits than Q are left out where names tell the commit (version 8 on); the others lose their blocks later.
+* A group's slices are keyed by instants: those of its committed base files, that of the pending compaction which
+  plans the group, and, for log files that find no key, the time in their name.
+* A log file belongs to the greatest key that is not later than the *completion* of the commit that wrote it. Up to
+  version 6 names carry the slice's base instant instead, which is its own key (and stands for its completion time
+  as well).
+* Files of commits that never completed, or were rolled back, do not count; nor does the partial output of a
+  compaction or clustering that is under way. Uncommitted base files make no key, so that a completed log file
+  written meanwhile stays with the committed slice below (Hudi 1.2.0 hangs it on the uncommitted base file and loses
+  both).
+* At query instant Q the greatest key <= Q is read. If that is the pending compaction, it is read together with the
+  next lower slice: that one's base file and both slices' log files.
+* Log files of later commits than Q are left out where names tell the commit (version 8 on); the others lose their
+  blocks later.
 """
 
 from __future__ import annotations

@@ -1,0 +1,114 @@
+"""Fixtures for every test: reference tables, a Spark session, and how hypothesis behaves."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.corpus import load_case, unpack
+
+# Test machines are slow and shared: no deadline. CI repeats the same examples, other machines look for new ones.
+settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+OLDEST_JAVA = 17
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that uses the Spark session: `make test` runs those apart, so that they share it."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``corpus(name)``: the folder of a reference table, unpacked once; its files are read-only."""
+
+    @cache
+    def unpacked(name: str) -> Path:
+        return unpack(name, tmp_path_factory.mktemp("corpus"))
+
+    return unpacked
+
+
+@pytest.fixture(scope="session")
+def corpus_copy(corpus: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``corpus_copy(name)``: a fresh copy of a reference table for a test that changes files."""
+
+    def copied(name: str) -> Path:
+        into = tmp_path_factory.mktemp("copy") / name
+        shutil.copytree(corpus(name), into, copy_function=shutil.copyfile)
+        return into
+
+    return copied
+
+
+@pytest.fixture(scope="session")
+def corpus_case() -> Callable[[str], dict[str, Any]]:
+    """``corpus_case(name)``: what is known about a reference table (its case.json)."""
+    return load_case
+
+
+def java_version() -> int | None:
+    """Feature version of the Java that Spark would start, None where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    command = str(Path(home, "bin", "java")) if home else "java"
+    try:
+        said = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except OSError:
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    return int(found.group(1)) if found else None
+
+
+@pytest.fixture(scope="session")
+def java() -> int:
+    """Feature version of a Java that Spark 4 can use."""
+    version = java_version()
+    if version is None or version < OLDEST_JAVA:
+        found = "none was found" if version is None else f"this is Java {version}"
+        why = f"Spark needs Java {OLDEST_JAVA} or newer, {found}; install one and set JAVA_HOME"
+        if os.environ.get("CI"):
+            pytest.fail(why)  # a green run must not mean that Spark was left out
+        pytest.skip(f"NOT TESTED: {why}")
+    return version
+
+
+@pytest.fixture(scope="session")
+def spark(java: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A local Spark session with two cores; workers use this Python."""
+    sql = pytest.importorskip(
+        "pyspark.sql", reason="NOT TESTED: pyspark is not installed: pip install 'hoodie_py[spark]'"
+    )
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    root = str(Path(__file__).parent)
+    here = [root, str(Path(root, "storage")), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(p for p in dict.fromkeys(here) if p)
+    session = (
+        sql.SparkSession.builder.master("local[2]")
+        .appName("hoodie_py tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

@@ -1,0 +1,51 @@
+"""The subcommands put together: names, order and the text of ``hoodie --help``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hoodie_py import __version__
+from hoodie_py.cli.demo import demo
+from hoodie_py.cli.doctor import doctor
+from hoodie_py.cli.log import log
+from hoodie_py.cli.read import read
+from hoodie_py.cli.show import show
+from hoodie_py.cli.slices import slices
+from hoodie_py.cli.timeline import timeline
+
+app = typer.Typer(
+    name="hoodie",
+    help="Look into Apache Hudi tables and read them, on disk or in an object store.",
+    epilog="Results go to stdout, messages to stderr. Exit status: 0 done, 1 failed, 2 wrong usage.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hoodie_py {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _hoodie(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Look into Apache Hudi tables and read them, on disk or in an object store."""
+
+
+for _command in (show, timeline, slices, log, read, doctor, demo):
+    app.command(_command.__name__)(_command)
+
+
+def main() -> None:
+    """Run the command line; ends the process with its exit status."""
+    app()

@@ -1,0 +1,124 @@
+"""Where output goes: results to stdout, everything else to stderr; colour and progress bars on a terminal only.
+
+Tables fit the terminal.  Where stdout is no terminal nothing is cut off, so that ``hoodie ... | grep`` sees whole values
+(COLUMNS, if set, still gives the width).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, JustifyMethod
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from hoodie_py.cli.values import printable
+
+UNLIMITED_WIDTH = 10_000
+
+T = TypeVar("T")
+
+
+def stdout(width: int | None = None) -> Console:
+    """Return the console for results; ``width`` is that of output which is no terminal's."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = width or UNLIMITED_WIDTH
+    return console
+
+
+def stderr() -> Console:
+    """Return the console for messages."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def note(message: str, style: str = "dim") -> None:
+    """Print a message for the person at the terminal to stderr."""
+    stderr().print(Text(printable(message), style=style), soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a result as JSON for programs."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table on the terminal; numbers are right-aligned, ``keep`` forbids folding."""
+
+    name: str
+    justify: JustifyMethod = "left"
+    style: str | None = None
+    keep: bool = False
+
+
+def build_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], title: str | None = None) -> Table:
+    """Return a table of plain values; their text is never taken for markup."""
+    table = Table(
+        box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    for column in columns:
+        table.add_column(
+            Text(printable(column.name)),
+            justify=column.justify,
+            style=column.style,
+            no_wrap=column.keep,
+            overflow="ellipsis" if column.keep else "fold",
+        )
+    for row in rows:
+        table.add_row(*(value if isinstance(value, Text) else Text(printable(value)) for value in row))
+    return table
+
+
+def facts(pairs: Iterable[tuple[str, str | Text | None]], title: str | None = None) -> Table:
+    """Return names with values, one a line; pairs without a value are left out."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    if title:
+        table.title, table.title_justify, table.title_style = title, "left", "bold"
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value:
+            table.add_row(Text(name), value if isinstance(value, Text) else Text(printable(value)))
+    return table
+
+
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Progress | None]:
+    """Show a progress bar on stderr while the body runs; None where stderr is no terminal."""
+    console = stderr()
+    if not console.is_terminal or total < 2:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        bar.add_task(description, total=total)
+        yield bar
+
+
+def advanced(items: Sequence[T], description: str) -> Iterator[T]:
+    """Yield the items with a progress bar that counts them."""
+    with progress(description, len(items)) as bar:
+        for item in items:
+            yield item
+            if bar is not None:
+                bar.advance(bar.task_ids[0])
+
+
+@contextmanager
+def working(description: str) -> Iterator[None]:
+    """Show a spinner on stderr while the body runs; nothing where stderr is no terminal."""
+    console = stderr()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(Text(description, style="dim")):
+        yield

@@ -1,0 +1,192 @@
+"""``hoodie log``: the blocks of one log file.
+
+The file may lie anywhere that the storage layer reaches and need not belong to a table.  Stretches that were not written
+whole are listed too, as corrupt, since readers skip them.  Records are counted from the block's own head, without decoding.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, storage_options
+from hoodie_py.cli.reporting import reported
+from hoodie_py.cli.values import number_of, size_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from hoodie_py.formats.log import CorruptBlock, LogBlock
+
+LogUri = Annotated[str, typer.Argument(metavar="FILE", help="Path or URI of a log file.")]
+Headers = Annotated[bool, typer.Option("--headers", help="Print every block's headers in full.")]
+
+_RECORD_COUNT = struct.Struct(">ii")   # version of the data format, number of records
+_SHORT_HEADER = 40
+
+
+def log(
+    file: LogUri,
+    headers: Headers = False,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """List the blocks of a log file: what each holds and which commit wrote it."""
+    with reported(debug):
+        from hoodie_py.cli.console import print_json, working
+
+        with working("reading the log file"):
+            found = describe(read_file(file, storage_options(storage_option, endpoint_url)), file)
+        if as_json:
+            print_json(found)
+        else:
+            print_blocks(found, headers)
+
+
+def read_file(uri: str, options: dict[str, Any]) -> bytes:
+    """Return a whole file, given its own path or URI."""
+    from hoodie_py.errors import InvalidQueryError
+    from hoodie_py.files import TableFiles
+
+    folder, slash, name = uri.rpartition("/")
+    if not name:
+        raise InvalidQueryError("This is a folder, not a log file.", path=uri, hint="`hoodie slices TABLE --files` lists the files.")
+    return TableFiles.open(folder or slash or ".", options).read(name)
+
+
+def describe(data: bytes, path: str) -> list[dict[str, Any]]:
+    """Return the blocks of a log file as JSON values.
+
+    Raises:
+        HoodieError: a block that was written whole and is damaged inside.
+    """
+    from hoodie_py.errors import HoodieError
+    from hoodie_py.formats.log import CorruptBlock, iter_blocks
+
+    try:
+        return [_corrupt(block) if isinstance(block, CorruptBlock) else _block(block) for block in iter_blocks(data)]
+    except HoodieError as error:
+        raise error.located(path=path)
+
+
+def _block(block: LogBlock) -> dict[str, Any]:
+    return {
+        "offset": block.offset,
+        "type": block.type.name,
+        "instant": block.instant_time,
+        "records": _records(block),
+        "bytes": block.size,
+        "content_bytes": len(block.content),
+        "partial": block.is_partial,
+        "headers": {key.name: value for key, value in sorted(block.headers.items())},
+    }
+
+
+def _corrupt(block: CorruptBlock) -> dict[str, Any]:
+    return {
+        "offset": block.offset,
+        "type": "CORRUPT",
+        "instant": None,
+        "records": None,
+        "bytes": block.end - block.offset,
+        "content_bytes": None,
+        "partial": False,
+        "headers": {},
+        "reason": block.reason,
+    }
+
+
+def _records(block: LogBlock) -> int | None:
+    """Return the number of records or deletes of a block; None where it has none or does not say."""
+    from hoodie_py.formats.blocks import decode_deleted
+    from hoodie_py.formats.log import BlockType
+
+    match block.type:
+        case BlockType.AVRO_DATA | BlockType.CDC_DATA if len(block.content) >= _RECORD_COUNT.size:
+            return int(_RECORD_COUNT.unpack_from(block.content)[1])
+        case BlockType.PARQUET_DATA:
+            return _parquet_rows(block)
+        case BlockType.DELETE:
+            return len(decode_deleted(block))
+    return None
+
+
+def _parquet_rows(block: LogBlock) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from hoodie_py.errors import CorruptFileError
+
+    try:
+        return int(pq.read_metadata(pa.BufferReader(pa.py_buffer(block.content))).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFileError("The Parquet file in a log block is damaged.", block_offset=block.offset) from error
+
+
+def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
+    """Print the blocks as a table, and their headers in full where asked for."""
+    from rich.text import Text
+
+    from hoodie_py.cli.console import Column, build_table, facts, note, stdout
+
+    if not found:
+        note("The file has no blocks.")
+        return
+    columns = [
+        Column("offset", justify="right"),
+        Column("block", keep=True),
+        Column("instant", style="cyan", keep=True),
+        Column("records", justify="right"),
+        Column("bytes", justify="right"),
+        Column("headers"),
+    ]
+    rows: list[list[str | Text]] = [
+        [
+            str(block["offset"]),
+            Text(block["type"], style="bold red" if block["type"] == "CORRUPT" else "bold"),
+            block["instant"] or "",
+            "" if block["records"] is None else str(block["records"]),
+            size_of(block["bytes"]),
+            block.get("reason") or header_summary(block["headers"]),
+        ]
+        for block in found
+    ]
+    console = stdout()
+    console.print(build_table(columns, rows))
+    for block in found if headers else ():
+        console.print()
+        console.print(facts(block["headers"].items(), title=f"{block['type']} at {block['offset']}"))
+    corrupt = sum(block["type"] == "CORRUPT" for block in found)
+    if corrupt:
+        note(f"{number_of(corrupt, 'corrupt block')}: readers skip such stretches", style="yellow")
+
+
+def header_summary(headers: dict[str, str]) -> str:
+    """Return what a block's headers say beyond its instant, in short."""
+    parts = []
+    for name, value in headers.items():
+        match name:
+            case "INSTANT_TIME":
+                continue
+            case "SCHEMA":
+                parts.append("schema")
+            case "RECORD_POSITIONS":
+                parts.append("record positions")
+            case "BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS":
+                if "RECORD_POSITIONS" in headers:
+                    parts.append(f"in base {value}")
+            case "COMMAND_BLOCK_TYPE":
+                parts.append("rollback" if value.strip() == "0" else f"command {value}")
+            case "TARGET_INSTANT_TIME":
+                parts.append(f"of {value}")
+            case "COMPACTED_BLOCK_TIMES":
+                parts.append(f"compacts {value}")
+            case "IS_PARTIAL":
+                parts.extend(["partial"] if value.lower() == "true" else [])
+            case _:
+                parts.append(f"{name.lower()}={value if len(value) <= _SHORT_HEADER else value[:_SHORT_HEADER] + '…'}")
+    return ", ".join(parts)

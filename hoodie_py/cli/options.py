@@ -1,0 +1,76 @@
+"""Arguments and options that several subcommands share, and what a storage option on the command line means.
+
+``--storage-option K=V`` adds one entry to the storage options: ``a.b=c`` is ``{"a": {"b": "c"}}``; ``true``, ``false``, ``null``
+and JSON objects or lists are read as JSON, anything else stays text, so a key or secret of digits is left alone.  Values are
+never printed, since they may be credentials.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+TableUri = Annotated[str, typer.Argument(metavar="TABLE", help="Folder of the table: a path, or a URI such as s3://lake/trips.")]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="K=V",
+        help="Option for the store, as fsspec takes it; may be repeated. Dots nest: client_kwargs.region_name=eu-west-1.",
+    ),
+]
+EndpointUrl = Annotated[
+    str | None,
+    typer.Option("--endpoint-url", metavar="URL", help="Address of an S3-compatible store."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")]
+
+_JSON_WORDS = {"true": True, "false": False, "null": None}
+
+
+def storage_options(pairs: Sequence[str] | None, endpoint_url: str | None) -> dict[str, Any]:
+    """Return the storage options that ``--storage-option`` and ``--endpoint-url`` stand for.
+
+    Raises:
+        typer.BadParameter: an entry is not K=V, or two entries contradict each other.
+    """
+    options: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        path = key.split(".")
+        if not equals or not all(path):
+            raise typer.BadParameter("expected K=V, such as anon=true", param_hint="--storage-option")
+        _put(options, path, _value(key, value))
+    if endpoint_url is not None:
+        _put(options, ["client_kwargs", "endpoint_url"], endpoint_url)
+    return options
+
+
+def _put(options: dict[str, Any], path: list[str], value: Any) -> None:
+    for name in path[:-1]:
+        inner = options.setdefault(name, {})
+        if not isinstance(inner, dict):
+            raise typer.BadParameter(f"{name} is given both as a value and as a group", param_hint="--storage-option")
+        options = inner
+    known = options.get(path[-1])
+    if isinstance(known, dict) and isinstance(value, dict):
+        known.update(value)
+    elif isinstance(known, dict):
+        raise typer.BadParameter(f"{path[-1]} is given both as a value and as a group", param_hint="--storage-option")
+    else:
+        options[path[-1]] = value
+
+
+def _value(key: str, text: str) -> Any:
+    if text in _JSON_WORDS:
+        return _JSON_WORDS[text]
+    if text[:1] not in {"{", "["}:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise typer.BadParameter(f"the value of {key} is not valid JSON", param_hint="--storage-option") from None

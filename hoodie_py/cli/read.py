@@ -1,0 +1,134 @@
+"""``hoodie read``: a table's merged rows, on the terminal or as CSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hoodie_py.cli.options import Debug, EndpointUrl, StorageOptions, TableUri, storage_options
+from hoodie_py.cli.reporting import reported
+from hoodie_py.cli.values import number_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hoodie_py.hoodie_table import HoodieTable
+    from hoodie_py.table.scan import Scan
+
+ROWS_ON_THE_TERMINAL = 50
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+
+
+class QueryType(StrEnum):
+    """Which rows are read."""
+
+    snapshot = "snapshot"
+    read_optimized = "read_optimized"
+
+
+Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B,...", help="Columns, in the order wanted; all unless given.")]
+Where = Annotated[str | None, typer.Option("--where", metavar="SQL", help="Only such rows: \"price > 10 and city = 'sf'\".")]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="The table as it was: an instant, or an ISO date or time.")
+]
+Kind = Annotated[QueryType, typer.Option("--query-type", help="Merged rows, or those of base files alone.")]
+As = Annotated[Format, typer.Option("--format", help="Table for the terminal, CSV, JSON (one object a line) or Parquet.")]
+Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout.")]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", min=0, metavar="N", help=f"At most so many rows; {ROWS_ON_THE_TERMINAL} for tables, all otherwise."),
+]
+
+
+def read(
+    table: TableUri,
+    columns: Columns = None,
+    where: Where = None,
+    as_of: AsOf = None,
+    query_type: Kind = QueryType.snapshot,
+    format: As = Format.table,
+    as_json: Json = False,
+    output: Output = None,
+    limit: Limit = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    debug: Debug = False,
+) -> None:
+    """Read a table's rows, merged as Hudi merges them."""
+    kind = Format.json if as_json else format
+    if as_json and format not in {Format.table, Format.json}:
+        raise typer.BadParameter(f"contradicts --format {format.value}", param_hint="--json")
+    with reported(debug):
+        from hoodie_py import HoodieTable
+
+        opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url))
+        asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+        on_terminal = kind is Format.table
+        shown = _without_meta(opened) if on_terminal and asked is None else asked
+        most = ROWS_ON_THE_TERMINAL if on_terminal and limit is None else limit
+        scan = opened.scan(shown, where, as_of, query_type.value, most if most is None or not on_terminal else most + 1)
+        if on_terminal:
+            _print(scan, most or 0, asked is None and len(scan.columns) < len(opened.schema), output)
+        else:
+            _write(scan, kind, output)
+
+
+def _without_meta(table: HoodieTable) -> list[str]:
+    """Return the user's columns: a terminal is too narrow for Hudi's own, which may be asked for by name."""
+    names = table.schema.names
+    return [name for name in names if not name.startswith("_hoodie_")] or names
+
+
+def _print(scan: Scan, most: int, meta_left_out: bool, output: Path | None) -> None:
+    from hoodie_py.cli.console import note, working
+    from hoodie_py.cli.row_table import print_rows
+
+    with working("reading"):
+        rows = scan.to_arrow()
+    left_out = print_rows(rows.slice(0, most), output)
+    if rows.num_rows > most:
+        note(f"the first {number_of(most, 'row')}; --limit N shows more")
+    if left_out:
+        note(f"too wide for the terminal: {', '.join(left_out)}; --columns chooses")
+    if meta_left_out:
+        note("without Hudi's meta columns; --columns can name them")
+
+
+def _write(scan: Scan, kind: Format, output: Path | None) -> None:
+    from hoodie_py.cli import row_files
+    from hoodie_py.cli.console import note
+
+    writer = {Format.csv: row_files.CsvWriter, Format.json: row_files.JsonWriter, Format.parquet: row_files.ParquetWriter}[kind]
+    if output is None and kind is Format.parquet and row_files.stdout_is_terminal():
+        raise typer.BadParameter("Parquet is binary: give --output FILE, or redirect stdout", param_hint="--format")
+    rows = 0
+    with row_files.opened(output) as target, writer(target, scan.schema) as file:
+        for batch in _batches(scan):
+            file.write(batch)
+            rows += batch.num_rows
+    if output is not None:
+        note(f"{number_of(rows, 'row')} in {output}")
+
+
+def _batches(scan: Scan) -> Iterator[pa.RecordBatch]:
+    """Yield a scan's rows with a progress bar over its tasks; a limit leaves no telling how many tasks are needed."""
+    from hoodie_py.cli.console import advanced
+
+    if scan.limit is not None:
+        yield from scan.to_batches()
+        return
+    for task in advanced(scan.tasks(), "reading file groups"):
+        yield from task.to_batches()

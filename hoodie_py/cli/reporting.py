@@ -1,0 +1,68 @@
+"""How a subcommand ends: errors as one line on stderr with the hint, warnings likewise, and the exit status.
+
+Status 0 is done, 1 failed; 2, wrong usage, is typer's.  No traceback unless ``--debug`` asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from hoodie_py.errors import HoodieError, HoodieWarning
+
+
+@contextmanager
+def reported(debug: bool = False) -> Iterator[None]:
+    """Run a subcommand's body; report what goes wrong and turn it into exit status 1."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", HoodieWarning)
+            warnings.showwarning = _show_warning
+            yield
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except BrokenPipeError:
+        # The reader of stdout has gone (`hoodie read ... | head`): not a failure.  Python must not flush stdout again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit from None
+    except Exception as error:  # noqa: BLE001 - the last line of defence: whatever it is becomes a message and a status
+        _show_error(error, debug)
+        raise typer.Exit(1) from None
+
+
+def _show_error(error: Exception, debug: bool) -> None:
+    from rich.text import Text
+
+    from hoodie_py.cli.console import stderr
+    from hoodie_py.cli.values import printable
+
+    if debug:
+        stderr().print(Text(printable("".join(traceback.format_exception(error)), lines=True), style="dim"), soft_wrap=True)
+    line = Text("error: ", style="bold red")
+    if isinstance(error, HoodieError):
+        line.append(printable(error.message), style="red")
+        if error.where:
+            place = ", ".join(f"{name}={value}" for name, value in error.where.items())
+            line.append(printable(f" [{place}]"), style="red dim")
+        if error.hint:
+            line.append(printable(f" {error.hint}"), style="default not bold")
+    elif isinstance(error, OSError):
+        line.append(printable(str(error)), style="red")
+    else:
+        line.append(printable(f"unexpected {type(error).__name__}: {error}"), style="red")
+        if not debug:
+            line.append(" This is a bug in hoodie_py; --debug shows where.", style="default not bold")
+    stderr().print(line, soft_wrap=True)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+    from hoodie_py.cli.console import note
+
+    if issubclass(category, HoodieWarning):
+        note(f"warning: {message}", style="yellow")

@@ -1,0 +1,124 @@
+"""Rows as CSV, JSON lines and Parquet, batch by batch, to a file or to stdout.
+
+A file appears under its name only when it is complete.  CSV has nested and binary columns as JSON text; null is an empty
+field, an empty string is quoted.  JSON lines keep decimals as text, binary as base64 and NaN as "NaN".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from hoodie_py.cli.values import json_of
+
+
+def stdout_is_terminal() -> bool:
+    """Whether a person would see what is written to stdout."""
+    return sys.stdout.isatty()
+
+
+@contextmanager
+def opened(path: Path | None) -> Iterator[IO[bytes]]:
+    """Open a file, or stdout where no path is given, for bytes."""
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("wb") as target:
+            yield target
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+class RowWriter:
+    """Writes batches of one schema; a context manager that finishes the format on success."""
+
+    def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
+        self.target = target
+        self.schema = schema
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write a batch."""
+        raise TypeError("a writer of one format is needed")
+
+    def close(self) -> None:
+        """Finish the format."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+
+
+class JsonWriter(RowWriter):
+    """One JSON object a line."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write a batch."""
+        columns = [column.to_pylist() for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            line = json.dumps({name: json_of(value) for name, value in zip(batch.schema.names, row, strict=True)})
+            self.target.write(line.encode() + b"\n")
+
+
+class CsvWriter(RowWriter):
+    """Comma-separated values with a line of names first."""
+
+    def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
+        super().__init__(target, schema)
+        fields = [pa.field(field.name, pa.string() if _needs_json(field.type) else field.type) for field in schema]
+        self._schema = pa.schema(fields)
+        self._csv = pyarrow.csv.CSVWriter(pa.PythonFile(target, "w"), self._schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write a batch."""
+        columns = [_as_json(column) if _needs_json(column.type) else column for column in batch.columns]
+        self._csv.write_batch(pa.record_batch(columns, schema=self._schema))
+
+    def close(self) -> None:
+        """Flush what is buffered."""
+        self._csv.close()
+
+
+class ParquetWriter(RowWriter):
+    """A Parquet file."""
+
+    def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
+        super().__init__(target, schema)
+        self._parquet = pyarrow.parquet.ParquetWriter(pa.PythonFile(target, "w"), schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write a batch as a row group."""
+        self._parquet.write_batch(batch)
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._parquet.close()
+
+
+def _needs_json(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
+
+
+def _as_json(column: pa.Array) -> pa.Array:
+    return pa.array([None if value is None else _csv_text(value) for value in column.to_pylist()], pa.string())
+
+
+def _csv_text(value: Any) -> str:
+    plain = json_of(value)
+    return plain if isinstance(plain, str) else json.dumps(plain)

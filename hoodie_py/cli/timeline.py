@@ -1,0 +1,108 @@
+"""``hoodie timeline``: a table's active instants, oldest first, with what each write did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
+from hoodie_py.cli.reporting import reported
+from hoodie_py.cli.values import size_of
+
+if TYPE_CHECKING:
+    from hoodie_py.formats.commit_metadata import CommitMetadata
+    from hoodie_py.formats.timeline import Instant
+    from hoodie_py.table.timeline_loader import TableTimeline
+
+
+def timeline(
+    table: TableUri,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """List a table's instants, with what each write did."""
+    with reported(debug):
+        from hoodie_py.cli.console import print_json, working
+        from hoodie_py.table.snapshot import open_snapshot
+
+        with working("reading the timeline"):
+            snapshot = open_snapshot(table, storage_options=storage_options(storage_option, endpoint_url))
+            found = describe(snapshot.timeline)
+        if as_json:
+            print_json(found)
+        else:
+            _print(found)
+
+
+def describe(timeline: TableTimeline) -> list[dict[str, Any]]:
+    """Return the active instants as JSON values; the counts of instants that wrote nothing are None."""
+    writes = timeline.completed_writes()
+    metadata = dict(zip(writes, timeline.metadata_of(writes), strict=True))
+    return [_row(instant, metadata) for instant in timeline]
+
+
+def _row(instant: Instant, metadata: Mapping[Instant, CommitMetadata]) -> dict[str, Any]:
+    commit = metadata.get(instant)
+    stats = [] if commit is None else list(commit.stats())
+    return {
+        "instant": instant.request_time,
+        "action": instant.action,
+        "state": instant.state,
+        "completion_time": instant.completion_time,
+        "operation": None if commit is None else commit.operation_type,
+        "files": None if commit is None else len(stats),
+        "inserts": None if commit is None else sum(stat.num_inserts for stat in stats),
+        "updates": None if commit is None else sum(stat.num_update_writes for stat in stats),
+        "deletes": None if commit is None else sum(stat.num_deletes for stat in stats),
+        "bytes": None if commit is None else sum(stat.total_write_bytes for stat in stats),
+    }
+
+
+def _print(found: list[dict[str, Any]]) -> None:
+    from hoodie_py.cli.console import Column, build_table, note, stdout
+
+    if not found:
+        note("The timeline is empty: nothing has been committed yet.")
+        return
+    counts = ("files", "inserts", "updates", "deletes")
+    columns = [Column("instant", style="cyan", keep=True), Column("action"), Column("operation"), Column("done")]
+    columns += [Column(name, justify="right") for name in (*counts, "bytes")]
+    rows = [
+        [
+            row["instant"],
+            row["action"],
+            (row["operation"] or "").lower(),
+            _done(row),
+            *("" if row[name] is None else str(row[name]) for name in counts),
+            size_of(row["bytes"]),
+        ]
+        for row in found
+    ]
+    stdout().print(build_table(columns, rows))
+
+
+def _done(row: Mapping[str, Any]) -> str:
+    """Return the state; of a completed instant, how long it took where its times say so."""
+    if row["state"] != "completed":
+        return str(row["state"])
+    seconds = _seconds(row["completion_time"], row["instant"])
+    return f"{seconds:.1f} s" if seconds else "yes"
+
+
+def _seconds(end: str | None, start: str) -> float | None:
+    times = [_time(text) for text in (start, end or "")]
+    if times[0] is None or times[1] is None:
+        return None
+    return max((times[1] - times[0]).total_seconds(), 0.0)
+
+
+def _time(instant: str) -> datetime | None:
+    if len(instant) not in {14, 17}:
+        return None
+    try:
+        return datetime.strptime(instant.ljust(20, "0"), "%Y%m%d%H%M%S%f")  # noqa: DTZ007 - only differences are used
+    except ValueError:
+        return None

@@ -1,0 +1,85 @@
+"""How values look: as text in a terminal, and as JSON.
+
+Text from a table is data, never markup, and may hold control characters that would drive the reader's terminal: they are
+shown escaped.  JSON keeps what it can exactly: decimals and non-finite floats are strings, binary is base64, times are ISO.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+
+
+def printable(text: str, lines: bool = False) -> str:
+    """Return the text with control characters escaped; ``lines`` keeps line breaks."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or (lines and c == "\n") else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
+def text_of(value: Any) -> str:
+    """Return one value of a table as text for a terminal; null is empty."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{printable(str(k))}: {_inner(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
+            return "{" + ", ".join(f"{_inner(k)}: {_inner(v)}" for k, v in value) + "}"
+        return "[" + ", ".join(map(_inner, value)) + "]"
+    return printable(str(value))
+
+
+def _inner(value: Any) -> str:
+    return "null" if value is None else text_of(value)
+
+
+def json_of(value: Any) -> Any:
+    """Return one value of a table as what ``json.dumps`` takes."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {str(key): json_of(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) for item in value):
+            return {key: json_of(item) for key, item in value}
+        return [json_of(item) for item in value]
+    if isinstance(value, Decimal | timedelta):
+        return str(value)
+    return str(value)
+
+
+def size_of(count: int | None) -> str:
+    """Return a number of bytes for people: 4995 is "5.0 KB"."""
+    if count is None:
+        return ""
+    size = float(count)
+    for unit in _UNITS:
+        if size < 999.5 or unit == _UNITS[-1]:
+            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}" if size < 99.95 else f"{size:.0f} {unit}"
+        size /= 1000
+    raise AssertionError("the last unit takes all")
+
+
+def number_of(number: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun: "1 log file", "3 log files"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,245 @@
+"""The archived timeline: instants that have left the active one.
+
+Layout 1, in ``.hoodie/archived/`` (or as the table names it): ``.commits_.archive.N_1-0-1``, log-format files of Avro
+blocks that hold one HoodieArchivedMetaEntry for each *state* of an instant; greater N is newer and an instant may occur
+in several files (Hudi ArchivedTimelineV1).
+
+Layout 2, in ``.hoodie/timeline/history/``: ``_version_`` names the current manifest ``manifest_N`` (JSON), which lists
+the Parquet files ``{min}_{max}_{level}.parquet``; only those count. One row is one completed instant with the bytes of
+its completed and its requested file (Hudi LSMTimeline, ArchivedTimelineV2).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.avro_container import VettedSchema, decode_record, vetted_schema
+from hoodie_py.formats.commit_metadata import CommitMetadata, parse_json
+from hoodie_py.formats.instants import COMPLETED, COMPLETED_ACTION
+from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.formats.metadata_fields import Fields, expect_text
+
+VERSION_FILE = "_version_"
+HISTORY_ROW_VERSION = 1
+MAX_HISTORY_ROWS = 10_000_000
+MAX_HISTORY_BYTES = 4 << 30
+
+_ARCHIVE_FILE = re.compile(r"\.commits_\.archive\.([0-9]{1,9})(?:_[0-9]+-[0-9]+-[0-9]+)?")
+_MANIFEST_FILE = re.compile(r"manifest_([0-9]{1,9})")
+_HISTORY_FILE = re.compile(r"([0-9]{1,32})_([0-9]{1,32})_([0-9]{1,9})\.parquet")
+_TIME = re.compile(r"[0-9]{1,32}")
+_INT = struct.Struct(">i")
+_COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedInstant:
+    """A completed instant from the archive.
+
+    ``action`` is that of the completed state (a compaction is a ``commit``). ``metadata`` and ``plan`` are the bytes of
+    its completed and requested file (layout 2); layout 1 keeps the decoded ``record`` instead, and stores no completion
+    time, so the request time stands in for it.
+    """
+
+    request_time: str
+    completion_time: str
+    action: str
+    metadata: bytes | None = None
+    plan: bytes | None = None
+    record: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def commit_metadata(self) -> CommitMetadata:
+        """What the instant's commit says; empty when the archive did not keep it.
+
+        Raises:
+            CorruptFileError: the archived bytes are not commit metadata.
+        """
+        if self.record is not None:
+            return CommitMetadata.from_record(self.record)
+        return CommitMetadata.from_bytes(self.metadata or b"")
+
+
+# Layout 1 ------------------------------------------------------------------------------------------------------------
+
+
+def archive_file_number(name: str) -> int | None:
+    """Return N of ``.commits_.archive.N_1-0-1``; None for other names."""
+    match = _ARCHIVE_FILE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def parse_archived_log(data: bytes) -> list[ArchivedInstant]:
+    """Read an archive file of layout 1: its completed instants in the order they were archived.
+
+    A block that was not written whole is skipped, as it is in any log file.
+
+    Raises:
+        CorruptFileError: blocks or records that are not what an archive holds.
+        UnsupportedFeatureError: blocks other than Avro.
+    """
+    return [
+        instant
+        for block in iter_blocks(data)
+        if isinstance(block, LogBlock)
+        for record in _block_records(block)
+        if (instant := _archived_entry(record)) is not None
+    ]
+
+
+def _block_records(block: LogBlock) -> Iterator[Mapping[str, Any]]:
+    if block.type is not BlockType.AVRO_DATA:
+        raise UnsupportedFeatureError(
+            f"archive blocks of type {block.type.name} are not supported", offset=block.offset
+        )
+    schema = _entry_schema(block)
+    content = block.content
+    if len(content) < 8 or _INT.unpack_from(content, 0)[0] < 1:
+        raise CorruptFileError("an archive block has an unknown version", offset=block.offset)
+    (count,) = _INT.unpack_from(content, 4)
+    at = 8
+    for _ in range(count):
+        if at + 4 > len(content):
+            raise CorruptFileError("an archive block is cut short", offset=block.offset)
+        (length,) = _INT.unpack_from(content, at)
+        at += 4
+        if length < 0 or length > len(content) - at:
+            raise CorruptFileError("an archive block is cut short", offset=block.offset)
+        yield decode_record(bytes(content[at : at + length]), schema)
+        at += length
+    if count < 0 or at != len(content):
+        raise CorruptFileError("an archive block holds other bytes than its records", offset=block.offset)
+
+
+def _entry_schema(block: LogBlock) -> VettedSchema:
+    schema = vetted_schema(block.schema_text or "")
+    if schema.name != "HoodieArchivedMetaEntry":
+        raise CorruptFileError(f"an archive block holds {schema.name[:100]}", offset=block.offset)
+    return schema
+
+
+def _archived_entry(record: Mapping[str, Any]) -> ArchivedInstant | None:
+    entry = Fields(record)
+    if (entry.text("actionState") or COMPLETED).lower() != COMPLETED:
+        return None
+    time = _time(entry.text("commitTime"))
+    action = entry.text("actionType") or ""
+    commit = next((entry.value(name) for name in _COMMIT_FIELDS if entry.has(name)), None)
+    return ArchivedInstant(time, time, COMPLETED_ACTION.get(action, action), record=commit)
+
+
+def newest_entries(files: Iterable[Iterable[ArchivedInstant]]) -> dict[tuple[str, str], ArchivedInstant]:
+    """Combine archive files, given newest first: each (request time, action) as the newest file has it."""
+    found: dict[tuple[str, str], ArchivedInstant] = {}
+    for instants in files:
+        for instant in instants:
+            found.setdefault((instant.request_time, instant.action), instant)
+    return found
+
+
+# Layout 2 ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFile:
+    """A Parquet file of the history: the span of request times it covers, its merge level and size in bytes."""
+
+    name: str
+    min_time: str
+    max_time: str
+    level: int
+    size: int | None = None
+
+
+def parse_history_file_name(name: str, size: int | None = None) -> HistoryFile | None:
+    """Take the name of a history file apart; None for other names."""
+    match = _HISTORY_FILE.fullmatch(name)
+    return HistoryFile(name, match[1], match[2], int(match[3]), size) if match else None
+
+
+def manifest_number(name: str) -> int | None:
+    """Return N of ``manifest_N``; None for other names, such as those still being written (``.tmp``)."""
+    match = _MANIFEST_FILE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def parse_history_version(data: bytes) -> int | None:
+    """Read ``_version_``: the number of the current manifest; None when it is unreadable, then the greatest counts."""
+    text = data.strip()
+    return int(text) if text.isdigit() and len(text) < 10 else None
+
+
+def parse_history_manifest(data: bytes) -> tuple[HistoryFile, ...]:
+    """Read a manifest: the history files that count.
+
+    Raises:
+        CorruptFileError: not a manifest, or one that names something else than history files.
+    """
+    files = Fields(parse_json(data)).items("files", Fields)
+    found = []
+    for entry in files:
+        name = expect_text(entry.value("fileName"))
+        parsed = parse_history_file_name(name, entry.number("fileLen"))
+        if parsed is None:
+            raise CorruptFileError("the manifest of the archived timeline names an unknown file", file=name[:200])
+        found.append(parsed)
+    return tuple(found)
+
+
+def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[ArchivedInstant]:
+    """Read a history file.
+
+    Args:
+        data: the whole Parquet file.
+        contents: also read metadata and plan; without them only times and actions are decoded.
+
+    Raises:
+        CorruptFileError: not Parquet, missing columns, or values that are no instants.
+        UnsupportedFeatureError: a row version other than 1.
+    """
+    columns = ["instantTime", "completionTime", "action", "version", *(("metadata", "plan") if contents else ())]
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        _check_history(file.metadata, file.schema_arrow, columns)
+        table = file.read(columns=columns, use_threads=False)
+        rows = table.to_pylist()
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise CorruptFileError("a file of the archived timeline is not the Parquet file it should be") from error
+    return [_history_row(row) for row in rows]
+
+
+def _check_history(metadata: Any, schema: pa.Schema, columns: list[str]) -> None:
+    if metadata.num_rows > MAX_HISTORY_ROWS:
+        raise CorruptFileError("a file of the archived timeline has unreasonably many rows", rows=metadata.num_rows)
+    total = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
+    if total > MAX_HISTORY_BYTES:
+        raise CorruptFileError("a file of the archived timeline is unreasonably large", bytes=total)
+    missing = [column for column in columns if column not in schema.names]
+    if missing:
+        raise CorruptFileError(f"a file of the archived timeline lacks the column {missing[0]}")
+
+
+def _history_row(row: Mapping[str, Any]) -> ArchivedInstant:
+    fields = Fields(row)
+    if fields.number("version") != HISTORY_ROW_VERSION:
+        raise UnsupportedFeatureError(f"archived timeline rows of version {row['version']} are not supported")
+    return ArchivedInstant(
+        request_time=_time(fields.text("instantTime")),
+        completion_time=_time(fields.text("completionTime")),
+        action=fields.text("action") or "",
+        metadata=fields.octets("metadata"),
+        plan=fields.octets("plan"),
+    )
+
+
+def _time(text: str | None) -> str:
+    if text is None or _TIME.fullmatch(text) is None:
+        raise CorruptFileError("an archived instant has no valid time", value=(text or "")[:100])
+    return text

@@ -1,0 +1,160 @@
+"""Steps over Avro's binary encoding: variable-length integers, and values that nobody asked for.
+
+A step takes the place where a value starts and the end of its record, and returns the place behind it. Steps may run
+past the record's end by one value; whoever drives them compares the last place with the record's end. What could make
+them loop or jump is checked at once: lengths are not negative and stay in the record, counts are covered by the bytes
+left.
+Reading past the data raises IndexError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.formats.avro_schema import (
+    Array,
+    AvroType,
+    Decimal,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Union,
+)
+
+Step = Callable[[int, int], int]
+
+_ONE_BYTE = 0x80
+_LONGEST_VARINT = 10
+_TWO_TO_64 = 1 << 64
+
+
+def read_varint(data: bytes, pos: int) -> tuple[int, int]:
+    """Read a zig-zag integer of up to 64 bits and return it with the place behind it."""
+    raw = 0
+    for i in range(_LONGEST_VARINT):
+        byte = data[pos + i]
+        raw |= (byte & 0x7F) << (7 * i)
+        if byte < _ONE_BYTE:
+            if raw >= _TWO_TO_64:
+                break
+            return (raw >> 1) ^ -(raw & 1), pos + i + 1
+    raise CorruptFileError("An Avro integer has more than 64 bits.", offset=pos)
+
+
+def read_span(data: bytes, pos: int, end: int) -> tuple[int, int]:
+    """Read the length in front of a string or bytes value and return where the value starts and stops."""
+    length, start = read_varint(data, pos)
+    if not 0 <= length <= end - start:
+        message = f"An Avro string or bytes value of length {length} does not fit into its record."
+        raise CorruptFileError(message, offset=pos)
+    return start, start + length
+
+
+def read_count(data: bytes, pos: int, end: int, min_size: int) -> tuple[int, int]:
+    """Read the item count of an array or map block; a negative one is followed by the block's length in bytes."""
+    count, start = read_varint(data, pos)
+    if count < 0:
+        count = -count
+        _, start = read_varint(data, start)
+    if count * min_size > end - start:
+        message = f"An Avro array or map of {count} items does not fit into its record."
+        raise CorruptFileError(message, offset=pos)
+    return count, start
+
+
+def bad_branch(branch: int, pos: int) -> CorruptFileError:
+    """Make the error for a union index without a branch."""
+    return CorruptFileError(f"An Avro union has no branch {branch}.", offset=pos)
+
+
+def skip(data: bytes, node: AvroType) -> Step:
+    """Make the step over a value of a type."""
+    match node:
+        case Primitive(kind="boolean"):
+            return _over(1)
+        case Primitive(kind="int" | "long") | Enum():
+            return _over_varint(data)
+        case Primitive(kind="string" | "bytes") | Decimal(size=None):
+            return _over_span(data)
+        case Primitive() | Fixed() | Decimal():
+            return _over(node.min_size)
+        case Array():
+            return _over_blocks(data, node.items.min_size, skip(data, node.items))
+        case Map():
+            return _over_blocks(data, 1 + node.values.min_size, _over_entry(data, skip(data, node.values)))
+        case Record():
+            return _over_fields([skip(data, field.type) for field in node.fields if field.type.min_size])
+        case Union():
+            return _over_union(data, [skip(data, branch) for branch in node.branches])
+    raise TypeError(type(node).__name__)
+
+
+def _over(size: int) -> Step:
+    return lambda pos, _: pos + size
+
+
+def _over_varint(data: bytes) -> Step:
+    def step(pos: int, _: int) -> int:
+        stop = pos + _LONGEST_VARINT
+        while data[pos] >= _ONE_BYTE:
+            pos += 1
+            if pos == stop:
+                raise CorruptFileError("An Avro integer has more than 64 bits.", offset=stop - _LONGEST_VARINT)
+        return pos + 1
+
+    return step
+
+
+def _over_span(data: bytes) -> Step:
+    def step(pos: int, end: int) -> int:
+        byte = data[pos]
+        stop = pos + 1 + (byte >> 1)
+        if byte >= _ONE_BYTE or byte & 1 or stop > end:  # longer, negative or too long: the full reading
+            return read_span(data, pos, end)[1]
+        return stop
+
+    return step
+
+
+def _over_entry(data: bytes, value: Step) -> Step:
+    key = _over_span(data)
+    return lambda pos, end: value(key(pos, end), end)
+
+
+def _over_fields(steps: list[Step]) -> Step:
+    def step(pos: int, end: int) -> int:
+        for field in steps:
+            pos = field(pos, end)
+        return pos
+
+    return step
+
+
+def _over_union(data: bytes, steps: list[Step]) -> Step:
+    count = len(steps)
+
+    def step(pos: int, end: int) -> int:
+        byte = data[pos]
+        if byte >= _ONE_BYTE or byte & 1 or byte >> 1 >= count:  # a long number, or one that is no branch
+            branch, start = read_varint(data, pos)
+            if not 0 <= branch < count:
+                raise bad_branch(branch, pos)
+            return steps[branch](start, end)
+        return steps[byte >> 1](pos + 1, end)
+
+    return step
+
+
+def _over_blocks(data: bytes, min_size: int, item: Step) -> Step:
+    def step(pos: int, end: int) -> int:
+        while True:
+            count, pos = read_count(data, pos, end, min_size)
+            if count == 0:
+                return pos
+            for _ in range(count):
+                pos = item(pos, end)
+
+    return step

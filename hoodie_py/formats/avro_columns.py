@@ -1,0 +1,238 @@
+"""Columns that fill themselves from Avro's binary encoding, record by record: nested types, and the choice by type.
+
+Single values are in ``avro_values``. Memory stays in proportion to the bytes read, with two exceptions that are charged
+to a budget before anything is allocated: the fields of null structs, and enum symbols.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.avro_bytes import Step, bad_branch, read_count, read_varint
+from hoodie_py.formats.avro_schema import (
+    Array,
+    AvroType,
+    Decimal,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Union,
+    is_null,
+)
+from hoodie_py.formats.avro_types import arrow_type, widened
+from hoodie_py.formats.avro_values import (
+    Column,
+    Slots,
+    fixed_column,
+    fixed_decimal_column,
+    integer_step,
+    primitive_column,
+    short_decimal_column,
+    text_column,
+)
+
+_CELLS_PER_BYTE = 4
+_FREE_CELLS = 1 << 22
+_CELL_BYTES = 16
+
+
+class ColumnBuilder:
+    """Makes columns over one piece of data, and keeps the budget that they share."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._cells = max(_FREE_CELLS, _CELLS_PER_BYTE * len(data))
+
+    def column(self, node: AvroType) -> Column:
+        """Make an empty column of a type."""
+        match node:
+            case Primitive():
+                return primitive_column(self._data, node)
+            case Decimal(size=None):
+                return short_decimal_column(self._data, node)
+            case Decimal():
+                return fixed_decimal_column(self._data, node)
+            case Fixed():
+                return fixed_column(self._data, node)
+            case Enum():
+                return self._enum(node)
+            case Array():
+                return self._array(node)
+            case Map():
+                return self._map(node)
+            case Record():
+                return self._record(node)
+            case Union():
+                return self._union(node)
+        raise TypeError(type(node).__name__)
+
+    def _charge(self, cells: int) -> None:
+        """Take cells that no byte of the data stands for from the budget."""
+        self._cells -= cells
+        if self._cells < 0:
+            raise UnsupportedFeatureError("The Avro records unfold to far more values than they have bytes.")
+
+    def _enum(self, node: Enum) -> Column:
+        numbers = array("q")
+        symbols = pa.array(node.symbols, pa.string())
+        longest = max(len(symbol.encode()) for symbol in node.symbols)
+
+        def finish(slots: Slots) -> pa.Array:
+            chosen = np.asarray(numbers)
+            if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(symbols):
+                raise CorruptFileError("An Avro enum value is none of the symbols.")
+            self._charge(len(chosen) * (longest // _CELL_BYTES))
+            missing = None if slots.mask is None else ~slots.mask
+            return symbols.take(pa.array(slots.place(chosen), mask=missing))
+
+        return Column(integer_step(self._data, numbers), finish)
+
+    def _record(self, node: Record) -> Column:
+        columns = [self.column(field.type) for field in node.fields]
+        steps = [column.step for column, field in zip(columns, node.fields, strict=True) if field.type.min_size]
+        struct_type = arrow_type(node)
+
+        def step(pos: int, end: int) -> int:
+            for read in steps:
+                pos = read(pos, end)
+            return pos
+
+        def finish(slots: Slots) -> pa.Array:
+            children = [column.array(slots) for column in columns]
+            return pa.Array.from_buffers(struct_type, slots.rows, [slots.bitmap()], children=children)
+
+        return Column(step, finish)
+
+    def _array(self, node: Array) -> Column:
+        items = self.column(node.items)
+        counts = array("i")
+        list_type = arrow_type(node)
+
+        def finish(slots: Slots) -> pa.Array:
+            buffers = [slots.bitmap(), slots.offsets(np.asarray(counts))]
+            return pa.Array.from_buffers(list_type, slots.rows, buffers, children=[items.array(Slots(sum(counts)))])
+
+        return Column(_blocks_step(self._data, node.items.min_size, items.step, counts), finish)
+
+    def _map(self, node: Map) -> Column:
+        keys = text_column(self._data, pa.string())
+        values = self.column(node.values)
+        counts = array("i")
+        map_type = arrow_type(node)
+        entry_type = pa.struct([map_type.key_field, map_type.item_field])
+        read_key, read_value = keys.step, values.step
+
+        def entry(pos: int, end: int) -> int:
+            return read_value(read_key(pos, end), end)
+
+        def finish(slots: Slots) -> pa.Array:
+            inner = Slots(sum(counts))
+            children = [keys.array(inner), values.array(inner)]
+            entries = pa.Array.from_buffers(entry_type, inner.rows, [None], children=children)
+            buffers = [slots.bitmap(), slots.offsets(np.asarray(counts))]
+            return pa.Array.from_buffers(map_type, slots.rows, buffers, children=[entries])
+
+        return Column(_blocks_step(self._data, 1 + node.values.min_size, entry, counts), finish)
+
+    def _union(self, node: Union) -> Column:
+        members = node.members
+        if len(node.branches) == 1:
+            inner = self.column(members[0])
+            return Column(_union_step(self._data, [inner.step], bytearray()), inner.array)
+        if len(members) == 1 and len(node.branches) == 2:
+            return self._nullable(node, members[0])
+        return self._general_union(node)
+
+    def _nullable(self, node: Union, member: AvroType) -> Column:
+        inner = self.column(member)
+        valid = bytearray()
+        null_byte = 2 * next(i for i, branch in enumerate(node.branches) if is_null(branch))
+
+        def finish(slots: Slots) -> pa.Array:
+            present = np.frombuffer(valid, np.bool_)
+            self._charge((member.width - 1) * (len(present) - int(np.count_nonzero(present))))
+            return inner.array(slots.within(present))
+
+        return Column(_nullable_step(self._data, null_byte, inner.step, valid), finish)
+
+    def _general_union(self, node: Union) -> Column:
+        columns = [self.column(branch) for branch in node.branches]
+        chosen = array("H")
+        step = _union_step(self._data, [column.step for column in columns], chosen)
+        union_type = arrow_type(node)
+        wide = widened(node.members)
+
+        def finish(slots: Slots) -> pa.Array:
+            branches = np.asarray(chosen)
+            self._charge(node.width * len(branches))
+            present = np.ones(len(branches), np.bool_)
+            members: list[pa.Array] = []
+            for number, (column, branch) in enumerate(zip(columns, node.branches, strict=True)):
+                if is_null(branch):
+                    present &= branches != number
+                else:
+                    members.append(column.array(slots.within(branches == number)))
+            if wide is not None:
+                return pc.coalesce(*(member.cast(wide) for member in members))
+            if len(members) == 1:
+                return members[0]
+            return pa.Array.from_buffers(union_type, slots.rows, [slots.within(present).bitmap()], children=members)
+
+        return Column(step, finish)
+
+
+def _nullable_step(data: bytes, null_byte: int, inner: Step, valid: bytearray) -> Step:
+    """Read a union of null and one other type; ``null_byte`` is the encoded number of the null branch."""
+    append = valid.append
+    value_byte = 2 - null_byte
+
+    def step(pos: int, end: int) -> int:
+        byte = data[pos]
+        if byte == value_byte:
+            append(1)
+            return inner(pos + 1, end)
+        if byte != null_byte:
+            raise bad_branch(read_varint(data, pos)[0], pos)
+        append(0)
+        return pos + 1
+
+    return step
+
+
+def _union_step(data: bytes, steps: list[Step], chosen: array[int] | bytearray) -> Step:
+    append = chosen.append
+    count = len(steps)
+
+    def step(pos: int, end: int) -> int:
+        branch, start = read_varint(data, pos)
+        if not 0 <= branch < count:
+            raise bad_branch(branch, pos)
+        append(branch)
+        return steps[branch](start, end)
+
+    return step
+
+
+def _blocks_step(data: bytes, min_size: int, item: Step, counts: array[int]) -> Step:
+    """Read the blocks of an array or map, each with its count, up to the empty one."""
+    append = counts.append
+
+    def step(pos: int, end: int) -> int:
+        total = 0
+        while True:
+            count, pos = read_count(data, pos, end, min_size)
+            if count == 0:
+                append(total)
+                return pos
+            for _ in range(count):
+                pos = item(pos, end)
+            total += count
+
+    return step

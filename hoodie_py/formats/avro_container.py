@@ -1,0 +1,182 @@
+"""Avro object container files, as far as Hudi's timeline uses them: one record, its schema in front.
+
+The file is taken apart here (magic, header map, sync marker, blocks) and only the record's bytes go to fastavro, with
+the embedded schema vetted before (``avro_schema``): no recursive types, bounded depth and size, nothing that could
+repeat without taking bytes. So the work is bounded by the size of the file, whatever it holds (Hudi's
+TimelineMetadataUtils reads the same with Avro's DataFileReader).
+
+    file   = "Obj" 0x01, header map {avro.schema, avro.codec, ...}, sync marker (16 bytes), block*
+    block  = record count, byte count, bytes (null or deflate codec), sync marker
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+from fastavro.schema import SchemaParseException
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.avro_schema import parse_record
+
+MAGIC = b"Obj\x01"
+MAX_RECORD_BYTES = 1 << 30
+MAX_SCHEMA_CHARS = 1 << 20
+
+_SYNC_BYTES = 16
+_MAX_HEADER_ENTRIES = 1000
+_MAX_BLOCKS = 1000
+_NOT_AVRO = (
+    EOFError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, ArithmeticError,
+    UnicodeDecodeError, RecursionError, StopIteration, SchemaParseException,
+)  # fmt: skip
+
+
+def is_container(data: bytes) -> bool:
+    """Whether ``data`` begins like an Avro object container file."""
+    return data[:4] == MAGIC
+
+
+def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
+    """Decode the one record of a container file.
+
+    Args:
+        data: the whole file.
+        names: record names that are acceptable, without namespace; any when none is given.
+
+    Raises:
+        CorruptFileError: not a container file, another record type, not exactly one record, or bytes that do not
+            match the schema.
+        UnsupportedFeatureError: a codec other than null and deflate.
+    """
+    reader = _Bytes(data)
+    if reader.take(4) != MAGIC:
+        raise CorruptFileError("not an Avro file: the magic is missing", offset=0)
+    header = dict(_header_map(reader))
+    sync = reader.take(_SYNC_BYTES)
+    codec = header.get("avro.codec", b"null").decode("ascii", errors="replace") or "null"
+    if codec not in ("null", "deflate"):
+        raise UnsupportedFeatureError(f"Avro codec {codec[:40]!r} is not supported in timeline files")
+    schema = vetted_schema(header.get("avro.schema", b"").decode("utf-8", errors="replace"))
+    if names and schema.name not in names:
+        raise CorruptFileError(f"the file holds {schema.name}, not {' or '.join(names)}")
+    record: Mapping[str, Any] | None = None
+    for count, body in _blocks(reader, sync, codec):
+        if record is not None or count != 1:
+            raise CorruptFileError("the file does not hold exactly one record")
+        record = decode_record(body, schema)
+    if record is None:
+        raise CorruptFileError("the file holds no record")
+    return record
+
+
+def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
+    """Decode Avro binary of one record, which must fill ``body`` to its end."""
+    stream = io.BytesIO(body)
+    try:
+        record = fastavro.schemaless_reader(stream, schema.parsed, None)
+    except _NOT_AVRO as error:
+        raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}") from error
+    if stream.tell() != len(body) or not isinstance(record, dict):
+        raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}")
+    return record
+
+
+class _Bytes:
+    """A cursor over bytes that never runs past their end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self.at >= len(self._data)
+
+    def take(self, size: int) -> bytes:
+        if size < 0 or size > len(self._data) - self.at:
+            raise CorruptFileError("the Avro file is cut short", offset=self.at)
+        self.at += size
+        return self._data[self.at - size : self.at]
+
+    def long(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+            shift += 7
+            if shift > 63:
+                raise CorruptFileError("a number of the Avro file is too long", offset=self.at)
+
+
+def _header_map(reader: _Bytes) -> Iterator[tuple[str, bytes]]:
+    seen = 0
+    while (count := reader.long()) != 0:
+        if count < 0:
+            count = -count
+            reader.long()
+        seen += count
+        if seen > _MAX_HEADER_ENTRIES:
+            raise CorruptFileError("the Avro header has too many entries", offset=reader.at)
+        for _ in range(count):
+            key = reader.take(reader.long()).decode("utf-8", errors="replace")
+            yield key, reader.take(reader.long())
+
+
+def _blocks(reader: _Bytes, sync: bytes, codec: str) -> Iterator[tuple[int, bytes]]:
+    for _ in range(_MAX_BLOCKS):
+        if reader.at_end:
+            return
+        count = reader.long()
+        body = reader.take(reader.long())
+        if reader.take(_SYNC_BYTES) != sync:
+            raise CorruptFileError("a sync marker of the Avro file is wrong", offset=reader.at - _SYNC_BYTES)
+        if count != 0:
+            yield count, _inflate(body) if codec == "deflate" else body
+    if not reader.at_end:
+        raise CorruptFileError("the Avro file has too many blocks", offset=reader.at)
+
+
+def _inflate(body: bytes) -> bytes:
+    stream = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        plain = stream.decompress(body, MAX_RECORD_BYTES)
+    except zlib.error as error:
+        raise CorruptFileError("a deflated block of the Avro file is broken") from error
+    if stream.unconsumed_tail or not stream.eof:
+        raise CorruptFileError("a deflated block of the Avro file is cut short or unreasonably large")
+    return plain
+
+
+# Schemas -------------------------------------------------------------------------------------------------------------
+
+
+class VettedSchema:
+    """An Avro record schema that passed the checks: its short name, and the form fastavro decodes with."""
+
+    __slots__ = ("name", "parsed")
+
+    def __init__(self, name: str, parsed: Any) -> None:
+        self.name = name
+        self.parsed = parsed
+
+
+@lru_cache(maxsize=64)
+def vetted_schema(text: str) -> VettedSchema:
+    """Parse and check the schema of a metadata record; raises as ``avro_schema.parse_record``."""
+    if len(text) > MAX_SCHEMA_CHARS:
+        raise CorruptFileError("the Avro schema of a metadata record is unreasonably large")
+    parse_record(text)
+    try:
+        parsed: Any = fastavro.parse_schema(json.loads(text))
+        name = parsed["name"]
+    except _NOT_AVRO as error:
+        raise CorruptFileError("the Avro schema is malformed") from error
+    return VettedSchema(str(name).rsplit(".", 1)[-1], parsed)

@@ -1,0 +1,340 @@
+"""Avro schemas as a small tree of vetted types.
+
+A log block brings its own schema in its header, so a schema is input as hostile as the records. What is checked here is
+what the decoder relies on:
+
+* no recursive types, at most 64 levels, at most 50,000 types when every reference to a named type is written out;
+* names defined before use and once, no repeated fields, unions without unions in them;
+* array items take at least one byte, so that a count can be checked against the bytes that are left.
+
+Logical types follow Avro's own rule (org.apache.avro.LogicalTypes): one that does not fit its base type is ignored, as
+is one that is not known. Two that have no counterpart in Spark are refused: decimals of more than 38 digits, and
+durations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+
+MAX_DEPTH = 64
+MAX_WIDTH = 50_000
+MAX_TEXT = 1 << 24
+MAX_DECIMAL_PRECISION = 38
+
+_MIN_SIZES: dict[str, int] = {
+    "null": 0,
+    "boolean": 1,
+    "int": 1,
+    "long": 1,
+    "float": 4,
+    "double": 8,
+    "bytes": 1,
+    "string": 1,
+}
+_LOGICAL_TYPES = {
+    "int": frozenset({"date", "time-millis"}),
+    "long": frozenset(
+        {
+            "time-micros",
+            "timestamp-millis",
+            "timestamp-micros",
+            "local-timestamp-millis",
+            "local-timestamp-micros",
+        },
+    ),
+    "string": frozenset({"uuid"}),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AvroType:
+    """A vetted type: the fewest bytes a value takes, and how many types it is made of when written out."""
+
+    min_size: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Primitive(AvroType):
+    """null, boolean, int, long, float, double, bytes or string, with the logical type that applies."""
+
+    kind: str
+    logical: str | None = None
+
+    @property
+    def is_null(self) -> bool:
+        """Whether this is Avro's null."""
+        return self.kind == "null"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decimal(AvroType):
+    """A decimal; ``size`` is the length of the fixed that holds it, None when it is kept as bytes."""
+
+    precision: int
+    scale: int
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fixed(AvroType):
+    """``size`` bytes."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enum(AvroType):
+    """One of ``symbols``, by number."""
+
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array(AvroType):
+    """A list of ``items``."""
+
+    items: AvroType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Map(AvroType):
+    """String keys to ``values``."""
+
+    values: AvroType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union(AvroType):
+    """One of ``branches``, by number."""
+
+    branches: tuple[AvroType, ...]
+
+    @property
+    def nullable(self) -> bool:
+        """Whether null is one of the branches."""
+        return any(is_null(branch) for branch in self.branches)
+
+    @property
+    def members(self) -> tuple[AvroType, ...]:
+        """The branches that are not null."""
+        return tuple(branch for branch in self.branches if not is_null(branch))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """A field of a record; ``default`` is the JSON value, meaningful when ``has_default``."""
+
+    name: str
+    type: AvroType
+    has_default: bool
+    default: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record(AvroType):
+    """Fields in order."""
+
+    fields: tuple[Field, ...]
+
+
+def is_null(node: AvroType) -> bool:
+    """Whether a type is Avro's null."""
+    return isinstance(node, Primitive) and node.is_null
+
+
+def parse_record(text: str) -> Record:
+    """Parse and vet the schema of a record.
+
+    Raises:
+        CorruptFileError: no JSON, or not an Avro schema of a record.
+        UnsupportedFeatureError: recursive, too deep or too wide, or of a type that no column can have.
+
+    """
+    if len(text) > MAX_TEXT:
+        raise UnsupportedFeatureError(f"An Avro schema of {len(text)} characters is too long (at most {MAX_TEXT}).")
+    try:
+        tree = json.loads(text)
+    except RecursionError:
+        raise UnsupportedFeatureError("The Avro schema is nested too deeply.") from None
+    except ValueError as error:
+        raise CorruptFileError(f"The Avro schema is not JSON: {error}.") from None
+    node = _SchemaReader().read(tree, "", 0)
+    if not isinstance(node, Record):
+        raise CorruptFileError("The Avro schema of a record is expected, this one is of another type.")
+    if not node.fields:
+        raise CorruptFileError("The Avro schema has no fields.")
+    return node
+
+
+class _SchemaReader:
+    """Turns the JSON of one schema into types, and knows the named ones seen so far (None: being defined)."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, AvroType | None] = {}
+
+    def read(self, tree: Any, namespace: str, depth: int) -> AvroType:
+        """Read one type, given the namespace it stands in and how many records, arrays and maps it is inside of."""
+        if isinstance(tree, str):
+            return self._reference(tree, namespace)
+        if isinstance(tree, list):
+            return self._union(tree, namespace, depth)
+        if not isinstance(tree, dict) or "type" not in tree:
+            raise CorruptFileError(f"Not an Avro type: {_excerpt(tree)}.")
+        kind = tree["type"]
+        if not isinstance(kind, str):
+            if depth >= MAX_DEPTH:
+                raise _too_deep()
+            return self.read(kind, namespace, depth + 1)
+        if kind in _MIN_SIZES:
+            return _primitive(kind, tree)
+        if kind in ("record", "error", "array", "map") and depth >= MAX_DEPTH:
+            raise _too_deep()
+        if kind == "array":
+            return self._array(tree, namespace, depth)
+        if kind == "map":
+            values = self.read(tree.get("values"), namespace, depth + 1)
+            return Map(1, _width(values), values)
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._definition(kind, tree, namespace, depth)
+        return self._reference(kind, namespace)
+
+    def _reference(self, name: str, namespace: str) -> AvroType:
+        if name in _MIN_SIZES:
+            return Primitive(_MIN_SIZES[name], 1, name)
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        for candidate in (full, name):
+            if candidate in self._named:
+                node = self._named[candidate]
+                if node is None:
+                    raise UnsupportedFeatureError(f"The Avro type {candidate[:200]!r} contains itself.")
+                return node
+        raise CorruptFileError(f"The Avro type {name[:200]!r} is not defined.")
+
+    def _union(self, branches: list[Any], namespace: str, depth: int) -> Union | AvroType:
+        if any(isinstance(branch, list) for branch in branches):
+            raise CorruptFileError("An Avro union must not stand directly in another.")
+        nodes = tuple(self.read(branch, namespace, depth) for branch in branches)
+        union = Union(1, _width(*nodes), nodes)
+        if not union.members:
+            raise CorruptFileError("An Avro union must have a branch that is not null.")
+        return union
+
+    def _array(self, tree: Mapping[str, Any], namespace: str, depth: int) -> Array:
+        items = self.read(tree.get("items"), namespace, depth + 1)
+        if items.min_size == 0:
+            raise UnsupportedFeatureError("Avro arrays whose items take no bytes are not supported.")
+        return Array(1, _width(items), items)
+
+    def _definition(self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int) -> AvroType:
+        full, inner = _full_name(tree, namespace)
+        if full in self._named:
+            raise CorruptFileError(f"The Avro type {full[:200]!r} is defined twice.")
+        self._named[full] = None
+        node: AvroType
+        if kind == "enum":
+            node = _enum(tree)
+        elif kind == "fixed":
+            node = _fixed(tree)
+        else:
+            node = self._record(tree, inner, depth)
+        self._named[full] = node
+        return node
+
+    def _record(self, tree: Mapping[str, Any], namespace: str, depth: int) -> Record:
+        entries = tree.get("fields")
+        if not isinstance(entries, list):
+            raise CorruptFileError("An Avro record must have a list of fields.")
+        fields: list[Field] = []
+        names: set[str] = set()
+        for entry in entries:
+            if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or "type" not in entry:
+                raise CorruptFileError(f"Not a field of an Avro record: {_excerpt(entry)}.")
+            name = entry["name"]
+            if name in names:
+                raise CorruptFileError(f"The Avro record has two fields named {name[:200]!r}.")
+            names.add(name)
+            node = self.read(entry["type"], namespace, depth + 1)
+            fields.append(Field(name, node, "default" in entry, entry.get("default")))
+        width = _width(*(field.type for field in fields))
+        return Record(sum(field.type.min_size for field in fields), width, tuple(fields))
+
+
+def _width(*parts: AvroType) -> int:
+    width = 1 + sum(part.width for part in parts)
+    if width > MAX_WIDTH:
+        raise _too_wide()
+    return width
+
+
+def _too_wide() -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(f"The Avro schema is made of too many types (at most {MAX_WIDTH}).")
+
+
+def _too_deep() -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(f"The Avro schema is nested too deeply (at most {MAX_DEPTH} levels).")
+
+
+def _excerpt(tree: Any) -> str:
+    return type(tree).__name__ if isinstance(tree, (dict, list)) else repr(tree)[:80]
+
+
+def _full_name(tree: Mapping[str, Any], namespace: str) -> tuple[str, str]:
+    """Give the full name of a definition and the namespace that holds inside it."""
+    name = tree.get("name")
+    if not isinstance(name, str) or not name:
+        raise CorruptFileError("A named Avro type has no name.")
+    if "." in name:
+        return name, name.rpartition(".")[0]
+    own = tree.get("namespace", namespace)
+    if not isinstance(own, str):
+        raise CorruptFileError(f"The namespace of the Avro type {name[:200]!r} is not text.")
+    return (f"{own}.{name}" if own else name), own
+
+
+def _primitive(kind: str, tree: Mapping[str, Any]) -> AvroType:
+    logical = tree.get("logicalType")
+    if kind == "bytes" and logical == "decimal":
+        decimal = _decimal(tree, None)
+        if decimal is not None:
+            return decimal
+    known = isinstance(logical, str) and logical in _LOGICAL_TYPES.get(kind, ())
+    return Primitive(_MIN_SIZES[kind], 1, kind, logical if known else None)
+
+
+def _fixed(tree: Mapping[str, Any]) -> AvroType:
+    size = tree.get("size")
+    if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 1 << 31:
+        raise CorruptFileError(f"An Avro fixed cannot have size {_excerpt(size)}.")
+    if tree.get("logicalType") == "duration":
+        raise UnsupportedFeatureError("Avro durations are not supported.")
+    if tree.get("logicalType") == "decimal":
+        decimal = _decimal(tree, size)
+        if decimal is not None:
+            return decimal
+    return Fixed(size, 1, size)
+
+
+def _decimal(tree: Mapping[str, Any], size: int | None) -> Decimal | None:
+    """Read a decimal's precision and scale; None when they are not valid, and the type is then plain bytes."""
+    precision, scale = tree.get("precision"), tree.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int or precision < 1 or not 0 <= scale <= precision:
+        return None
+    if size is not None and size < MAX_DECIMAL_PRECISION and precision > len(str((1 << (8 * size - 1)) - 1)) - 1:
+        return None
+    if precision > MAX_DECIMAL_PRECISION:
+        message = f"Decimals of {precision} digits are not supported (at most {MAX_DECIMAL_PRECISION})."
+        raise UnsupportedFeatureError(message)
+    return Decimal(1 if size is None else size, 1, precision, scale, size)
+
+
+def _enum(tree: Mapping[str, Any]) -> Enum:
+    symbols = tree.get("symbols")
+    if not isinstance(symbols, list) or not symbols or not all(isinstance(symbol, str) for symbol in symbols):
+        raise CorruptFileError("An Avro enum must have a list of symbols.")
+    return Enum(1, 1, tuple(symbols))

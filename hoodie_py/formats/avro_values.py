@@ -1,0 +1,245 @@
+"""Columns of single Avro values: how each type is read, and how its values become an Arrow array.
+
+A column has a *step* (``avro_bytes``), which reads one value and keeps it in a compact buffer, and ``array``, which
+makes the Arrow array of what was kept. No Python object is made per value, and nothing is kept for nulls: the values lie
+densely in their buffer, and ``Slots`` says which rows they belong to. ``array`` also checks what a step cannot see at
+once: UTF-8 and decimal precision.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.formats.avro_bytes import Step, read_span, read_varint
+from hoodie_py.formats.avro_schema import Decimal, Fixed, Primitive
+from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, arrow_type
+
+DECIMAL_BYTES = 16
+
+_MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
+
+
+class Slots(NamedTuple):
+    """The rows of an array, and which of them have a value: all when there is no mask."""
+
+    rows: int
+    mask: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def values(self) -> int:
+        """How many rows have a value."""
+        return self.rows if self.mask is None else int(np.count_nonzero(self.mask))
+
+    def within(self, valid: npt.NDArray[np.bool_]) -> Slots:
+        """Leave a value only where ``valid``, which has an entry for each value, is true."""
+        return self if valid.all() else Slots(self.rows, self.place(valid))
+
+    def place(self, dense: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Put values at the rows that have one, and zeros at the others."""
+        if self.mask is None:
+            return dense
+        placed = np.zeros((self.rows, *dense.shape[1:]), dense.dtype)
+        placed[self.mask] = dense
+        return placed
+
+    def offsets(self, lengths: npt.NDArray[np.int32]) -> pa.Buffer:
+        """Make the offsets of values of the given lengths."""
+        offsets = np.zeros(self.rows + 1, np.int32)
+        np.cumsum(self.place(lengths), out=offsets[1:])
+        return pa.py_buffer(offsets)
+
+    def bitmap(self) -> pa.Buffer | None:
+        """Make Arrow's validity bitmap."""
+        return None if self.mask is None else pa.py_buffer(np.packbits(self.mask, bitorder="little"))
+
+
+class Finish(Protocol):
+    """Makes the Arrow array of the values that were read."""
+
+    def __call__(self, slots: Slots) -> pa.Array:
+        """Make it, with the values at their slots; called once, after the last value."""
+
+
+class Column(NamedTuple):
+    """How to read one value, and how to get the array of all values read."""
+
+    step: Step
+    array: Finish
+
+
+def primitive_column(data: bytes, node: Primitive) -> Column:
+    """Make the column of a primitive type."""
+    match node.kind:
+        case "null":
+            return Column(lambda pos, _: pos, lambda slots: pa.nulls(slots.rows))
+        case "boolean":
+            return _boolean(data)
+        case "int" | "long":
+            return _integer(data, node)
+        case "float":
+            return _real(data, "<f4", pa.float32())
+        case "double":
+            return _real(data, "<f8", pa.float64())
+    return text_column(data, arrow_type(node))
+
+
+def _array(arrow: pa.DataType, slots: Slots, values: npt.NDArray[Any]) -> pa.Array:
+    """Make an array from values as they lie in memory."""
+    placed = np.ascontiguousarray(slots.place(values))
+    return pa.Array.from_buffers(arrow, slots.rows, [slots.bitmap(), pa.py_buffer(placed)])
+
+
+def _checked(values: pa.Array) -> pa.Array:
+    """Let Arrow check what only the values can tell: UTF-8, decimal precision."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(f"An Avro value is not valid: {str(error)[:200]}.") from None
+    return values
+
+
+def _boolean(data: bytes) -> Column:
+    values = bytearray()
+    append = values.append
+
+    def step(pos: int, _: int) -> int:
+        byte = data[pos]
+        if byte > 1:
+            raise CorruptFileError(f"An Avro boolean cannot be {byte}.", offset=pos)
+        append(byte)
+        return pos + 1
+
+    def finish(slots: Slots) -> pa.Array:
+        bits = np.packbits(slots.place(np.frombuffer(values, np.uint8)), bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), slots.rows, [slots.bitmap(), pa.py_buffer(bits)])
+
+    return Column(step, finish)
+
+
+def integer_step(data: bytes, values: array[int]) -> Step:
+    """Make the step that appends an int, a long or an enum number to ``values``."""
+    append = values.append
+
+    def step(pos: int, _: int) -> int:
+        byte = data[pos]
+        if byte < 0x80:
+            append((byte >> 1) ^ -(byte & 1))
+            return pos + 1
+        value, pos = read_varint(data, pos)
+        append(value)
+        return pos
+
+    return step
+
+
+def _integer(data: bytes, node: Primitive) -> Column:
+    """Read int and long; an int of more than 32 bits overflows its array."""
+    values = array("i" if node.kind == "int" else "q")
+
+    def finish(slots: Slots) -> pa.Array:
+        numbers = np.asarray(values)
+        if node.logical in MILLIS:
+            if len(numbers) and not -_MILLIS_LIMIT < numbers.min() <= numbers.max() < _MILLIS_LIMIT:
+                raise CorruptFileError("An Avro timestamp in milliseconds is out of range.")
+            numbers = numbers * MICROS_PER_MILLI
+        return _array(arrow_type(node), slots, numbers)
+
+    return Column(integer_step(data, values), finish)
+
+
+def _bytes_step(data: bytes, size: int, values: bytearray) -> Step:
+    extend = values.extend
+
+    def step(pos: int, _: int) -> int:
+        stop = pos + size
+        extend(data[pos:stop])
+        return stop
+
+    return step
+
+
+def _real(data: bytes, dtype: str, arrow: pa.DataType) -> Column:
+    values = bytearray()
+
+    def finish(slots: Slots) -> pa.Array:
+        return _array(arrow, slots, np.frombuffer(values, dtype))
+
+    return Column(_bytes_step(data, np.dtype(dtype).itemsize, values), finish)
+
+
+def fixed_column(data: bytes, node: Fixed) -> Column:
+    """Read ``size`` bytes as they are."""
+    values = bytearray()
+
+    def finish(slots: Slots) -> pa.Array:
+        offsets = slots.offsets(np.full(slots.values, node.size, np.int32))
+        return pa.Array.from_buffers(pa.binary(), slots.rows, [slots.bitmap(), offsets, pa.py_buffer(bytes(values))])
+
+    return Column(_bytes_step(data, node.size, values), finish)
+
+
+def text_column(data: bytes, arrow: pa.DataType) -> Column:
+    """Read strings and bytes: a length, and as many bytes."""
+    lengths = array("i")
+    values = bytearray()
+    append, extend = lengths.append, values.extend
+
+    def step(pos: int, end: int) -> int:
+        byte = data[pos]
+        start = pos + 1
+        stop = start + (byte >> 1)
+        if byte >= 0x80 or byte & 1 or stop > end:  # longer, negative or too long: the full reading
+            start, stop = read_span(data, pos, end)
+        append(stop - start)
+        extend(data[start:stop])
+        return stop
+
+    def finish(slots: Slots) -> pa.Array:
+        buffers = [slots.bitmap(), slots.offsets(np.asarray(lengths)), pa.py_buffer(bytes(values))]
+        texts = pa.Array.from_buffers(arrow, slots.rows, buffers)
+        return texts if values.isascii() else _checked(texts)
+
+    return Column(step, finish)
+
+
+def fixed_decimal_column(data: bytes, node: Decimal) -> Column:
+    """Read a decimal kept as a fixed: big-endian two's complement, of more than 16 bytes only by its sign."""
+    size = node.min_size
+    values = bytearray()
+
+    def finish(slots: Slots) -> pa.Array:
+        digits = np.frombuffer(values, np.uint8).reshape(-1, size)[:, ::-1]
+        words = np.empty((len(digits), DECIMAL_BYTES), np.uint8)
+        words[:] = np.where(digits[:, -1:] >= 0x80, np.uint8(0xFF), np.uint8(0))
+        words[:, : min(size, DECIMAL_BYTES)] = digits[:, :DECIMAL_BYTES]
+        sign = np.where(words[:, -1:] >= 0x80, np.uint8(0xFF), np.uint8(0))
+        if not (digits[:, DECIMAL_BYTES:] == sign).all():
+            raise CorruptFileError("An Avro decimal has more digits than its type.")
+        return _checked(_array(arrow_type(node), slots, words))
+
+    return Column(_bytes_step(data, size, values), finish)
+
+
+def short_decimal_column(data: bytes, node: Decimal) -> Column:
+    """Read a decimal kept as bytes: big-endian two's complement of any length, but not of none."""
+    values = bytearray()
+
+    def step(pos: int, end: int) -> int:
+        start, stop = read_span(data, pos, end)
+        if start == stop:
+            raise CorruptFileError("An Avro decimal has no bytes.", offset=pos)
+        number = int.from_bytes(data[start:stop], "big", signed=True)
+        values.extend(number.to_bytes(DECIMAL_BYTES, "little", signed=True))
+        return stop
+
+    def finish(slots: Slots) -> pa.Array:
+        words = np.frombuffer(values, np.uint8).reshape(-1, DECIMAL_BYTES)
+        return _checked(_array(arrow_type(node), slots, words))
+
+    return Column(step, finish)

@@ -1,0 +1,87 @@
+"""What a log block holds, by its type: the one door from framing (``log``) to records, deletes and positions.
+
+Errors raised below here know the record and the offset in the content; this module adds the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.avro import AvroSchema, decode_avro_data
+from hoodie_py.formats.deletes import DeleteRecords, decode_deletes
+from hoodie_py.formats.log import BlockType, LogBlock
+from hoodie_py.formats.parquet import decode_parquet_data
+from hoodie_py.formats.positions import decode_positions
+
+T = TypeVar("T")
+
+
+def block_schema(block: LogBlock) -> AvroSchema:
+    """Parse the schema in a data block's header.
+
+    Raises:
+        CorruptFileError: the block has none, or it is not an Avro schema of a record.
+        UnsupportedFeatureError: see ``AvroSchema.parse``.
+
+    """
+    text = block.schema_text
+    if text is None:
+        raise CorruptFileError("A data block has no schema in its header.", **_place(block))
+    return _located(block, lambda: AvroSchema.parse(text))
+
+
+def decode_records(block: LogBlock, columns: Collection[str] | None = None) -> pa.RecordBatch:
+    """Decode the records of a data block, in their order, with the block's own schema and Spark's types.
+
+    Args:
+        block: an AVRO_DATA, CDC_DATA or PARQUET_DATA block.
+        columns: top-level columns to decode, None for all; names that the block does not have are ignored.
+
+    Raises:
+        CorruptFileError: the content is damaged.
+        UnsupportedFeatureError: a content that cannot be decoded here.
+
+    """
+    match block.type:
+        case BlockType.AVRO_DATA | BlockType.CDC_DATA:
+            schema = block_schema(block)
+            return _located(block, lambda: decode_avro_data(block.content, schema, columns))
+        case BlockType.PARQUET_DATA:
+            return _located(block, lambda: decode_parquet_data(block.content, columns))
+    message = f"Log blocks of type {block.type.name} cannot be decoded into records here."
+    raise UnsupportedFeatureError(message, **_place(block))
+
+
+def decode_deleted(block: LogBlock) -> DeleteRecords:
+    """Decode the deletes of a DELETE block; errors as ``deletes.decode_deletes``."""
+    return _located(block, lambda: decode_deletes(block.content))
+
+
+def decode_block_positions(block: LogBlock, count: int) -> npt.NDArray[np.int64] | None:
+    """Decode the base-file positions of a block's ``count`` records or deletes; None when the block has none.
+
+    Raises:
+        CorruptFileError: the header is damaged or has another number of positions.
+
+    """
+    text = block.record_positions
+    if text is None:
+        return None
+    return _located(block, lambda: decode_positions(text, count))
+
+
+def _located(block: LogBlock, decode: Callable[[], T]) -> T:
+    try:
+        return decode()
+    except HoodieError as error:
+        raise error.located(**_place(block)) from None
+
+
+def _place(block: LogBlock) -> dict[str, Any]:
+    return {"block": block.type.name, "block_offset": block.offset, "instant": block.instant_time}

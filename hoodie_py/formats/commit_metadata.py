@@ -1,0 +1,199 @@
+"""Commit metadata: which files a write made, and what it says about them.
+
+Layout 1 stores it as JSON, layout 2 as an Avro container of HoodieCommitMetadata or HoodieReplaceCommitMetadata; the
+bytes tell which. Field names agree; JSON has a few more (``recordsStats`` ...), which are left aside. A completed file
+may be empty after a crash and then says nothing. Inflight files hold the same record as a workload profile: its stats
+have file id "" for inserts and ``prev_commit`` "null".
+
+Every path is checked to lie under the table when it is parsed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.formats.avro_container import is_container, read_single
+from hoodie_py.formats.metadata_fields import Fields, expect_list, expect_number, expect_text
+from hoodie_py.formats.names import check_inside
+
+SCHEMA_KEY = "schema"
+LATEST_SCHEMA_KEY = "latest_schema"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStat:
+    """What a write did to one file (Hudi HoodieWriteStat, HoodieDeltaWriteStat).
+
+    ``path`` and the keys of ``cdc_stats`` are relative to the table's base path; ``base_file``, ``log_files`` and
+    ``prev_base_file`` are file names. Sizes are bytes. A log file's stat of table version 8 and later lists only the
+    new file, unless CDC is on; that of version 6 the whole slice, with the slice's base instant as ``prev_commit``.
+    """
+
+    file_id: str | None
+    path: str | None
+    prev_commit: str | None = None
+    num_writes: int = 0
+    num_deletes: int = 0
+    num_update_writes: int = 0
+    num_inserts: int = 0
+    num_updates: int = 0
+    total_write_bytes: int = 0
+    total_write_errors: int = 0
+    partition_path: str = ""
+    total_log_records: int = 0
+    total_log_files: int = 0
+    total_updated_records_compacted: int = 0
+    total_log_blocks: int = 0
+    total_corrupt_log_block: int = 0
+    total_rollback_blocks: int = 0
+    file_size_in_bytes: int = 0
+    log_version: int | None = None
+    log_offset: int | None = None
+    base_file: str | None = None
+    log_files: tuple[str, ...] = ()
+    cdc_stats: Mapping[str, int] = field(default_factory=dict)
+    prev_base_file: str | None = None
+    min_event_time: int | None = None
+    max_event_time: int | None = None
+    runtime_stats: Mapping[str, int] = field(default_factory=dict)
+    total_log_files_compacted: int = 0
+    total_log_read_time_ms: int = 0
+    total_log_size_compacted: int = 0
+
+    @property
+    def file_name(self) -> str | None:
+        """The last segment of ``path``."""
+        return self.path.rsplit("/", 1)[-1] if self.path else None
+
+    @classmethod
+    def from_record(cls, record: Any) -> WriteStat:
+        """Take the stat from its decoded Avro or JSON form."""
+        stat = Fields(record)
+        runtime = stat.record("runtimeStats")
+        return cls(
+            file_id=stat.text("fileId"),
+            path=stat.path("path"),
+            prev_commit=stat.text("prevCommit"),
+            num_writes=stat.count("numWrites"),
+            num_deletes=stat.count("numDeletes"),
+            num_update_writes=stat.count("numUpdateWrites"),
+            num_inserts=stat.count("numInserts"),
+            num_updates=stat.count("numUpdates"),
+            total_write_bytes=stat.count("totalWriteBytes"),
+            total_write_errors=stat.count("totalWriteErrors"),
+            partition_path=stat.partition(),
+            total_log_records=stat.count("totalLogRecords"),
+            total_log_files=stat.count("totalLogFiles"),
+            total_updated_records_compacted=stat.count("totalUpdatedRecordsCompacted"),
+            total_log_blocks=stat.count("totalLogBlocks"),
+            total_corrupt_log_block=stat.count("totalCorruptLogBlock"),
+            total_rollback_blocks=stat.count("totalRollbackBlocks"),
+            file_size_in_bytes=stat.count("fileSizeInBytes"),
+            log_version=stat.number("logVersion"),
+            log_offset=stat.number("logOffset"),
+            base_file=stat.file("baseFile"),
+            log_files=stat.files("logFiles"),
+            cdc_stats={check_inside(path): size for path, size in stat.mapping("cdcStats", expect_number).items()},
+            prev_base_file=stat.file("prevBaseFile"),
+            min_event_time=stat.number("minEventTime"),
+            max_event_time=stat.number("maxEventTime"),
+            runtime_stats=_runtime_stats(runtime),
+            total_log_files_compacted=stat.count("totalLogFilesCompacted"),
+            total_log_read_time_ms=stat.count("totalLogReadTimeMs"),
+            total_log_size_compacted=stat.count("totalLogSizeCompacted"),
+        )
+
+
+def _runtime_stats(runtime: Fields | None) -> dict[str, int]:
+    if runtime is None:
+        return {}
+    names = {"totalScanTime": "total_scan_time", "totalCreateTime": "total_create_time",
+             "totalUpsertTime": "total_upsert_time"}  # fmt: skip
+    return {snake: runtime.count(name) for name, snake in names.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """What a completed commit, delta commit or replace commit says (Hudi HoodieCommitMetadata).
+
+    ``write_stats`` and ``replaced_file_ids`` are keyed by partition path; the latter is empty unless the commit
+    replaced file groups.
+    """
+
+    operation_type: str = "UNKNOWN"
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    compacted: bool = False
+    write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    replaced_file_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> str | None:
+        """The Avro schema (JSON text) the commit wrote with; with or without the meta fields, None if not recorded."""
+        return self.extra_metadata.get(SCHEMA_KEY) or None
+
+    @property
+    def latest_schema(self) -> str | None:
+        """The InternalSchema (JSON text) of schema-on-read evolution, if the table uses that."""
+        return self.extra_metadata.get(LATEST_SCHEMA_KEY) or None
+
+    def stats(self) -> Iterator[WriteStat]:
+        """All write stats, partition by partition."""
+        for stats in self.write_stats.values():
+            yield from stats
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> CommitMetadata:
+        """Parse a completed or inflight commit file of either layout; an empty file gives empty metadata.
+
+        Raises:
+            CorruptFileError: neither JSON nor Avro, or fields of the wrong type.
+            InvalidTableError: a path leads out of the table.
+        """
+        if not data or data.isspace():
+            return cls()
+        if is_container(data):
+            return cls.from_record(read_single(data, "HoodieCommitMetadata", "HoodieReplaceCommitMetadata"))
+        return cls.from_record(parse_json(data))
+
+    @classmethod
+    def from_record(cls, record: Any) -> CommitMetadata:
+        """Take the metadata from its decoded Avro or JSON form."""
+        commit = Fields(record)
+        return cls(
+            operation_type=commit.text("operationType") or "UNKNOWN",
+            extra_metadata=_texts(commit),
+            compacted=commit.flag("compacted"),
+            write_stats=commit.by_partition("partitionToWriteStats", _stats),
+            replaced_file_ids=commit.by_partition("partitionToReplaceFileIds", _file_ids),
+        )
+
+
+def _texts(commit: Fields) -> dict[str, str]:
+    raw = commit.mapping("extraMetadata", lambda value: value)
+    return {key: expect_text(value) for key, value in raw.items() if value is not None}
+
+
+def _stats(value: Any) -> tuple[WriteStat, ...]:
+    return tuple(WriteStat.from_record(stat) for stat in expect_list(value))
+
+
+def _file_ids(value: Any) -> tuple[str, ...]:
+    return tuple(expect_text(file_id) for file_id in expect_list(value))
+
+
+def parse_json(data: bytes) -> Any:
+    """Parse JSON metadata.
+
+    Raises:
+        CorruptFileError: not JSON, or nested beyond reason.
+    """
+    if data.lstrip()[:1] not in (b"{", b"["):
+        raise CorruptFileError("the metadata file is neither JSON nor Avro", offset=0)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError("the metadata file is broken JSON") from error

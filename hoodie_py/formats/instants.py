@@ -1,0 +1,118 @@
+"""Instants and the names of their files.
+
+Each step of an action on a table is one file whose name says it all (Hudi HoodieInstant, InstantFileNameParserV1/V2):
+
+    layout 1, in .hoodie/            layout 2, in .hoodie/timeline/
+    T.{action}.requested             T.{action}.requested
+    T.{action}.inflight              T.{action}.inflight
+    T.{completed action}             T_C.{completed action}
+
+T is the request time, C the completion time. Irregular: an inflight commit is ``T.inflight``; compaction completes as
+``commit``, log compaction as ``deltacommit``, clustering as ``replacecommit``. Layout 1 stores no completion time, nor
+do completed files in layout 2 that came with an upgrade (``is_legacy``): their request time stands in for it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+REQUESTED = "requested"
+INFLIGHT = "inflight"
+COMPLETED = "completed"
+STATES = (REQUESTED, INFLIGHT, COMPLETED)
+
+COMMIT = "commit"
+DELTA_COMMIT = "deltacommit"
+COMPACTION = "compaction"
+LOG_COMPACTION = "logcompaction"
+REPLACE_COMMIT = "replacecommit"
+CLUSTERING = "clustering"
+CLEAN = "clean"
+ROLLBACK = "rollback"
+RESTORE = "restore"
+SAVEPOINT = "savepoint"
+INDEXING = "indexing"
+SCHEMA_COMMIT = "schemacommit"  # in .hoodie/.schema/, never on the timeline proper
+
+ACTIONS = (
+    COMMIT, DELTA_COMMIT, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, CLUSTERING, CLEAN, ROLLBACK, RESTORE, SAVEPOINT,
+    INDEXING, SCHEMA_COMMIT,
+)  # fmt: skip
+COMPLETED_ACTION = {COMPACTION: COMMIT, LOG_COMPACTION: DELTA_COMMIT, CLUSTERING: REPLACE_COMMIT}
+WRITE_ACTIONS = (COMMIT, DELTA_COMMIT, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, CLUSTERING)
+
+_NAME = re.compile(r"([0-9]{1,32})(?:_([0-9]{1,32}))?\.([a-z]{1,20})(?:\.([a-z]{1,20}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One action on the table at one time.
+
+    ``completion_time`` is None until the action has completed. Times are digits and compare as strings. ``action`` is
+    the name the current state has on disk: a pending ``compaction`` becomes a completed ``commit``. ``is_legacy`` marks
+    a completed instant whose file name lacks the completion time although the layout has one.
+    """
+
+    request_time: str
+    completion_time: str | None
+    action: str
+    state: str
+    is_legacy: bool = False
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether the action has taken effect."""
+        return self.state == COMPLETED
+
+    @property
+    def comparable_action(self) -> str:
+        """The action under which all states of an instant are alike: that of the completed state."""
+        return COMPLETED_ACTION.get(self.action, self.action)
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the action writes or rewrites data files."""
+        return self.action in WRITE_ACTIONS
+
+    def file_name(self, layout: int) -> str:
+        """The name of the file of this state, in timeline layout 1 or 2."""
+        if self.state == COMPLETED:
+            timed = layout == 2 and not self.is_legacy and self.completion_time is not None
+            prefix = f"{self.request_time}_{self.completion_time}" if timed else self.request_time
+            return f"{prefix}.{self.comparable_action}"
+        if self.state == INFLIGHT and self.action == COMMIT:
+            return f"{self.request_time}.inflight"
+        return f"{self.request_time}.{self.action}.{self.state}"
+
+    @property
+    def sort_key(self) -> tuple[str, str, int]:
+        """Timeline order: request time, comparable action, state."""
+        return self.request_time, self.comparable_action, STATES.index(self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class InstantFile:
+    """A timeline file: its name and the instant it stands for."""
+
+    name: str
+    instant: Instant
+
+
+def parse_instant_file(name: str, layout: int) -> InstantFile | None:
+    """Take a timeline file's name apart; None when it is none of ``layout`` 1 or 2, or of an unknown action."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    time, completion, first, second = match.groups()
+    if completion is not None and (layout == 1 or second is not None):
+        return None
+    if second is not None:
+        pending = first in ACTIONS and second in (REQUESTED, INFLIGHT)
+        return InstantFile(name, Instant(time, None, first, second)) if pending else None
+    if first == INFLIGHT:
+        return InstantFile(name, Instant(time, None, COMMIT, INFLIGHT)) if completion is None else None
+    if first not in ACTIONS or first in COMPLETED_ACTION:
+        return None
+    legacy = layout == 2 and completion is None
+    return InstantFile(name, Instant(time, completion or time, first, COMPLETED, legacy))

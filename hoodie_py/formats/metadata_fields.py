@@ -1,0 +1,125 @@
+"""Typed access to the fields of a metadata record, whether it came as Avro or as JSON.
+
+A field that is missing or null is what the caller says it is then; a field of another type than expected is an error.
+Paths are checked on the way: ``path`` and ``partition`` must lie under the table, ``file`` gives a bare file name even
+where Hudi wrote an absolute URI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.formats.names import check_inside, file_name_of
+
+T = TypeVar("T")
+
+
+class Fields:
+    """A record's fields by name."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: Any) -> None:
+        if not isinstance(record, Mapping):
+            raise CorruptFileError("a metadata record is not a record")
+        self._record = record
+
+    def _typed(self, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
+        value = self._record.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise CorruptFileError(f"metadata field {name} has an unexpected type", type=type(value).__name__)
+        return value
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there and not null."""
+        return self._record.get(name) is not None
+
+    def value(self, name: str) -> Any:
+        """The field as it stands; None when missing."""
+        return self._record.get(name)
+
+    def text(self, name: str) -> str | None:
+        """A string field."""
+        return self._typed(name, str)
+
+    def octets(self, name: str) -> bytes | None:
+        """A field of bytes."""
+        return self._typed(name, bytes)
+
+    def number(self, name: str) -> int | None:
+        """A whole-number field."""
+        return self._typed(name, int)
+
+    def count(self, name: str) -> int:
+        """A whole-number field that is 0 when missing."""
+        return self._typed(name, int) or 0
+
+    def flag(self, name: str) -> bool:
+        """A boolean field that is false when missing."""
+        return self._typed(name, bool) or False
+
+    def path(self, name: str) -> str | None:
+        """A path relative to the table's base path."""
+        value = self.text(name)
+        return check_inside(value) if value is not None else None
+
+    def partition(self, name: str = "partitionPath") -> str:
+        """A partition path; "" when missing."""
+        return check_inside(self.text(name) or "")
+
+    def file(self, name: str) -> str | None:
+        """The file name of a path or URI; None when missing or empty."""
+        value = self.text(name)
+        return file_name_of(value) if value else None
+
+    def record(self, name: str) -> Fields | None:
+        """A nested record."""
+        return Fields(self._record[name]) if self.has(name) else None
+
+    def items(self, name: str, convert: Callable[[Any], T]) -> tuple[T, ...]:
+        """An array field, its items converted; empty when missing."""
+        return tuple(convert(item) for item in self._typed(name, list) or ())
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """An array of strings."""
+        return self.items(name, expect_text)
+
+    def files(self, name: str) -> tuple[str, ...]:
+        """The file names of an array of paths or URIs."""
+        return self.items(name, lambda item: file_name_of(expect_text(item)))
+
+    def mapping(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
+        """A map field, its values converted; empty when missing."""
+        found = self._typed(name, dict) or {}
+        return {expect_text(key): convert(value) for key, value in found.items()}
+
+    def by_partition(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
+        """A map field whose keys are partition paths."""
+        return {check_inside(key): value for key, value in self.mapping(name, convert).items()}
+
+
+def expect_text(value: Any) -> str:
+    """Return ``value`` if it is a string."""
+    if not isinstance(value, str):
+        raise CorruptFileError("a metadata value should be a string", type=type(value).__name__)
+    return value
+
+
+def expect_number(value: Any) -> int:
+    """Return ``value`` if it is a whole number."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise CorruptFileError("a metadata value should be a whole number", type=type(value).__name__)
+    return value
+
+
+def expect_list(value: Any) -> list[Any]:
+    """Return ``value`` if it is a list; null counts as an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise CorruptFileError("a metadata value should be a list", type=type(value).__name__)
+    return value

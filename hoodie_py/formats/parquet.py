@@ -1,0 +1,258 @@
+"""Parquet as Hudi reads it: one set of Arrow types, whatever wrote the file, and where column chunks lie.
+
+Files of one file group come from different writers (two- and three-level lists, decimals as fixed or as integers, large
+or dictionary-encoded strings from Arrow writers). ``spark_type`` maps an Arrow type to the one Spark would give, which
+is also what ``avro_types`` gives for the same column:
+
+    string, large_string, string_view, dictionary of them   string
+    binary, large, view, fixed-size                          binary
+    int8, int16, uint8, uint16 / uint32 / uint64             int32 / int64 / decimal128(20, 0)
+    float16                                                  float32
+    decimal32 .. decimal256 of at most 38 digits             decimal128
+    timestamp of any unit, with or without zone              timestamp[us, UTC] or timestamp[us]
+    date64                                                   date32
+    time32, time64                                           int32, int64 (the integer itself)
+    lists of every kind                                      list<element>
+    map, struct                                              map<key, value>, struct, of mapped types
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+
+MAX_DECIMAL_PRECISION = 38
+
+_FIXED_TARGETS: dict[pa.DataType, pa.DataType] = {
+    pa.int8(): pa.int32(),
+    pa.int16(): pa.int32(),
+    pa.uint8(): pa.int32(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+}
+_UNCHANGED = frozenset(
+    {
+        pa.null(),
+        pa.bool_(),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.string(),
+        pa.binary(),
+        pa.date32(),
+    },
+)
+_LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
+
+
+def spark_type(t: pa.DataType) -> pa.DataType:
+    """Give the Arrow type that Spark would give a column of this type.
+
+    Raises:
+        UnsupportedFeatureError: there is none (durations, intervals, unions, decimals of more than 38 digits).
+
+    """
+    if t in _UNCHANGED:
+        return t
+    if t in _FIXED_TARGETS:
+        return _FIXED_TARGETS[t]
+    if isinstance(t, pa.BaseExtensionType):
+        return spark_type(t.storage_type)
+    if pa.types.is_dictionary(t) or pa.types.is_run_end_encoded(t):
+        return spark_type(t.value_type)
+    if pa.types.is_fixed_size_binary(t):
+        return pa.binary()
+    if pa.types.is_timestamp(t):
+        return pa.timestamp("us", "UTC" if t.tz is not None else None)
+    if pa.types.is_time(t):
+        return pa.int32() if pa.types.is_time32(t) else pa.int64()
+    if pa.types.is_decimal(t) and t.precision <= MAX_DECIMAL_PRECISION:
+        return pa.decimal128(t.precision, t.scale)
+    return _nested_type(t)
+
+
+def _nested_type(t: pa.DataType) -> pa.DataType:
+    if any(is_kind(t) for is_kind in _LISTS):
+        return pa.list_(spark_field(t.value_field).with_name("element"))
+    if pa.types.is_map(t):
+        return pa.map_(spark_type(t.key_type), spark_field(t.item_field).with_name("value"))
+    if pa.types.is_struct(t):
+        return pa.struct([spark_field(t.field(i)) for i in range(t.num_fields)])
+    raise UnsupportedFeatureError(f"Columns of type {t} are not supported.")
+
+
+def spark_field(field: pa.Field) -> pa.Field:
+    """Give the same field with the type Spark would give; name and nullability stay, metadata goes."""
+    return pa.field(field.name, spark_type(field.type), nullable=field.nullable)
+
+
+def spark_schema(s: pa.Schema) -> pa.Schema:
+    """Give the same columns with the types Spark would give.
+
+    Raises:
+        UnsupportedFeatureError: a column has no such type; ``where`` names it.
+
+    """
+    fields: list[pa.Field] = []
+    for field in s:
+        try:
+            fields.append(spark_field(field))
+        except UnsupportedFeatureError as error:
+            raise error.located(column=field.name) from None
+    return pa.schema(fields)
+
+
+def file_schema(meta: pq.FileMetaData) -> pa.Schema:
+    """Give the columns of a Parquet file with Spark's types.
+
+    INT96, which old Spark versions write for timestamps and Arrow reads as a time without zone, is a point in time.
+    """
+    schema = spark_schema(meta.schema.to_arrow_schema())
+    for i in range(meta.num_columns):
+        leaf = meta.schema.column(i)
+        place = schema.get_field_index(leaf.path)
+        if leaf.physical_type == "INT96" and place >= 0:
+            field = schema.field(place)
+            schema = schema.set(place, field.with_type(pa.timestamp("us", "UTC")))
+    return schema
+
+
+def to_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Convert the columns of a batch, by place, to the fields of a schema that ``spark_schema`` gave for it."""
+    if batch.schema.equals(schema):
+        return batch
+    arrays = [_convert(array, field.type) for array, field in zip(batch.columns, schema, strict=True)]
+    if not arrays:
+        return batch
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast to a Spark type; times finer than a microsecond are rounded down."""
+    source = array.type
+    if source.equals(target):
+        return array
+    if isinstance(source, pa.BaseExtensionType):
+        return _convert(array.storage, target)
+    if pa.types.is_run_end_encoded(source):
+        return _convert(pc.run_end_decode(array), target)
+    if pa.types.is_dictionary(source):
+        return _convert(array.dictionary_decode(), target)
+    if pa.types.is_timestamp(source) and source.unit == "ns":
+        return pc.floor_temporal(array, unit="microsecond").cast(target)
+    if pa.types.is_float16(source):
+        return array.cast(target, safe=False)
+    return array.cast(target)
+
+
+def column_chunk_ranges(
+    meta: pq.FileMetaData,
+    row_group: int,
+    columns: Collection[str] | None,
+) -> list[tuple[int, int]]:
+    """Give the byte ranges (start, stop) of a row group's column chunks, ascending, adjacent ones joined.
+
+    Args:
+        meta: the file's footer.
+        row_group: its number.
+        columns: top-level columns to read, None for all; other names are ignored.
+
+    Raises:
+        CorruptFileError: the footer gives a chunk a negative place or size.
+
+    """
+    group = meta.row_group(row_group)
+    ranges: list[tuple[int, int]] = []
+    for i in range(group.num_columns):
+        chunk = group.column(i)
+        if columns is not None and not _is_wanted(chunk.path_in_schema, columns):
+            continue
+        start = chunk.data_page_offset
+        dictionary = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
+        if dictionary is not None and 0 < dictionary < start:
+            start = dictionary
+        if start < 0 or chunk.total_compressed_size < 0:
+            raise CorruptFileError("A Parquet column chunk has a negative place or size.", column=chunk.path_in_schema)
+        ranges.append((start, start + chunk.total_compressed_size))
+    return _joined(sorted(ranges))
+
+
+def _is_wanted(path: str, columns: Collection[str]) -> bool:
+    """Say whether a leaf belongs to a wanted column; names may contain dots themselves, so every prefix counts."""
+    parts = path.split(".")
+    return any(".".join(parts[:n]) in columns for n in range(1, len(parts) + 1))
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, stop in ranges:
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        elif stop > start:
+            joined.append((start, stop))
+    return joined
+
+
+def decode_parquet_data(content: memoryview | bytes, columns: Collection[str] | None = None) -> pa.RecordBatch:
+    """Decode the content of a PARQUET_DATA block, which is a whole Parquet file (Hudi HoodieParquetDataBlock).
+
+    Args:
+        content: the block's content.
+        columns: top-level columns to decode, None for all; names that the file does not have are ignored.
+
+    Returns:
+        One row for each record, in their order; columns in the order of the file, with Spark's types.
+
+    Raises:
+        CorruptFileError: the bytes are not a Parquet file, or a damaged one.
+        UnsupportedFeatureError: a column, encoding or compression that cannot be read here.
+
+    """
+    try:
+        with pq.ParquetFile(pa.BufferReader(pa.py_buffer(content)), coerce_int96_timestamp_unit="us") as file:
+            schema = file_schema(file.metadata)
+            wanted = [i for i, name in enumerate(schema.names) if columns is None or name in columns]
+            return _read(file, pa.schema([schema.field(i) for i in wanted]))
+    except pa.ArrowNotImplementedError as error:
+        raise UnsupportedFeatureError(f"A Parquet data block cannot be read: {_first_line(error)}.") from None
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
+        raise CorruptFileError(f"A Parquet data block is damaged: {_first_line(error)}.") from None
+
+
+def _read(file: pq.ParquetFile, schema: pa.Schema) -> pa.RecordBatch:
+    if not schema.names:
+        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), file.metadata.num_rows, [None]))
+    table = file.read(columns=schema.names)
+    arrays: list[pa.Array] = []
+    for field in schema:
+        array: Any = table.column(field.name).combine_chunks()
+        if isinstance(array, pa.ChunkedArray):
+            array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks)
+        arrays.append(_convert(array, field.type))
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    batch.validate(full=True)
+    return batch
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")

@@ -1,0 +1,351 @@
+"""Plans and results of table services: compaction, clustering, clean, rollback, restore, savepoint.
+
+All are Avro containers of one record (Hudi's org.apache.hudi.avro.model). Partition paths are checked to lie under the
+table. Files are given by bare name: compaction plans of version 2 store names, older ones paths, and clustering, clean
+and rollback plans absolute URIs of the place the table had when they were written; only the last segment is exposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hoodie_py.formats.avro_container import read_single
+from hoodie_py.formats.metadata_fields import Fields, expect_list, expect_number, expect_text
+from hoodie_py.formats.names import file_name_of
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOperation:
+    """One file group of a compaction plan: the slice to merge. ``data_file`` is None for a slice of logs only."""
+
+    base_instant_time: str | None
+    file_id: str
+    partition_path: str
+    data_file: str | None
+    delta_files: tuple[str, ...]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_record(cls, record: Any) -> CompactionOperation:
+        """Take the operation from its decoded form."""
+        operation = Fields(record)
+        return cls(
+            base_instant_time=operation.text("baseInstantTime"),
+            file_id=operation.text("fileId") or "",
+            partition_path=operation.partition(),
+            data_file=operation.file("dataFilePath"),
+            delta_files=operation.files("deltaFilePaths"),
+            metrics=operation.mapping("metrics", _metric),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """A requested compaction or log compaction (Hudi HoodieCompactionPlan)."""
+
+    operations: tuple[CompactionOperation, ...] = ()
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    version: int | None = None
+    strategy: str | None = None
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> CompactionPlan:
+        """Parse a ``.compaction.requested`` or ``.logcompaction.requested`` file.
+
+        Raises:
+            CorruptFileError: not such a file.
+            InvalidTableError: a partition path leads out of the table.
+        """
+        plan = Fields(read_single(data, "HoodieCompactionPlan"))
+        strategy = plan.record("strategy")
+        return cls(
+            operations=plan.items("operations", CompactionOperation.from_record),
+            extra_metadata=plan.mapping("extraMetadata", expect_text),
+            version=plan.number("version"),
+            strategy=strategy.text("compactorClassName") if strategy else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringSlice:
+    """A file slice that a clustering plan rewrites."""
+
+    file_id: str
+    partition_path: str
+    data_file: str | None
+    delta_files: tuple[str, ...]
+
+    @classmethod
+    def from_record(cls, record: Any) -> ClusteringSlice:
+        """Take the slice from its decoded form."""
+        piece = Fields(record)
+        return cls(
+            piece.text("fileId") or "", piece.partition(), piece.file("dataFilePath"), piece.files("deltaFilePaths")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringGroup:
+    """Slices that are rewritten together."""
+
+    slices: tuple[ClusteringSlice, ...]
+    num_output_file_groups: int | None
+
+    @classmethod
+    def from_record(cls, record: Any) -> ClusteringGroup:
+        """Take the group from its decoded form."""
+        group = Fields(record)
+        return cls(group.items("slices", ClusteringSlice.from_record), group.number("numOutputFileGroups"))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedReplace:
+    """A requested replace commit or clustering (Hudi HoodieRequestedReplaceMetadata).
+
+    ``groups`` is None unless a clustering is planned: insert overwrites and deletes of partitions leave it out.
+    """
+
+    operation_type: str | None = None
+    groups: tuple[ClusteringGroup, ...] | None = None
+
+    @property
+    def is_clustering(self) -> bool:
+        """Whether this is a clustering plan."""
+        return self.groups is not None
+
+    def file_groups(self) -> Iterator[tuple[str, str]]:
+        """Partition path and file id of every file group that the clustering replaces."""
+        for group in self.groups or ():
+            for piece in group.slices:
+                yield piece.partition_path, piece.file_id
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RequestedReplace:
+        """Parse a ``.replacecommit.requested`` or ``.clustering.requested`` file; an empty file plans nothing."""
+        if not data:
+            return cls()
+        replace = Fields(read_single(data, "HoodieRequestedReplaceMetadata"))
+        plan = replace.record("clusteringPlan")
+        return cls(
+            operation_type=replace.text("operationType"),
+            groups=plan.items("inputGroups", ClusteringGroup.from_record) if plan else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedPartition:
+    """What a clean did in one partition."""
+
+    deleted_files: tuple[str, ...]
+    failed_files: tuple[str, ...]
+    is_partition_deleted: bool
+
+    @classmethod
+    def from_record(cls, record: Any) -> CleanedPartition:
+        """Take the facts from their decoded form."""
+        cleaned = Fields(record)
+        return cls(
+            cleaned.files("successDeleteFiles"), cleaned.files("failedDeleteFiles"), cleaned.flag("isPartitionDeleted")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CleanMetadata:
+    """A completed clean (Hudi HoodieCleanMetadata).
+
+    Versions before ``earliest_commit_to_retain`` may be gone, so no query can ask for them.
+    """
+
+    start_clean_time: str | None = None
+    total_files_deleted: int = 0
+    earliest_commit_to_retain: str | None = None
+    last_completed_commit_timestamp: str | None = None
+    partitions: Mapping[str, CleanedPartition] = field(default_factory=dict)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> CleanMetadata:
+        """Parse a ``.clean`` file; an empty one cleaned nothing."""
+        if not data:
+            return cls()
+        clean = Fields(read_single(data, "HoodieCleanMetadata"))
+        return cls(
+            start_clean_time=clean.text("startCleanTime"),
+            total_files_deleted=clean.count("totalFilesDeleted"),
+            earliest_commit_to_retain=clean.text("earliestCommitToRetain") or None,
+            last_completed_commit_timestamp=clean.text("lastCompletedCommitTimestamp") or None,
+            partitions=clean.by_partition("partitionMetadata", CleanedPartition.from_record),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlan:
+    """A requested clean (Hudi HoodieCleanerPlan): file names to delete, by partition."""
+
+    earliest_instant_to_retain: str | None = None
+    policy: str | None = None
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    partitions_to_delete: tuple[str, ...] = ()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> CleanPlan:
+        """Parse a ``.clean.requested`` file; an empty one plans nothing."""
+        if not data:
+            return cls()
+        plan = Fields(read_single(data, "HoodieCleanerPlan"))
+        earliest = plan.record("earliestInstantToRetain")
+        files = plan.by_partition("filePathsToBeDeletedPerPartition", _clean_files)
+        return cls(
+            earliest_instant_to_retain=earliest.text("timestamp") if earliest else None,
+            policy=plan.text("policy"),
+            files=files or plan.by_partition("filesToBeDeletedPerPartition", _file_names),
+            partitions_to_delete=plan.texts("partitionsToBeDeleted"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBackInstant:
+    """An instant that a rollback or restore undid."""
+
+    time: str
+    action: str
+
+    @classmethod
+    def from_record(cls, record: Any) -> RolledBackInstant:
+        """Take the instant from its decoded form."""
+        instant = Fields(record)
+        return cls(instant.text("commitTime") or "", instant.text("action") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBackPartition:
+    """What a rollback did in one partition; log files with their sizes in bytes."""
+
+    deleted_files: tuple[str, ...]
+    failed_files: tuple[str, ...]
+    rollback_log_files: Mapping[str, int] = field(default_factory=dict)
+    log_files_from_failed_commit: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_record(cls, record: Any) -> RolledBackPartition:
+        """Take the facts from their decoded form."""
+        done = Fields(record)
+        return cls(
+            done.files("successDeleteFiles"),
+            done.files("failedDeleteFiles"),
+            _sizes(done, "rollbackLogFiles"),
+            _sizes(done, "logFilesFromFailedCommit"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackMetadata:
+    """A completed rollback (Hudi HoodieRollbackMetadata)."""
+
+    start_rollback_time: str | None = None
+    total_files_deleted: int = 0
+    commits_rolled_back: tuple[str, ...] = ()
+    instants: tuple[RolledBackInstant, ...] = ()
+    partitions: Mapping[str, RolledBackPartition] = field(default_factory=dict)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RollbackMetadata:
+        """Parse a ``.rollback`` file; an empty one says nothing."""
+        return cls.from_record(read_single(data, "HoodieRollbackMetadata")) if data else cls()
+
+    @classmethod
+    def from_record(cls, record: Any) -> RollbackMetadata:
+        """Take the metadata from its decoded form."""
+        rollback = Fields(record)
+        return cls(
+            start_rollback_time=rollback.text("startRollbackTime"),
+            total_files_deleted=rollback.count("totalFilesDeleted"),
+            commits_rolled_back=rollback.texts("commitsRollback"),
+            instants=rollback.items("instantsRollback", RolledBackInstant.from_record),
+            partitions=rollback.by_partition("partitionMetadata", RolledBackPartition.from_record),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """A requested rollback (Hudi HoodieRollbackPlan): the instant it will undo."""
+
+    instant: RolledBackInstant | None = None
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RollbackPlan:
+        """Parse a ``.rollback.requested`` file; an empty one says nothing."""
+        if not data:
+            return cls()
+        plan = Fields(read_single(data, "HoodieRollbackPlan"))
+        return cls(
+            RolledBackInstant.from_record(plan.value("instantToRollback")) if plan.has("instantToRollback") else None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreMetadata:
+    """A completed restore (Hudi HoodieRestoreMetadata): the rollbacks it is made of."""
+
+    start_restore_time: str | None = None
+    instants_rolled_back: tuple[str, ...] = ()
+    rollbacks: tuple[RollbackMetadata, ...] = ()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RestoreMetadata:
+        """Parse a ``.restore`` file; an empty one says nothing."""
+        if not data:
+            return cls()
+        restore = Fields(read_single(data, "HoodieRestoreMetadata"))
+        rollbacks = restore.mapping("hoodieRestoreMetadata", expect_list)
+        return cls(
+            start_restore_time=restore.text("startRestoreTime"),
+            instants_rolled_back=restore.texts("instantsToRollback"),
+            rollbacks=tuple(RollbackMetadata.from_record(item) for items in rollbacks.values() for item in items),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointMetadata:
+    """A savepoint (Hudi HoodieSavepointMetadata): the base and log files it keeps from being cleaned, by partition.
+
+    ``saved_at`` is in milliseconds since 1970.
+    """
+
+    saved_by: str | None = None
+    saved_at: int | None = None
+    comments: str | None = None
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SavepointMetadata:
+        """Parse a ``.savepoint`` file; an empty one keeps nothing."""
+        if not data:
+            return cls()
+        savepoint = Fields(read_single(data, "HoodieSavepointMetadata"))
+        return cls(
+            saved_by=savepoint.text("savepointedBy"),
+            saved_at=savepoint.number("savepointedAt"),
+            comments=savepoint.text("comments"),
+            files=savepoint.by_partition(
+                "partitionMetadata", lambda partition: Fields(partition).files("savepointDataFile")
+            ),
+        )
+
+
+def _metric(value: Any) -> float:
+    return float(value) if isinstance(value, float) else float(expect_number(value))
+
+
+def _file_names(value: Any) -> tuple[str, ...]:
+    return tuple(file_name_of(expect_text(item)) for item in expect_list(value))
+
+
+def _clean_files(value: Any) -> tuple[str, ...]:
+    files = (Fields(item).file("filePath") for item in expect_list(value))
+    return tuple(name for name in files if name)
+
+
+def _sizes(done: Fields, name: str) -> dict[str, int]:
+    return {file_name_of(path): size for path, size in done.mapping(name, expect_number).items()}

@@ -1,0 +1,63 @@
+"""Row positions in block headers: Base64 of a 64-bit roaring bitmap in its portable form (Hudi LogReaderUtils).
+
+The i-th record of the block belongs to the i-th smallest position, a 0-based row number of the base file that another
+header names. A bitmap of a few bytes can stand for billions of rows, so the number of positions is known before any of
+them is written out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap64
+
+from hoodie_py.errors import CorruptFileError
+
+MAX_POSITIONS = 1 << 26
+
+_BUCKET_COUNT = struct.Struct("<Q")
+_SMALLEST_BUCKET = 12
+
+
+def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int64]:
+    """Decode the positions of a block's records.
+
+    Args:
+        text: the header's value.
+        count: how many records the block has; None when that is not known, and then 67 million positions are the most.
+
+    Returns:
+        The positions, ascending.
+
+    Raises:
+        CorruptFileError: not such a bitmap, or not ``count`` positions.
+
+    """
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise CorruptFileError("Record positions are not Base64 text.") from None
+    if len(data) < _BUCKET_COUNT.size:
+        raise CorruptFileError(f"Record positions of {len(data)} bytes are too short.")
+    (buckets,) = _BUCKET_COUNT.unpack_from(data)
+    if buckets * _SMALLEST_BUCKET > len(data):
+        raise CorruptFileError(f"Record positions of {len(data)} bytes cannot have {buckets} buckets.")
+    try:
+        bitmap = BitMap64.deserialize(data)
+    except (ValueError, IndexError, OverflowError, MemoryError):
+        raise CorruptFileError("Record positions are not a 64-bit roaring bitmap.") from None
+    found = len(bitmap)
+    if count is not None and found != count:
+        raise CorruptFileError(f"A block of {count} records has {found} record positions.")
+    if found > MAX_POSITIONS:
+        raise CorruptFileError(f"{found} record positions are more than a block can have (at most {MAX_POSITIONS}).")
+    positions = np.asarray(bitmap.to_array(), dtype=np.uint64)
+    if found and int(positions[-1]) >= 1 << 63:
+        raise CorruptFileError(f"Record position {int(positions[-1])} is out of range.")
+    if found > 1 and not bool((positions[1:] > positions[:-1]).all()):
+        raise CorruptFileError("Record positions are not ascending.")
+    return positions.astype(np.int64)

@@ -1,0 +1,170 @@
+"""The active timeline: which actions there are and how far each has come.
+
+All state files of an action lie side by side; only the highest state of each (request time, comparable action) counts,
+and instants sort by request time, then action (Hudi BaseHoodieTimeline, TimelineLayout). Times compare as strings, so a
+14-digit instant precedes every 17-digit one of the same second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+
+from hoodie_py.formats.instants import (
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    SAVEPOINT,
+    Instant,
+    InstantFile,
+    parse_instant_file,
+)
+
+__all__ = ["Instant", "InstantFile", "Timeline", "parse_instant_file"]
+
+
+class Timeline:
+    """Instants of a table, oldest first; immutable."""
+
+    def __init__(self, instants: Iterable[Instant] = (), layout: int = 2) -> None:
+        highest: dict[tuple[str, str], Instant] = {}
+        for instant in instants:
+            key = instant.request_time, instant.comparable_action
+            known = highest.get(key)
+            if known is None or _outranks(instant, known):
+                highest[key] = instant
+        self._instants = tuple(sorted(highest.values(), key=lambda instant: instant.sort_key))
+        self.layout = layout
+
+    @classmethod
+    def from_file_names(cls, names: Iterable[str], layout: int) -> Timeline:
+        """Build the timeline from the names in its directory; names that are no instants are passed over."""
+        files = (parse_instant_file(name, layout) for name in names)
+        return cls((file.instant for file in files if file is not None), layout)
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self._instants)
+
+    def __len__(self) -> int:
+        return len(self._instants)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timeline) and (self._instants, self.layout) == (other._instants, other.layout)
+
+    def __hash__(self) -> int:
+        return hash((self._instants, self.layout))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Timeline, (self._instants, self.layout)
+
+    def __repr__(self) -> str:
+        span = f", {self._instants[0].request_time} to {self._instants[-1].request_time}" if self._instants else ""
+        return f"Timeline({len(self)} instants{span})"
+
+    @property
+    def instants(self) -> tuple[Instant, ...]:
+        """All instants, oldest first."""
+        return self._instants
+
+    @property
+    def last(self) -> Instant | None:
+        """The newest instant, by request time."""
+        return self._instants[-1] if self._instants else None
+
+    def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
+        """The timeline of the instants that ``keep`` accepts."""
+        return Timeline((instant for instant in self._instants if keep(instant)), self.layout)
+
+    def of(self, *actions: str) -> Timeline:
+        """The instants of these actions, as named on disk."""
+        return self.filter(lambda instant: instant.action in actions)
+
+    def completed(self) -> Timeline:
+        """The instants that have completed."""
+        return self.filter(lambda instant: instant.is_completed)
+
+    def pending(self) -> Timeline:
+        """The instants that are requested or inflight."""
+        return self.filter(lambda instant: not instant.is_completed)
+
+    def writes(self) -> Timeline:
+        """Completed commits, delta commits and replace commits: what a query can see."""
+        return self.filter(lambda instant: instant.is_completed and instant.is_write)
+
+    def pending_compactions(self) -> Timeline:
+        """Compactions that are planned or running; each starts a new file slice for the groups in its plan."""
+        return self.pending().of(COMPACTION)
+
+    def pending_log_compactions(self) -> Timeline:
+        """Log compactions that are planned or running."""
+        return self.pending().of(LOG_COMPACTION)
+
+    def pending_replacements(self) -> Timeline:
+        """Pending clusterings, and pending replace commits (in layout 1 these may be clusterings: see the plan)."""
+        return self.pending().of(CLUSTERING, REPLACE_COMMIT)
+
+    def visible(self) -> Timeline:
+        """Completed writes and pending compactions: the timeline whose last instant a snapshot reads."""
+        return self.filter(lambda instant: instant.is_write and (instant.is_completed or instant.action == COMPACTION))
+
+    def find(self, time: str, *actions: str) -> Instant | None:
+        """The instant requested at ``time`` (with one of ``actions``, when given); a savepoint only if nothing else."""
+        found = [
+            instant
+            for instant in self._by_time.get(time, ())
+            if not actions or instant.action in actions or instant.comparable_action in actions
+        ]
+        return min(found, key=lambda instant: instant.action == SAVEPOINT, default=None)
+
+    def up_to(self, time: str) -> Timeline:
+        """The instants requested at or before ``time``."""
+        return self.filter(lambda instant: instant.request_time <= time)
+
+    def after(self, time: str) -> Timeline:
+        """The instants requested after ``time``."""
+        return self.filter(lambda instant: instant.request_time > time)
+
+    @cached_property
+    def first_active_time(self) -> str | None:
+        """The request time at which the active timeline begins: that of its first write that no savepoint holds back.
+
+        Archival leaves savepointed instants behind, so what lies between them and this time is archived, not missing.
+        None when there are no writes.
+        """
+        writes = [instant.request_time for instant in self._instants if instant.is_write]
+        saved = {instant.request_time for instant in self._instants if instant.action == SAVEPOINT}
+        return next((time for time in writes if time not in saved), writes[0] if writes else None)
+
+    def is_archived_before(self, time: str) -> bool:
+        """Whether an instant at ``time`` would be archived: it lies before the active timeline begins.
+
+        Only completed instants are archived, so this also says that it is completed.
+        """
+        first = self.first_active_time
+        return first is not None and time < first
+
+    def is_committed(self, time: str) -> bool:
+        """Whether a write requested at ``time`` is completed, in the active timeline or archived."""
+        return time in self._committed or (time not in self._by_time and self.is_archived_before(time))
+
+    @cached_property
+    def _by_time(self) -> dict[str, tuple[Instant, ...]]:
+        found: dict[str, tuple[Instant, ...]] = {}
+        for instant in self._instants:
+            found[instant.request_time] = (*found.get(instant.request_time, ()), instant)
+        return found
+
+    @cached_property
+    def _committed(self) -> frozenset[str]:
+        return frozenset(
+            instant.request_time for instant in self._instants if instant.is_completed and instant.is_write
+        )
+
+
+def _outranks(instant: Instant, known: Instant) -> bool:
+    rank, known_rank = instant.sort_key[2], known.sort_key[2]
+    if rank != known_rank:
+        return rank > known_rank
+    # Two completed files of one instant: the first to complete made it count; one with its time beats one without.
+    return (instant.is_legacy, instant.completion_time or "") < (known.is_legacy, known.completion_time or "")

@@ -1,0 +1,7 @@
+"""Hudi tables in PySpark: ``spark.read.format("hoodie").load(path)``."""
+
+from __future__ import annotations
+
+from hoodie_py.spark.session import register
+
+__all__ = ["register"]

@@ -1,0 +1,114 @@
+"""Mergers on their way to Spark's workers, and which of them a table gets.
+
+Mergers come from notebooks and from files beside a script, neither of which workers can import.  So a class travels by
+value, code and all, unless its module belongs to an installed distribution, which the workers have as well.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+from pyspark import cloudpickle
+
+from hoodie_py.errors import MergeError
+from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.reader.merger import RecordMerger
+
+Merger = RecordMerger | type[RecordMerger]
+
+
+def dump_mergers(mergers: Sequence[Merger]) -> bytes:
+    """Pack mergers for the way.
+
+    Raises:
+        TypeError: something that is no RecordMerger, or one that no table can name.
+        MergeError: a merger that holds what cannot be pickled.
+    """
+    for merger in mergers:
+        _check(merger)
+    try:
+        with _by_value(mergers):
+            return bytes(cloudpickle.dumps(tuple(mergers)))
+    except Exception as error:
+        raise MergeError(
+            f"The mergers cannot be sent to Spark's workers: {type(error).__name__}: {error}",
+            hint="A merger's code must not refer to sessions, locks, open files and the like.",
+        ) from error
+
+
+@lru_cache(maxsize=16)
+def load_mergers(packed: bytes) -> tuple[Merger, ...]:
+    """Unpack mergers; the same bytes give the same classes.
+
+    Raises:
+        MergeError: a module that a merger needs is not installed on the worker.
+    """
+    if not packed:
+        return ()
+    try:
+        mergers: tuple[Merger, ...] = cloudpickle.loads(packed)
+    except Exception as error:
+        raise MergeError(
+            f"The mergers given to register() cannot be loaded on this worker: {type(error).__name__}: {error}",
+            hint="Install what they import on every worker.",
+        ) from error
+    return mergers
+
+
+def choose_merger(config: TableConfig, mergers: Sequence[Merger]) -> Merger | None:
+    """Return the first merger that the table names by strategy id or payload class; None where it names none of them."""
+    if config.merge_mode is not MergeMode.CUSTOM:
+        return None
+    payload = config.payload_class if config.is_payload_based else None
+    for merger in mergers:
+        if payload is not None:
+            if payload in merger.payload_classes:
+                return merger
+        elif getattr(merger, "strategy_id", None) == config.merge_strategy_id:
+            return merger
+    return None
+
+
+def _check(merger: object) -> None:
+    cls = merger if isinstance(merger, type) else type(merger)
+    if not issubclass(cls, RecordMerger):
+        raise TypeError(f"register takes RecordMerger classes or instances, not {merger!r}.")
+    if not getattr(cls, "strategy_id", None) and not cls.payload_classes:
+        raise TypeError(f"{cls.__name__} has neither strategy_id nor payload_classes, so no table can name it.")
+
+
+@contextmanager
+def _by_value(mergers: Sequence[Merger]) -> Iterator[None]:
+    """Have cloudpickle take the code of the mergers' modules along."""
+    already = cloudpickle.list_registry_pickle_by_value()
+    modules = {module for merger in mergers for module in _own_modules(merger) if module.__name__ not in already}
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _own_modules(merger: Merger) -> Iterator[ModuleType]:
+    cls = merger if isinstance(merger, type) else type(merger)
+    for base in cls.__mro__:
+        module = sys.modules.get(base.__module__)
+        if issubclass(base, RecordMerger) and module is not None and not _is_installed(module):
+            yield module
+
+
+def _is_installed(module: ModuleType) -> bool:
+    if module.__name__.partition(".")[0] == __name__.partition(".")[0]:
+        return True
+    places = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")}
+    file = getattr(module, "__file__", None)
+    return file is not None and any(Path(file).is_relative_to(place) for place in places)

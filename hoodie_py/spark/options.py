@@ -1,0 +1,156 @@
+"""What the options of ``spark.read.format("hoodie")`` mean.
+
+Spark lower-cases option names and makes text of their values.  Names that only this package knows are ``columns``,
+``storage_options`` (a JSON object, as single keys would lose case and type), ``timezone``, ``integrity``, ``batch_rows`` and
+``memory_limit``; the others are Java Hudi's own (``hoodie.datasource.query.type``, ``as.of.instant``, ...), which are all in
+lower case, and Hadoop's ``fs.s3a.*``.  Options that do not concern a read are ignored, as in Java Hudi, unless they look like
+a slip of the pen for one of ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.option_keys import AS_OF_INSTANT, READ_PATHS
+
+COLUMNS = "columns"
+STORAGE_OPTIONS = "storage_options"
+TIMEZONE = "timezone"
+INTEGRITY = "integrity"
+BATCH_ROWS = "batch_rows"
+MEMORY_LIMIT = "memory_limit"
+PATH = "path"
+
+_OURS = (COLUMNS, STORAGE_OPTIONS, TIMEZONE, INTEGRITY, BATCH_ROWS, MEMORY_LIMIT)
+_HADOOP = "spark.hadoop."
+_S3A = "fs.s3a."
+_S3_URI = re.compile(r"s3[an]?://", re.IGNORECASE)
+_SIMILAR = 0.8
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LoadOptions:
+    """The options of one load; its repr shows no storage options.
+
+    Attributes:
+        path: base path of the table.
+        storage_options: for the store.
+        columns: names of the columns wanted, in order; None for all.
+        as_of: the instant to read the table at; None for now.
+        timezone: zone of times without one.
+        integrity: "default" or "strict".
+        batch_rows, memory_limit: see ``HoodieTable.scan``; None for the defaults.
+        hoodie: every other option, in case it is one of Java Hudi's.
+    """
+
+    path: str
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+    as_of: str | None = None
+    timezone: str | None = None
+    integrity: str = "default"
+    batch_rows: int | None = None
+    memory_limit: int | None = None
+    hoodie: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], session: Mapping[str, str]) -> LoadOptions:
+        """Read the options of a load.
+
+        Args:
+            options: by lower-case name.
+            session: the session's ``spark.hadoop.fs.s3a.*`` settings, for S3 tables whose options name no others.
+
+        Raises:
+            InvalidQueryError: no path or several, a value that cannot be read, a misspelt name.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        _check_names(given)
+        path = _path(given)
+        s3a = {name: value for name, value in given.items() if name.removeprefix(_HADOOP).startswith(_S3A)}
+        storage = {**s3a, **_json_object(given.get(STORAGE_OPTIONS))}
+        if not storage and _S3_URI.match(path):
+            storage = dict(session)
+        return cls(
+            path=path,
+            storage_options=storage,
+            columns=parse_columns(given.get(COLUMNS)),
+            as_of=given.get(AS_OF_INSTANT) or None,
+            timezone=given.get(TIMEZONE) or None,
+            integrity=given.get(INTEGRITY) or "default",
+            batch_rows=_number(BATCH_ROWS, given.get(BATCH_ROWS)),
+            memory_limit=_number(MEMORY_LIMIT, given.get(MEMORY_LIMIT)),
+            hoodie={name: value for name, value in given.items() if name not in {*_OURS, PATH} and name not in s3a},
+        )
+
+    def __repr__(self) -> str:
+        return f"LoadOptions(path={self.path!r}, columns={self.columns!r}, as_of={self.as_of!r})"
+
+
+def session_settings(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Pick out what a session's configuration says of S3 (``spark.hadoop.fs.s3a.*``)."""
+    return {name: value for name, value in settings if name.lower().startswith(_HADOOP + _S3A)}
+
+
+def parse_columns(text: str | None) -> tuple[str, ...] | None:
+    """Read ``a, b`` or a JSON list of names; None for an empty text.
+
+    Raises:
+        InvalidQueryError: broken JSON.
+    """
+    if text is None or not text.strip():
+        return None
+    if text.lstrip().startswith("["):
+        try:
+            names = json.loads(text)
+        except ValueError:
+            names = None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InvalidQueryError(f"The option {COLUMNS} is no list of names.", hint='Write a,b or ["a", "b"].')
+        return tuple(names)
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _path(given: Mapping[str, str]) -> str:
+    path = given.get(PATH)
+    if given.get("paths") or given.get(READ_PATHS):
+        raise InvalidQueryError("A load reads one table, and several paths were given.", hint="Load each and union them.")
+    if not path or not path.strip():
+        raise InvalidQueryError("No path was given.", hint='Write spark.read.format("hoodie").load("/path/of/the/table").')
+    return path
+
+
+def _check_names(given: Mapping[str, str]) -> None:
+    for name in given:
+        if name in _OURS or "." in name:
+            continue
+        meant = difflib.get_close_matches(name, _OURS, 1, _SIMILAR)
+        if meant:
+            raise InvalidQueryError(f"Unknown option {name!r}.", hint=f"Did you mean {meant[0]!r}?")
+
+
+def _json_object(text: str | None) -> dict[str, Any]:
+    if text is None or not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):  # the text may hold credentials, so it is not shown
+        raise InvalidQueryError(f"The option {STORAGE_OPTIONS} is not a JSON object.", hint="Pass json.dumps({...}).")
+    return value
+
+
+def _number(name: str, text: str | None) -> int | None:
+    if text is None or not text.strip():
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidQueryError(f"The option {name} must be a whole number, not {text!r}.") from None

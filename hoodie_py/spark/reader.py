@@ -1,0 +1,150 @@
+"""The Spark reader of one query: columns, pushed filters, partitions, and the rows of a partition.
+
+Spark makes it in a planning worker, pushes filters, pickles it for the tasks and then asks for partitions; each task reads
+one partition.  The pickle holds only what tasks need.
+
+Spark 4.1 and later refuse a reader that takes filters while ``spark.sql.python.filterPushdown.enabled`` is false, their
+default, by a look at ``reader.pushFilters.__func__``.  So that attribute says what Spark wants to see, and filters are taken
+wherever Spark sends them; where it does not, Spark filters itself.  Spark 4.0 knows no pushed filters.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.spark.columns import find_names
+from hoodie_py.spark.filters import as_predicate
+from hoodie_py.spark.mergers import choose_merger, load_mergers
+from hoodie_py.spark.options import LoadOptions
+from hoodie_py.spark.packing import pack
+from hoodie_py.spark.types import arrow_schema, fit, same_values, widens
+from hoodie_py.table.predicate import Predicate
+from hoodie_py.table.query import make_scan
+from hoodie_py.table.scan_task import ScanTask
+from hoodie_py.table.snapshot import Snapshot
+
+LARGEST_PARTITION = 48 << 10  # bytes of a pickled partition that holds several slices
+
+
+class HoodiePartition(InputPartition):
+    """Some scan tasks on their way to a worker; its repr shows no storage options."""
+
+    def __init__(self, tasks: Sequence[ScanTask]) -> None:
+        super().__init__(zlib.compress(pickle.dumps(tuple(tasks), pickle.HIGHEST_PROTOCOL)))
+        self.count = len(tasks)
+
+    @property
+    def tasks(self) -> tuple[ScanTask, ...]:
+        """The tasks."""
+        tasks: tuple[ScanTask, ...] = pickle.loads(zlib.decompress(self.value))  # noqa: S301 - made by this session's planner
+        return tasks
+
+    def __repr__(self) -> str:
+        return f"HoodiePartition({self.count} file slices)"
+
+
+class HoodieReader(DataSourceReader):
+    """Reads columns of one snapshot.
+
+    Args:
+        snapshot: the table.
+        options: options of the load.
+        schema: the columns, as Spark declared them.
+        packed_mergers: mergers that tables may name.
+
+    Raises:
+        InvalidQueryError: a column that the table does not have, or not in a type whose values fit the declared one.
+    """
+
+    def __init__(self, snapshot: Snapshot, options: LoadOptions, schema: StructType, packed_mergers: bytes) -> None:
+        self._snapshot = snapshot
+        self._options = options
+        self._packed_mergers = packed_mergers
+        self._target = arrow_schema(schema)
+        self._columns = dict(zip(self._target.names, find_names(self._target.names, snapshot.schema.arrow.names), strict=True))
+        self._predicate: Predicate | None = None
+        for field in self._target:
+            have = snapshot.schema.arrow.field(self._columns[field.name]).type
+            if not widens(have, field.type):
+                raise InvalidQueryError(
+                    f"Column {field.name!r} is {have} in the table, which cannot be read as {field.type}.",
+                    hint="Declare it as the table has it, or leave out the schema and cast.",
+                )
+
+    @property
+    def pushFilters(self) -> _PushFilters:  # type: ignore[override]  # noqa: N802 - Spark's name
+        """What Spark calls with the filters of a query."""
+        return _PushFilters(self)
+
+    def push(self, filters: Sequence[Any]) -> list[Any]:
+        """Take the filters that can be evaluated exactly as Spark does; return the others, the same objects."""
+        table = self._snapshot.schema.arrow
+        exact = {
+            name: table.field(column)
+            for name, column in self._columns.items()
+            if same_values(table.field(column).type, self._target.field(name).type)
+        }
+        self._predicate, left = as_predicate(filters, exact, table)
+        return left
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the work, in partitions of less than 64 KB each."""
+        scan = make_scan(
+            self._snapshot,
+            columns=list(self._columns.values()),
+            filter=self._predicate,
+            memory_limit=self._options.memory_limit,
+            batch_rows=self._options.batch_rows,
+            integrity=self._options.integrity,
+            options=self._options.hoodie,
+        )
+        return [partition for group in pack(scan.tasks()) for partition in _partitions(group)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition in the declared schema; none for the empty partition of a table without files.
+
+        Raises:
+            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+        """
+        if not isinstance(partition, HoodiePartition):
+            return
+        pa.set_cpu_count(1)  # Spark gives a task one core
+        mergers = load_mergers(self._packed_mergers)
+        for task in partition.tasks:
+            merger = choose_merger(task.info.config, mergers)
+            for batch in replace(task, merger=merger).to_batches():
+                yield fit(batch, self._target)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_packed_mergers": self._packed_mergers, "_target": self._target}
+
+
+class _PushFilters:
+    """``HoodieReader.pushFilters`` as Spark wants to see it."""
+
+    # Inherited by name, so that Spark versions without pushed filters import this module as well.
+    __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", None) or HoodieReader.push)
+
+    def __init__(self, reader: HoodieReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: Sequence[Any]) -> list[Any]:
+        return self._reader.push(filters)
+
+
+def _partitions(group: Sequence[ScanTask]) -> list[HoodiePartition]:
+    """Return one partition, or several where one would be too large to send."""
+    whole = HoodiePartition(group)
+    if len(whole.value) <= LARGEST_PARTITION or len(group) == 1:
+        return [whole]
+    middle = len(group) // 2
+    return [*_partitions(group[:middle]), *_partitions(group[middle:])]

@@ -1,0 +1,132 @@
+"""The Spark data source: which table a load reads, pinned when it is made, and with what.
+
+Spark pickles the instance after ``schema()`` and sends that pickle to whoever plans a query on it later.  So the snapshot
+that ``schema()`` opened is the one that every query on the DataFrame reads.  With a schema of the user's own Spark does not
+call ``schema()``; then each query opens the table anew.
+
+A table of Spark's catalog (``CREATE TABLE t USING hoodie LOCATION '...'``) loses its options on the way to ``reader()``, but
+keeps its columns' metadata.  So path and read options, never storage options, go along in the metadata of the first column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import Any, ClassVar
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructField, StructType
+
+from hoodie_py.spark.columns import find_names
+from hoodie_py.spark.mergers import Merger, dump_mergers
+from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, LoadOptions
+from hoodie_py.spark.reader import HoodieReader
+from hoodie_py.spark.types import spark_schema
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
+
+_NOTE = "hoodie_py"  # key of the metadata that catalog tables carry
+_CATALOG_OPTIONS = ("provider", "location", "owner", "external", "is_managed_location", "comment")
+
+
+class HoodieSource(DataSource):
+    """``spark.read.format("hoodie")``.
+
+    Attributes:
+        format_name: what users write in ``format``.
+        packed_mergers: the mergers that ``register`` was given, pickled.
+        session: the session's S3 settings, for tables whose options name none.
+    """
+
+    format_name: ClassVar[str] = "hoodie"
+    packed_mergers: ClassVar[bytes] = b""
+    session: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._snapshot: Snapshot | None = None
+        self._planned = False
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return cls.format_name
+
+    def schema(self) -> StructType:
+        """Pin the table's newest snapshot, or the instant asked for, and return its columns.
+
+        Raises:
+            HoodieError: no path, no table there, or one that cannot be read.
+        """
+        options = LoadOptions.parse(self.options, self.session)
+        self._snapshot = open_table(options)
+        columns = spark_schema(self._snapshot.schema.arrow)
+        if options.columns is not None:
+            columns = StructType([columns[name] for name in find_names(options.columns, columns.names)])
+        if "provider" in self.options and columns.fields:
+            columns = _annotated(columns, {PATH: self._snapshot.files.uri, **_kept(self.options)})
+        return columns
+
+    def reader(self, schema: StructType) -> HoodieReader:
+        """Return what reads the columns of a schema: those that ``schema`` gave, or a choice of the user's own.
+
+        Raises:
+            HoodieError: no path, no table there, or columns that it does not have.
+        """
+        given = {**_noted(schema), **self.options}
+        options = LoadOptions.parse(given, self.session)
+        snapshot = open_table(options) if self._snapshot is None else self._snapshot
+        self._planned = True
+        return HoodieReader(snapshot, options, schema, self.packed_mergers)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the snapshot out once a query is planned: its tasks have what they need."""
+        return {**vars(self), "_snapshot": None} if self._planned else vars(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.options.get(PATH)!r})"
+
+
+def source_class(name: str, mergers: Sequence[Merger], session: Mapping[str, str]) -> type[HoodieSource]:
+    """Return a data source of another name, with mergers and S3 settings of its own; it travels by value."""
+    members = {
+        "format_name": name,
+        "packed_mergers": dump_mergers(mergers) if mergers else b"",
+        "session": dict(session),
+        "__doc__": HoodieSource.__doc__,
+        "__module__": __name__,
+    }
+    return type("RegisteredHoodieSource", (HoodieSource,), members)
+
+
+def open_table(options: LoadOptions) -> Snapshot:
+    """Open the table that a load names.
+
+    Raises:
+        HoodieError: no table there, or one that cannot be read.
+    """
+    return open_snapshot(
+        options.path, storage_options=options.storage_options, as_of=options.as_of, timezone=options.timezone
+    )
+
+
+def _kept(options: Mapping[str, str]) -> dict[str, str]:
+    """Return a catalog table's read options, less what may hold credentials and what Spark adds itself."""
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in {PATH, STORAGE_OPTIONS, *_CATALOG_OPTIONS} and not name.startswith(("fs.", "spark.", "option."))
+    }
+
+
+def _annotated(schema: StructType, note: Mapping[str, str]) -> StructType:
+    first, *others = schema.fields
+    return StructType([StructField(first.name, first.dataType, first.nullable, {_NOTE: json.dumps(note)}), *others])
+
+
+def _noted(schema: StructType) -> dict[str, str]:
+    """Return what a catalog table's columns remember of its options."""
+    for field in schema.fields:
+        note = (field.metadata or {}).get(_NOTE)
+        if note:
+            return {str(name): str(value) for name, value in json.loads(note).items()}
+    return {}

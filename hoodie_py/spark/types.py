@@ -1,0 +1,145 @@
+"""Arrow types to Spark types and back, and batches brought to exactly the schema Spark expects.
+
+Spark compares the first batch of a task with the Arrow form of the declared schema and takes the others on trust, so every
+batch is cast.  Rules of that form (pyspark ``to_arrow_schema`` with time zone UTC): timestamps are microseconds, in UTC or
+without a zone; text and binary are the plain, not the large, layouts; nothing is dictionary-encoded.
+
+All columns and everything inside them are nullable in the schema that a load reports, as with Spark's own file sources.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as st
+
+from hoodie_py.errors import InvalidQueryError, InvalidTableError
+
+_PLAIN: tuple[tuple[pa.DataType, type[st.DataType]], ...] = (
+    (pa.bool_(), st.BooleanType),
+    (pa.int8(), st.ByteType),
+    (pa.int16(), st.ShortType),
+    (pa.int32(), st.IntegerType),
+    (pa.int64(), st.LongType),
+    (pa.float32(), st.FloatType),
+    (pa.float64(), st.DoubleType),
+    (pa.string(), st.StringType),
+    (pa.binary(), st.BinaryType),
+    (pa.date32(), st.DateType),
+    (pa.timestamp("us", "UTC"), st.TimestampType),
+    (pa.timestamp("us"), st.TimestampNTZType),
+)
+_TO_SPARK: dict[pa.DataType, type[st.DataType]] = dict(_PLAIN)
+_TO_ARROW: dict[type[st.DataType], pa.DataType] = {spark: arrow for arrow, spark in _PLAIN}
+_ORDER_OF_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+
+
+def spark_schema(schema: pa.Schema) -> st.StructType:
+    """Return the Spark form of a table's schema; every column is nullable.
+
+    Raises:
+        InvalidTableError: a type that tables do not have.
+    """
+    return st.StructType([st.StructField(field.name, spark_type(field.type)) for field in schema])
+
+
+def spark_type(kind: pa.DataType) -> st.DataType:
+    """Return the Spark type of the same values.
+
+    Raises:
+        InvalidTableError: a type that tables do not have.
+    """
+    plain = _TO_SPARK.get(kind)
+    if plain is not None:
+        return plain()
+    if pa.types.is_decimal(kind):
+        return st.DecimalType(kind.precision, kind.scale)
+    if pa.types.is_list(kind):
+        return st.ArrayType(spark_type(kind.value_type))
+    if pa.types.is_map(kind):
+        return st.MapType(spark_type(kind.key_type), spark_type(kind.item_type))
+    if pa.types.is_struct(kind):
+        return st.StructType([st.StructField(field.name, spark_type(field.type)) for field in kind])
+    raise InvalidTableError(f"A column of type {kind} has no counterpart in Spark.")
+
+
+def arrow_schema(schema: st.StructType) -> pa.Schema:
+    """Return the Arrow schema that Spark expects of batches for a declared schema.
+
+    Raises:
+        InvalidQueryError: a declared type that no table column can have.
+    """
+    return pa.schema([_arrow_field(field.name, field.dataType, field.nullable) for field in schema.fields])
+
+
+def arrow_type(kind: st.DataType) -> pa.DataType:
+    """Return the Arrow type that Spark expects for a declared type.
+
+    Raises:
+        InvalidQueryError: a declared type that no table column can have.
+    """
+    plain = _TO_ARROW.get(type(kind))
+    if plain is not None:
+        return plain
+    if isinstance(kind, st.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, st.ArrayType):
+        return pa.list_(_arrow_field("element", kind.elementType, kind.containsNull))
+    if isinstance(kind, st.MapType):
+        key = _arrow_field("key", kind.keyType, False)
+        return pa.map_(key, _arrow_field("value", kind.valueType, kind.valueContainsNull))
+    if isinstance(kind, st.StructType):
+        return pa.struct(list(arrow_schema(kind)))
+    raise InvalidQueryError(f"No column can be read as {kind.simpleString()}.")
+
+
+def _arrow_field(name: str, kind: st.DataType, nullable: bool) -> pa.Field:
+    return pa.field(name, arrow_type(kind), nullable=nullable)
+
+
+def same_values(have: pa.DataType, want: pa.DataType) -> bool:
+    """Whether two types hold the same values, however their inner fields are named and whether or not they may be null."""
+    for is_kind in (pa.types.is_list, pa.types.is_map):
+        if is_kind(have) or is_kind(want):
+            return bool(is_kind(have) and is_kind(want)) and all(
+                same_values(have.field(i).type, want.field(i).type) for i in range(have.num_fields)
+            )
+    if pa.types.is_struct(have) and pa.types.is_struct(want):
+        return [f.name for f in have] == [f.name for f in want] and all(
+            same_values(h.type, w.type) for h, w in zip(have, want, strict=True)
+        )
+    return bool(have.equals(want))
+
+
+def widens(have: pa.DataType, want: pa.DataType) -> bool:
+    """Whether every value of one type is a value of the other: what a user's own schema may ask for."""
+    if same_values(have, want):
+        return True
+    if have in _ORDER_OF_INTEGERS:
+        at = _ORDER_OF_INTEGERS.index(have)
+        return want in _ORDER_OF_INTEGERS[at:] or (want == pa.float64() and at <= 2)
+    if have == pa.float32():
+        return bool(want == pa.float64())
+    if pa.types.is_decimal(have) and pa.types.is_decimal(want):
+        return bool(want.scale >= have.scale and want.precision - want.scale >= have.precision - have.scale)
+    return False
+
+
+def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch with exactly the given schema; the columns are in order, their types widen.
+
+    Raises:
+        InvalidQueryError: a null in a column that the declared schema calls not nullable.
+    """
+    if not batch.schema.equals(schema):
+        arrays = [_cast(column, field) for column, field in zip(batch.columns, schema, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else batch.select([])
+    for column, field in zip(batch.columns, schema, strict=True):
+        if not field.nullable and column.null_count:
+            raise InvalidQueryError(f"Column {field.name!r} holds nulls.", hint="Declare it nullable in the schema.")
+    return batch
+
+
+def _cast(column: Any, field: pa.Field) -> Any:
+    return column if column.type.equals(field.type) else column.cast(field.type)

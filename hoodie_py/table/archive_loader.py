@@ -1,0 +1,154 @@
+"""The archived timeline of a table, read from its folder.
+
+Layout 1: numbered archive files, newest first, each state of an instant possibly in several of them. Layout 2: the
+manifest that ``_version_`` names (else the greatest) lists the history files that count; a table without one has no
+history (Hudi ``ArchivedTimelineV1``, ``LSMTimeline``). A file that compaction of the history removed meanwhile is
+looked for through a newer manifest. Times are read first; what commits say is read again, with contents, when it is
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+
+from hoodie_py.errors import FileMissingError, HoodieError, InvalidTableError
+from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.formats.archive import (
+    VERSION_FILE,
+    ArchivedInstant,
+    archive_file_number,
+    manifest_number,
+    newest_entries,
+    parse_archived_log,
+    parse_history_manifest,
+    parse_history_parquet,
+    parse_history_version,
+)
+from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.table_config import TableConfig
+
+_WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+_ATTEMPTS = 3
+_READ_THREADS = 16
+
+Entries = Mapping[tuple[str, str], ArchivedInstant]
+
+
+class ArchivedTimeline:
+    """Instants that have left the active timeline.
+
+    Args:
+        entries: archived instants by (request time, action), with or without contents.
+        with_contents: reads them with contents, where ``entries`` are without.
+    """
+
+    def __init__(self, entries: Entries, with_contents: Callable[[], Entries] | None = None) -> None:
+        self._entries = entries
+        self._with_contents = with_contents
+
+    @cached_property
+    def instants(self) -> tuple[ArchivedInstant, ...]:
+        """All archived instants, oldest first."""
+        return tuple(self._entries[key] for key in sorted(self._entries))
+
+    @cached_property
+    def completion_times(self) -> Mapping[str, str]:
+        """Completion times of archived writes, by request time."""
+        return {each.request_time: each.completion_time for each in self.instants if each.action in _WRITES}
+
+    def metadata(self, request_time: str) -> CommitMetadata | None:
+        """What an archived write says about itself; None when it is not in the archive.
+
+        Raises:
+            CorruptFileError: the archive is damaged.
+            StorageError: it cannot be read.
+        """
+        if request_time not in self.completion_times:
+            return None
+        return next((each.commit_metadata() for each in self._full if each.request_time == request_time), None)
+
+    def writes_down_from(self, request_time: str) -> Iterator[tuple[str, CommitMetadata]]:
+        """Archived writes at or before a request time with what they say, newest first; errors as ``metadata``."""
+        for each in reversed(self._full):
+            if each.request_time <= request_time:
+                yield each.request_time, each.commit_metadata()
+
+    @cached_property
+    def _full(self) -> tuple[ArchivedInstant, ...]:
+        entries = self._with_contents() if self._with_contents is not None else self._entries
+        return tuple(entries[key] for key in sorted(entries) if key[1] in _WRITES)
+
+
+def load_archive(files: TableFiles, config: TableConfig) -> ArchivedTimeline:
+    """Read a table's archived timeline; a table that never archived has an empty one.
+
+    Raises:
+        CorruptFileError: a file of the archive is damaged.
+        InvalidTableError: the archive names files that are not there.
+        StorageError: reading failed.
+    """
+    if config.timeline_layout < 2:
+        return ArchivedTimeline(_read_archive_logs(files, config.history_dir()))
+    times = _read_history(files, config.history_dir(), contents=False)
+    return ArchivedTimeline(times, partial(_read_history, files, config.history_dir(), contents=True))
+
+
+def _read_archive_logs(files: TableFiles, folder: str) -> Entries:
+    numbered = [(archive_file_number(info.name), info.path) for info in _list(files, folder) if not info.is_dir]
+    newest_first = sorted(((number, path) for number, path in numbered if number is not None), reverse=True)
+    return newest_entries(_parsed(files, [path for _, path in newest_first], parse_archived_log))
+
+
+def _read_history(files: TableFiles, folder: str, *, contents: bool) -> Entries:
+    for _ in range(_ATTEMPTS):
+        names = _current_history(files, folder)
+        try:
+            paths = [f"{folder}/{name}" for name in names]
+            parsed = _parsed(files, paths, partial(parse_history_parquet, contents=contents))
+        except FileMissingError:
+            continue
+        return newest_entries(parsed)
+    raise InvalidTableError("the manifest of the archived timeline names a file that is not there", path=folder)
+
+
+def _current_history(files: TableFiles, folder: str) -> list[str]:
+    """Names of the history files that count, newest first."""
+    listing = _list(files, folder)
+    manifests = {number: info.path for info in listing if (number := manifest_number(info.name)) is not None}
+    if not manifests:
+        return []
+    version = None
+    if any(info.name == VERSION_FILE for info in listing):
+        version = parse_history_version(files.read(f"{folder}/{VERSION_FILE}"))
+    path = manifests[version if version is not None and version in manifests else max(manifests)]
+    try:
+        history = parse_history_manifest(files.read(path))
+    except HoodieError as error:
+        error.located(path=path)
+        raise
+    return [each.name for each in sorted(history, key=lambda each: each.max_time, reverse=True)]
+
+
+def _parsed(
+    files: TableFiles, paths: Sequence[str], parse: Callable[[bytes], list[ArchivedInstant]]
+) -> list[list[ArchivedInstant]]:
+    def read(path: str) -> list[ArchivedInstant]:
+        try:
+            return parse(files.read(path))
+        except HoodieError as error:
+            error.located(path=path)
+            raise
+
+    if len(paths) < 2:
+        return [read(path) for path in paths]
+    with ThreadPoolExecutor(min(_READ_THREADS, len(paths)), "hoodie-archive") as pool:
+        return list(pool.map(read, paths))
+
+
+def _list(files: TableFiles, folder: str) -> list[FileInfo]:
+    try:
+        return files.list(folder)
+    except FileMissingError:
+        return []

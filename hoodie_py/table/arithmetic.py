@@ -1,0 +1,145 @@
+"""Compute + - * / % on arrays as Spark does in ANSI mode: overflow and division by zero are errors, null stays null.
+
+Integers never wrap; floats follow IEEE (but not division by zero, which is an error too); ``%`` has the sign of the dividend.
+Decimals are exact and then rounded half up to the type of the result (Spark's Decimal and DecimalPrecision).
+"""
+
+from __future__ import annotations
+
+import operator as op
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as pat
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.table.ansi_casts import round_decimal
+
+_CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+_PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+#: Spark divides decimals to this scale before it rounds to the scale of the result.
+_QUOTIENT_SCALE = 39
+
+
+def compute(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType) -> pa.Array:
+    """Apply one operator to two arrays of equal length; decimal operands may differ in type.
+
+    Raises:
+        InvalidQueryError: a result does not fit in ``result``, or a divisor is zero.
+    """
+    if operator in "/%":
+        _check_divisors(operator, left, right)
+    try:
+        if pat.is_decimal(result):
+            return _decimals(operator, left, right, result)
+        if operator == "%":
+            return _remainder(left, right)
+        if operator == "/":
+            return pc.divide(left, right)
+        return (_PLAIN if pat.is_floating(result) else _CHECKED)[operator](left, right)
+    except pa.ArrowInvalid as error:
+        raise _overflow(operator, result) from error
+
+
+def negate(values: pa.Array) -> pa.Array:
+    """Change the sign.
+
+    Raises:
+        InvalidQueryError: the smallest integer has no negative.
+    """
+    try:
+        return pc.negate(values) if pat.is_floating(values.type) else pc.negate_checked(values)
+    except pa.ArrowInvalid as error:
+        raise _overflow("-", values.type) from error
+
+
+def can_fail(operator: str, result: pa.DataType) -> bool:
+    """Whether the operator can raise for some operands."""
+    return operator in "/%" or not pat.is_floating(result)
+
+
+def _overflow(operator: str, result: pa.DataType) -> InvalidQueryError:
+    return InvalidQueryError(
+        f"The result of {operator} does not fit in {result}", hint="Spark in ANSI mode refuses it as well; cast an operand."
+    )
+
+
+def _check_divisors(operator: str, left: pa.Array, right: pa.Array) -> None:
+    zero = pc.and_(left.is_valid(), pc.equal(right, pa.scalar(0).cast(right.type)))
+    if pc.any(zero).as_py():
+        raise InvalidQueryError(
+            f"{'Division' if operator == '/' else 'Remainder'} by zero",
+            hint="Spark in ANSI mode refuses it as well; test the divisor first.",
+        )
+
+
+def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
+    valid = pc.and_(left.is_valid(), right.is_valid()).to_numpy(zero_copy_only=False)
+    dividend = left.fill_null(0).to_numpy(zero_copy_only=False)
+    divisor = right.fill_null(1).to_numpy(zero_copy_only=False)
+    if pat.is_integer(right.type):
+        divisor = np.where(divisor == -1, 1, divisor).astype(divisor.dtype)
+        divisor = np.where(valid, divisor, 1).astype(divisor.dtype)
+    with np.errstate(all="ignore"):
+        return pa.array(np.fmod(dividend, divisor), left.type, mask=~valid)
+
+
+def _decimals(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType) -> pa.Array:
+    p1, s1, p2, s2 = left.type.precision, left.type.scale, right.type.precision, right.type.scale
+    needed = p1 + p2 + 1 if operator == "*" else max(p1 - s1, p2 - s2) + max(s1, s2) + 1
+    if operator in _PLAIN and needed <= 76:
+        exact = _PLAIN[operator](left.cast(pa.decimal256(p1, s1)), right.cast(pa.decimal256(p2, s2)))
+        return round_decimal(exact, result)
+    rows = zip(_unscaled(left), _unscaled(right), strict=True)
+    values = [None if a is None or b is None else _exact(operator, a, s1, b, s2, result) for a, b in rows]
+    return pa.array(values, result)
+
+
+def _unscaled(values: pa.Array) -> list[int | None]:
+    scale = values.type.scale
+    return [None if value is None else _integer(value, scale) for value in values.to_pylist()]
+
+
+def _integer(value: Decimal, scale: int) -> int:
+    sign, digits, exponent = value.as_tuple()
+    whole = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale)
+    return -whole if sign else whole
+
+
+def _exact(operator: str, a: int, s1: int, b: int, s2: int, result: pa.DataType) -> Decimal:
+    """Compute with unscaled integers and round half up once more to the result's scale."""
+    unscaled, scale = _quotient(a, s1, b, s2) if operator == "/" else _whole(operator, a, s1, b, s2)
+    if scale > result.scale:
+        unscaled = _divide_half_up(unscaled, 10 ** (scale - result.scale))
+    else:
+        unscaled *= 10 ** (result.scale - scale)
+    if abs(unscaled) >= 10**result.precision:
+        raise _overflow(operator, result)
+    digits = tuple(map(int, str(abs(unscaled))))
+    return Decimal((int(unscaled < 0), digits, -result.scale))
+
+
+def _quotient(a: int, s1: int, b: int, s2: int) -> tuple[int, int]:
+    shift = _QUOTIENT_SCALE - s1 + s2
+    return _divide_half_up(a * 10**shift, b), _QUOTIENT_SCALE
+
+
+def _whole(operator: str, a: int, s1: int, b: int, s2: int) -> tuple[int, int]:
+    if operator == "*":
+        return a * b, s1 + s2
+    scale = max(s1, s2)
+    a, b = a * 10 ** (scale - s1), b * 10 ** (scale - s2)
+    if operator == "%":
+        remainder = abs(a) % abs(b)
+        return (-remainder if a < 0 else remainder), scale
+    combine: Any = op.add if operator == "+" else op.sub
+    return combine(a, b), scale
+
+
+def _divide_half_up(dividend: int, divisor: int) -> int:
+    quotient, rest = divmod(abs(dividend), abs(divisor))
+    quotient += 2 * rest >= abs(divisor)
+    return -quotient if (dividend < 0) != (divisor < 0) else quotient

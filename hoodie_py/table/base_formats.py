@@ -1,0 +1,30 @@
+"""Which base files can be read: Parquet files that hold whole rows.
+
+Refused, naming what it is, when such a file is part of a slice: ORC, HFile and Lance base files, and the skeleton
+files of a metadata-only bootstrap (instant ``00000000000001``), whose data columns lie in a source outside the
+table.
+"""
+
+from __future__ import annotations
+
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.formats.names import METADATA_BOOTSTRAP_INSTANT
+from hoodie_py.reader.file_slice import BaseFile
+
+
+def check_readable(base: BaseFile) -> BaseFile:
+    """Return ``base`` if its rows can be read.
+
+    Raises:
+        UnsupportedFeatureError: another format than Parquet, or a bootstrap skeleton.
+    """
+    if not base.path.endswith(".parquet"):
+        kind = base.path.rpartition(".")[2]
+        raise UnsupportedFeatureError(f"base files in the {kind} format are not supported", path=base.path)
+    if base.instant == METADATA_BOOTSTRAP_INSTANT:
+        raise UnsupportedFeatureError(
+            "a metadata-only bootstrap is not supported: this base file holds meta columns only",
+            path=base.path,
+            hint="Rewrite the file group with Hudi (an upsert, clustering or a full-record bootstrap).",
+        )
+    return base

@@ -1,0 +1,32 @@
+"""Compute the parts of a filter that name no column, once, when the filter is read.
+
+So a literal that a cast makes invalid (``day = 'soon'``) is an error before any file is opened, and statistics can be
+compared with plain literals.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from hoodie_py.table.evaluate import constant
+from hoodie_py.table.predicate import And, ArrowFilter, Column, Literal, Node, Or
+
+
+def fold(node: Node) -> Node:
+    """Replace each subtree without columns by its value.
+
+    Raises:
+        InvalidQueryError: a constant subtree has no value, such as ``1 / 0``.
+    """
+    if isinstance(node, (Literal, Column, ArrowFilter)):
+        return node
+    if isinstance(node, (And, Or)):
+        node = dataclasses.replace(node, operands=tuple(fold(operand) for operand in node.operands))
+    else:
+        folded = {
+            field.name: fold(child)
+            for field in dataclasses.fields(node)  # type: ignore[arg-type]
+            if isinstance(child := getattr(node, field.name), Node)
+        }
+        node = dataclasses.replace(node, **folded)  # type: ignore[type-var]
+    return constant(node) if all(isinstance(child, Literal) for child in node.children) else node

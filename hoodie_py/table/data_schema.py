@@ -1,0 +1,91 @@
+"""The schema that data files carry, read from the newest write.
+
+Commits leave out two things that only files show: the operation column, which writers add under an option that no
+property records, and everything, where commits have no schema at all (Hudi
+``TableSchemaResolver.getTableSchemaFromLatestDataFile``). A base file answers with its footer, a log file with the
+header of its first data block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.names import check_inside, parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.parquet import spark_schema
+from hoodie_py.formats.timeline import Instant
+from hoodie_py.table.timeline_loader import TableTimeline
+
+_MOST_FILES = 8
+_FRAME_HEAD = 14
+_FIRST_READ = 1 << 20
+_MOST_BLOCK_BYTES = 1 << 28
+
+
+def newest_data_schema(timeline: TableTimeline, instants: Sequence[Instant]) -> pa.Schema | None:
+    """Schema of a data file that the newest of ``instants`` with rows wrote, in Spark's types.
+
+    Files that are gone (cleaned, replaced) are passed over; None when a handful of them gave no answer.
+
+    Raises:
+        CorruptFileError: the file is damaged.
+        StorageError: reading failed.
+    """
+    for path in islice(_written_files(timeline, reversed(instants)), _MOST_FILES):
+        try:
+            schema = file_schema(timeline.files, path)
+        except FileMissingError:
+            continue
+        except HoodieError as error:
+            error.located(path=path)
+            raise
+        if schema is not None:
+            return schema
+    return None
+
+
+def file_schema(files: TableFiles, path: str) -> pa.Schema | None:
+    """Schema of one base or log file; None for other files and for log files without a data block."""
+    name = path.rpartition("/")[2]
+    if name.startswith("."):
+        parsed = parse_log_file_name(name)
+        return None if parsed is None or parsed.is_cdc else _log_schema(files, path)
+    base = parse_base_file_name(name)
+    return None if base is None or base.extension != ".parquet" else _parquet_schema(files, path)
+
+
+def _written_files(timeline: TableTimeline, instants: Iterable[Instant]) -> Iterator[str]:
+    for instant in instants:
+        for stats in timeline.metadata(instant).write_stats.values():
+            for stat in stats:
+                if stat.path and (stat.num_inserts or stat.num_update_writes or stat.num_writes):
+                    yield check_inside(stat.path)
+
+
+def _parquet_schema(files: TableFiles, path: str) -> pa.Schema:
+    try:
+        with files.open_file(path) as source, pq.ParquetFile(source) as parquet:
+            return spark_schema(parquet.schema_arrow)
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(f"not a Parquet file: {error}", path=path) from error
+
+
+def _log_schema(files: TableFiles, path: str) -> pa.Schema | None:
+    size = files.stat(path).size
+    stop = min(size, _FIRST_READ)
+    data = files.read_range(path, 0, stop)
+    if stop < size and len(data) >= _FRAME_HEAD:
+        wanted = min(size, _FRAME_HEAD + max(0, int.from_bytes(data[6:_FRAME_HEAD], "big", signed=True)))
+        if stop < wanted <= _MOST_BLOCK_BYTES:
+            data = files.read_range(path, 0, wanted)
+    for block in iter_blocks(data):
+        if isinstance(block, LogBlock) and block.is_data and block.schema_text and not block.is_partial:
+            return AvroSchema.parse(block.schema_text).arrow
+    return None

@@ -1,0 +1,133 @@
+"""Dates and timestamps as text, by Spark's rules (SparkDateTimeUtils): parse and print, over the whole range of both types.
+
+A date is an int of days since 1970-01-01, a timestamp an int of microseconds since 1970-01-01T00:00:00; the calendar is the
+proleptic Gregorian one. The session time zone is UTC. Words such as ``now`` and times without a date, whose value depends on
+the day they are read, are not dates here.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+MICROS_PER_SECOND = 1_000_000
+MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
+
+#: What Spark's UTF8String.trimAll takes off both ends.
+BLANKS = "".join(map(chr, range(33))) + "\x7f"
+
+_DATE = re.compile(r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL)
+_TIMESTAMP = re.compile(
+    r"([+-]?)(\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
+    r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?(?P<zone>\s*[^\s\d.:].*)?)?)?)?)?)?",
+    re.ASCII | re.DOTALL,
+)
+_OFFSET = re.compile(
+    r"(?:UTC|GMT|UT)?(?:([+-])(?:(\d{1,2})(?::(\d{1,2})(?::(\d{2}))?)?|(\d{2})(\d{2})(\d{2})?))?", re.ASCII
+)
+_REGION = re.compile(r"[A-Za-z]{2,20}(?:/[A-Za-z_+\-0-9]{1,30}){1,2}")
+
+
+def parse_date(text: str) -> int | None:
+    """Read ``yyyy``, ``yyyy-[m]m`` or ``yyyy-[m]m-[d]d`` (then a blank or T and anything); None when it is no date."""
+    match = _DATE.fullmatch(text.strip(BLANKS))
+    if match is None:
+        return None
+    sign, year, month, day = match.groups()
+    return _days(int(sign + year), int(month or 1), int(day or 1))
+
+
+def parse_timestamp(text: str, *, zoned: bool) -> int | None:
+    """Read a date with an optional time and zone; None when it is no timestamp.
+
+    A zone shifts the result to UTC when ``zoned``; for a timestamp without time zone it is checked and dropped.
+    """
+    match = _TIMESTAMP.fullmatch(text.strip(BLANKS))
+    if match is None:
+        return None
+    sign, year, month, day, hour, minute, second, fraction = match.groups()[:8]
+    days = _days(int(sign + year), int(month or 1), int(day or 1))
+    hours, minutes, seconds = int(hour or 0), int(minute or 0), int(second or 0)
+    if days is None or hours > 23 or minutes > 59 or seconds > 59:
+        return None
+    micros = days * MICROS_PER_DAY + (hours * 3600 + minutes * 60 + seconds) * MICROS_PER_SECOND
+    micros += int(((fraction or "") + "000000")[:6])
+    if match["zone"] is not None:
+        offset = _zone_offset(match["zone"].strip(BLANKS), micros)
+        if offset is None:
+            return None
+        if zoned:
+            micros -= offset * MICROS_PER_SECOND
+    return micros if -(2**63) <= micros < 2**63 else None
+
+
+def date_text(days: int) -> str:
+    """Print a date as ``yyyy-MM-dd``; a year above 9999 has a plus sign, one before 0 a minus."""
+    year, month, day = _civil(days)
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+
+
+def timestamp_text(micros: int) -> str:
+    """Print a timestamp as ``yyyy-MM-dd HH:mm:ss`` with as many decimals as it needs."""
+    days, rest = divmod(micros, MICROS_PER_DAY)
+    seconds, fraction = divmod(rest, MICROS_PER_SECOND)
+    decimals = f".{fraction:06d}".rstrip("0") if fraction else ""
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{date_text(days)} {clock}{decimals}"
+
+
+def _zone_offset(zone: str, micros: int) -> int | None:
+    """Seconds east of UTC of a zone at a local time; None when Spark knows no such zone."""
+    if zone == "Z":
+        return 0
+    match = _OFFSET.fullmatch(zone)
+    if match is not None:
+        sign = match[1]
+        hours, minutes, seconds = (int(match[i] or match[i + 3] or 0) for i in (2, 3, 4))
+        offset = hours * 3600 + minutes * 60 + seconds
+        valid = minutes < 60 and seconds < 60 and offset <= 18 * 3600
+        return None if not valid else -offset if sign == "-" else offset
+    return _region_offset(zone, micros)
+
+
+def _region_offset(zone: str, micros: int) -> int | None:
+    year, month, day = _civil(micros // MICROS_PER_DAY)
+    if _REGION.fullmatch(zone) is None or not 1 < year < 9999:
+        return None
+    seconds = micros % MICROS_PER_DAY // MICROS_PER_SECOND
+    try:
+        info = ZoneInfo(zone)
+    except (LookupError, ValueError, OSError):
+        return None
+    local = datetime(year, month, day, seconds // 3600, seconds // 60 % 60, seconds % 60, tzinfo=info)
+    offset = local.utcoffset()
+    return None if offset is None else int(offset.total_seconds())
+
+
+def _days(year: int, month: int, day: int) -> int | None:
+    """Days since 1970-01-01 of a calendar date; None when the calendar has no such day or int32 cannot hold it."""
+    if not 1 <= month <= 12 or not 1 <= day <= _month_length(year, month):
+        return None
+    shifted = year - (month <= 2)
+    era, year_of_era = divmod(shifted, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    days = era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468
+    return days if -(2**31) <= days < 2**31 else None
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
+    month = (shifted_month + 2) % 12 + 1
+    return year_of_era + era * 400 + (month <= 2), month, day
+
+
+def _month_length(year: int, month: int) -> int:
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31

@@ -1,0 +1,248 @@
+"""Evaluate a bound filter on a batch of rows: a boolean per row, null where SQL's answer is unknown.
+
+Everything runs in Arrow kernels over whole columns. Where a part can raise (a cast, an overflow, a division), it is computed
+only on the rows for which Spark computes it: behind AND not where the left side is false, behind OR not where it is true, and
+a right operand not where the left one is null. So ``x <> 0 and 10 / x > 1`` is safe, as in Spark.
+
+Floats follow Spark, not IEEE: NaN equals NaN and is above every other value, -0.0 equals 0.0. Text and binary are ordered by
+bytes, unsigned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as pat
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.table import ansi_casts, arithmetic
+from hoodie_py.table.expression import arrow_mask
+from hoodie_py.table.like_pattern import matches
+from hoodie_py.table.predicate import (
+    And,
+    Arithmetic,
+    ArrowFilter,
+    Cast,
+    Column,
+    Comparison,
+    Function,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negate,
+    Node,
+    Not,
+    Or,
+    Predicate,
+    walk,
+)
+
+
+def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
+    """Tell for each row whether it passes: true keeps it, false and null do not.
+
+    Args:
+        predicate: a filter whose ``columns`` the batch has.
+        batch: the rows; a column whose type differs from the filter's is cast.
+
+    Raises:
+        InvalidQueryError: a cast or computation fails for a row that Spark would compute it for as well.
+    """
+    return _evaluate(predicate.root, batch)
+
+
+def constant(node: Node) -> Literal:
+    """Compute a node that names no column."""
+    if isinstance(node, Literal):
+        return node
+    row = pa.RecordBatch.from_arrays([pa.array([0])], ["row"])
+    value = _evaluate(node, row)
+    if pat.is_date(value.type) or pat.is_timestamp(value.type):
+        value = value.view(pa.int32() if pat.is_date(value.type) else pa.int64())
+    return Literal(value[0].as_py(), node.type)
+
+
+def _evaluate(node: Node, batch: pa.RecordBatch) -> pa.Array:
+    result = _EVALUATORS[type(node)](node, batch)
+    return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
+
+
+def _literal(node: Literal, batch: pa.RecordBatch) -> pa.Array:
+    return pa.repeat(_scalar(node), batch.num_rows)
+
+
+def _scalar(node: Literal) -> pa.Scalar:
+    return pa.scalar(node.value, node.type)
+
+
+def _column(node: Column, batch: pa.RecordBatch) -> pa.Array:
+    try:
+        values = batch.column(node.path[0])
+    except KeyError:
+        raise InvalidQueryError(f"The rows have no column {node.path[0]!r} to filter on", column=node.path[0]) from None
+    if len(node.path) > 1:
+        values = pc.struct_field(values, list(node.path[1:]))
+    if values.type == node.type or pat.is_nested(node.type):
+        return values
+    try:
+        return values.cast(node.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidQueryError(
+            f"The filter needs {node} as {node.type}, but the rows have {values.type}", column=str(node)
+        ) from error
+
+
+def _cast(node: Cast, batch: pa.RecordBatch) -> pa.Array:
+    return ansi_casts.cast(_evaluate(node.child, batch), node.type)
+
+
+def _arithmetic(node: Arithmetic, batch: pa.RecordBatch) -> pa.Array:
+    if node.operator in "/%":
+        right, left = _both(node.right, node.left, batch)
+    else:
+        left, right = _both(node.left, node.right, batch)
+    return arithmetic.compute(node.operator, left, right, node.type)
+
+
+def _negate(node: Negate, batch: pa.RecordBatch) -> pa.Array:
+    return arithmetic.negate(_evaluate(node.child, batch))
+
+
+def _function(node: Function, batch: pa.RecordBatch) -> pa.Array:
+    values = _evaluate(node.child, batch)
+    if node.name == "length":
+        return pc.binary_length(values) if pat.is_binary(values.type) else pc.utf8_length(values)
+    if pc.all(pc.string_is_ascii(values)).as_py() is not False:
+        return pc.ascii_upper(values) if node.name == "upper" else pc.ascii_lower(values)
+    coded = values.dictionary_encode()
+    change = str.upper if node.name == "upper" else str.lower
+    return pa.array([change(text) for text in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
+
+
+def _comparison(node: Comparison, batch: pa.RecordBatch) -> pa.Array:
+    if isinstance(node.right, Literal):
+        return _COMPARE[node.operator](_evaluate(node.left, batch), _scalar(node.right))
+    if isinstance(node.left, Literal):
+        return _COMPARE[node.operator](_scalar(node.left), _evaluate(node.right, batch))
+    if node.operator == "<=>":
+        return _same(_evaluate(node.left, batch), _evaluate(node.right, batch))
+    return _COMPARE[node.operator](*_both(node.left, node.right, batch))
+
+
+def _in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
+    values = _evaluate(node.child, batch)
+    members = pa.array([value for value in node.values if value is not None], values.type)
+    if pat.is_floating(values.type):
+        values, members = pc.add(values, pa.scalar(0.0, values.type)), pc.add(members, pa.scalar(0.0, values.type))
+    found = pc.is_in(values, value_set=members)
+    known = values.is_valid() if len(members) == len(node.values) else pc.and_(values.is_valid(), found)
+    return pc.if_else(known, found, pa.scalar(None, pa.bool_()))
+
+
+def _like(node: Like, batch: pa.RecordBatch) -> pa.Array:
+    return matches(_evaluate(node.child, batch), node.pattern, node.escape)
+
+
+def _is_null(node: IsNull, batch: pa.RecordBatch) -> pa.Array:
+    return _evaluate(node.child, batch).is_null()
+
+
+def _not(node: Not, batch: pa.RecordBatch) -> pa.Array:
+    return pc.invert(_evaluate(node.child, batch))
+
+
+def _and(node: And, batch: pa.RecordBatch) -> pa.Array:
+    def join(known: pa.Array, operand: Node) -> pa.Array:
+        return pc.and_kleene(known, _where(operand, batch, lambda: pc.fill_null(known, True)))
+
+    return reduce(join, node.operands[1:], _evaluate(node.operands[0], batch))
+
+
+def _or(node: Or, batch: pa.RecordBatch) -> pa.Array:
+    def join(known: pa.Array, operand: Node) -> pa.Array:
+        return pc.or_kleene(known, _where(operand, batch, lambda: pc.fill_null(pc.invert(known), True)))
+
+    return reduce(join, node.operands[1:], _evaluate(node.operands[0], batch))
+
+
+def _both(first: Node, second: Node, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+    """Compute two operands, the second only where the first has a value."""
+    values = _evaluate(first, batch)
+    return values, _where(second, batch, values.is_valid)
+
+
+def _where(node: Node, batch: pa.RecordBatch, needed: Callable[[], pa.Array]) -> pa.Array:
+    """Compute a node; if it can raise, only on the rows that are needed, with null for the others."""
+    if not _can_fail(node):
+        return _evaluate(node, batch)
+    mask = needed()
+    if pc.all(mask).as_py() is not False:
+        return _evaluate(node, batch)
+    return pc.replace_with_mask(pa.nulls(batch.num_rows, node.type), mask, _evaluate(node, batch.filter(mask)))
+
+
+def _can_fail(root: Node) -> bool:
+    for node in walk(root):
+        if isinstance(node, Arithmetic) and arithmetic.can_fail(node.operator, node.type):
+            return True
+        if isinstance(node, Negate) and pat.is_integer(node.type):
+            return True
+        if isinstance(node, Cast) and not ansi_casts.cannot_fail(node.child.type, node.type):
+            return True
+    return False
+
+
+_Datum = pa.Array | pa.Scalar
+
+
+def _equal(left: _Datum, right: _Datum) -> pa.Array:
+    equal = pc.equal(left, right)
+    return pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right))) if pat.is_floating(left.type) else equal
+
+
+def _less(left: _Datum, right: _Datum) -> pa.Array:
+    less = pc.less(left, right)
+    if not pat.is_floating(left.type):
+        return less
+    return pc.or_(less, pc.and_(pc.is_nan(right), pc.invert(pc.is_nan(left))))
+
+
+def _less_equal(left: _Datum, right: _Datum) -> pa.Array:
+    less = pc.less_equal(left, right)
+    return pc.or_(less, pc.is_nan(right)) if pat.is_floating(left.type) else less
+
+
+def _same(left: _Datum, right: _Datum) -> pa.Array:
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.or_(pc.fill_null(_equal(left, right), False), both_null)
+
+
+_COMPARE: dict[str, Callable[[_Datum, _Datum], pa.Array]] = {
+    "=": _equal,
+    "<=>": _same,
+    "<": _less,
+    "<=": _less_equal,
+    ">": lambda left, right: _less(right, left),
+    ">=": lambda left, right: _less_equal(right, left),
+}
+
+_EVALUATORS: dict[type[Node], Callable[..., pa.Array]] = {
+    Literal: _literal,
+    Column: _column,
+    Cast: _cast,
+    Arithmetic: _arithmetic,
+    Negate: _negate,
+    Function: _function,
+    Comparison: _comparison,
+    InList: _in_list,
+    Like: _like,
+    IsNull: _is_null,
+    Not: _not,
+    And: _and,
+    Or: _or,
+    ArrowFilter: arrow_mask,
+}

@@ -1,0 +1,33 @@
+"""The one entry for filters of any kind: SQL text, a ``pyarrow.compute.Expression``, or one that is bound already."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.table.expression import from_expression
+from hoodie_py.table.predicate import Predicate
+from hoodie_py.table.sql_filter import parse_sql
+
+
+def as_predicate(filter: str | pc.Expression | Predicate | None, schema: pa.Schema) -> Predicate | None:
+    """Bind a filter to the columns of a schema; None stays None.
+
+    Raises:
+        InvalidQueryError: it is no filter, or does not fit the schema.
+    """
+    if filter is None:
+        return None
+    if isinstance(filter, str):
+        return parse_sql(filter, schema)
+    if isinstance(filter, pc.Expression):
+        return from_expression(filter, schema)
+    if isinstance(filter, Predicate):
+        missing = sorted(filter.columns - set(schema.names))
+        if missing:
+            raise InvalidQueryError(f"The filter names an unknown column {missing[0]!r}", column=missing[0])
+        return filter
+    raise InvalidQueryError(
+        f"A filter is SQL text or a pyarrow.compute.Expression, not {type(filter).__name__}",
+    )

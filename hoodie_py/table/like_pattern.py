@@ -1,0 +1,65 @@
+"""Match text against a LIKE pattern: ``%`` is any run of characters, ``_`` is one, the escape makes either literal.
+
+The match is case-sensitive, covers the whole text, and a ``%`` crosses line ends (Spark's StringUtils.escapeLikeRegex).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidQueryError
+
+ANY_RUN, ANY_ONE = "%", "_"
+
+
+def elements(pattern: str, escape: str) -> Iterator[tuple[str, bool]]:
+    """Yield each character of a valid pattern, and whether it is a wildcard."""
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            yield next(characters), False
+        else:
+            yield character, character in (ANY_RUN, ANY_ONE)
+
+
+def literal_prefix(pattern: str, escape: str) -> tuple[str, bool]:
+    """Give the text before the first wildcard, and whether it is the whole pattern."""
+    prefix: list[str] = []
+    for character, wild in elements(pattern, escape):
+        if wild:
+            return "".join(prefix), False
+        prefix.append(character)
+    return "".join(prefix), True
+
+
+def quote(text: str) -> str:
+    """Write text as a pattern (with the backslash as escape) that matches only itself."""
+    return re.sub(r"([\\%_])", r"\\\1", text)
+
+
+def matches(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArray:
+    """Tell for each text whether it matches; null stays null."""
+    parts = list(elements(pattern, escape))
+    text = "".join(character for character, wild in parts if not wild)
+    wilds = [character for character, wild in parts if wild]
+    if not wilds:
+        return pc.equal(values, text)
+    if wilds == [ANY_RUN] and parts[-1] == (ANY_RUN, True):
+        return pc.starts_with(values, text)
+    if wilds == [ANY_RUN] and parts[0] == (ANY_RUN, True):
+        return pc.ends_with(values, text)
+    if wilds == [ANY_RUN, ANY_RUN] and parts[0] == parts[-1] == (ANY_RUN, True):
+        return pc.match_substring(values, text)
+    try:
+        return pc.match_substring_regex(values, _regex(parts))
+    except pa.ArrowInvalid as error:
+        raise InvalidQueryError(f"The LIKE pattern {pattern[:60]!r} is too complex") from error
+
+
+def _regex(parts: list[tuple[str, bool]]) -> str:
+    written = [{ANY_RUN: ".*", ANY_ONE: "."}[text] if wild else f"\\x{{{ord(text):x}}}" for text, wild in parts]
+    return "(?s)\\A" + "".join(written) + "\\z"

@@ -1,0 +1,194 @@
+"""Typed partition values, read off a partition's path.
+
+Rules (Hudi ``HoodieSparkUtils.parsePartitionColumnValues``, Spark ``PartitioningUtils``), so that rows read as in
+Spark:
+
+* With ordinary key generators a partition column has the value that the path spells, cast to the column's type,
+  whatever the files hold: an empty string is written to ``__HIVE_DEFAULT_PARTITION__`` and so reads as null.
+* With timestamp and custom key generators the path holds formatted times, so the files' value counts. A partition
+  column that was formatted as a time is typed as a string. The same is done for a user's own generator class:
+  nothing tells how it made the path.
+* The path of a timestamp may be spelt in any zone, so timestamps are taken from the files too, save for null.
+* A text that cannot be cast, or a path that does not fit the fields, tells nothing: the files' value counts.
+* Files without the column (``drop.partition.columns``) take what the path spells, as text where the column has no
+  better type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.formats.names import split_partition_path
+from hoodie_py.formats.table_config import TableConfig
+
+_PATH_SPELLS_VALUE = frozenset({
+    None, "SIMPLE", "COMPLEX", "NON_PARTITION", "GLOBAL_DELETE", "AUTO_RECORD", "SPARK_SQL", "SPARK_SQL_UUID",
+    "SPARK_SQL_MERGE_INTO",
+})  # fmt: skip
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_FLOAT = re.compile(r"[+-]?(?:NaN|Infinity|[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?)")
+_DATE = re.compile(r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?)?")
+_TIMESTAMP = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+
+
+class _Unreadable(Exception):
+    """A text that is no value of the column's type."""
+
+
+def partition_constants(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, Any]:
+    """Columns whose value in every row of a partition is what the path says.
+
+    Args:
+        config: of the table.
+        schema: the table's columns; partition fields that it lacks, or has nested, are left out.
+        path: of the partition, relative to the table.
+
+    Returns:
+        Python values by column name (None is null). Columns that are not in it take the value in the files.
+    """
+    if config.key_generator not in _PATH_SPELLS_VALUE:
+        return {}
+    values = _parse(config, schema, path)
+    return {field: value for field, value in values.items() if not isinstance(value, datetime)}
+
+
+def missing_defaults(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, Any]:
+    """What the path says about every partition column, for files that lack the column."""
+    return _parse(config, schema, path)
+
+
+def is_formatted_time(config: TableConfig, field: str) -> bool:
+    """Whether a key generator formats this partition field as a time, which makes Spark type the column as a string."""
+    if config.key_generator == "TIMESTAMP":
+        return field in config.partition_fields
+    if config.key_generator != "CUSTOM":
+        return False
+    return dict(zip(config.partition_fields, config.partition_field_types, strict=False)).get(field) == "TIMESTAMP"
+
+
+def may_hold_slash(config: TableConfig, schema: pa.Schema) -> bool:
+    """Whether a partition value may span several folders, so that a folder's depth does not tell what it is."""
+    if config.url_encode_partitioning:
+        return False
+    if config.key_generator not in _PATH_SPELLS_VALUE or config.slash_separated_date_partitioning:
+        return True
+    for field in config.partition_fields:
+        index = schema.get_field_index(field)
+        type_ = schema.field(index).type if index >= 0 else pa.null()
+        if not (pa.types.is_integer(type_) or pa.types.is_boolean(type_)):
+            return True
+    return False
+
+
+def _parse(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, Any]:
+    texts = split_partition_path(path, config.partition_fields)
+    values: dict[str, Any] = {}
+    for field, text in zip(config.partition_fields, texts or (), strict=False):
+        index = schema.get_field_index(field)
+        if index < 0:
+            continue
+        if text is None:
+            values[field] = None
+            continue
+        try:
+            values[field] = _typed(text, schema.field(index).type)
+        except _Unreadable:
+            continue
+    return values
+
+
+def _typed(text: str, type_: pa.DataType) -> Any:
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+        return text
+    if pa.types.is_timestamp(type_):
+        return _timestamp(text, with_zone=type_.tz is not None)
+    if pa.types.is_decimal(type_):
+        return _decimal(text, type_)
+    if pa.types.is_integer(type_):
+        return _integer(text, type_)
+    for matches, parse in _PARSERS:
+        if matches(type_):
+            return parse(text)
+    raise _Unreadable
+
+
+def _integer(text: str, type_: pa.DataType) -> int:
+    if _INTEGER.fullmatch(text) is None:
+        raise _Unreadable
+    value = int(text)
+    bound = 1 << (type_.bit_width - 1)
+    if not -bound <= value < bound:
+        raise _Unreadable
+    return value
+
+
+def _float(text: str) -> float:
+    if _FLOAT.fullmatch(text) is None:
+        raise _Unreadable
+    return float(text)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise _Unreadable
+    return text.lower() == "true"
+
+
+def _date(text: str) -> date:
+    """``2024``, ``2024-1`` and ``2024-01-02``, as Spark casts, and ``2024/01/02`` of slash-separated dates."""
+    match = _DATE.fullmatch(text.replace("/", "-"))
+    if match is None:
+        raise _Unreadable
+    try:
+        return date(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+    except ValueError as error:
+        raise _Unreadable from error
+
+
+def _timestamp(text: str, *, with_zone: bool) -> datetime:
+    """An ISO date-time; without a zone in the text it is UTC."""
+    if _TIMESTAMP.fullmatch(text) is None:
+        raise _Unreadable
+    try:
+        value = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise _Unreadable from error
+    if not with_zone:
+        if value.tzinfo is not None:
+            raise _Unreadable
+        return value
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _decimal(text: str, type_: pa.DataType) -> Decimal:
+    if len(text) > 100:
+        raise _Unreadable
+    try:
+        with localcontext() as context:
+            context.prec = 76
+            value = Decimal(text)
+            if not value.is_finite() or value.adjusted() >= type_.precision - type_.scale:
+                raise _Unreadable
+            scaled = value.quantize(Decimal(1).scaleb(-type_.scale))
+    except InvalidOperation as error:
+        raise _Unreadable from error
+    if scaled != value:
+        raise _Unreadable
+    return scaled
+
+
+_PARSERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str], Any]], ...] = (
+    (pa.types.is_date, _date),
+    (pa.types.is_boolean, _boolean),
+    (pa.types.is_floating, _float),
+    (pa.types.is_binary, str.encode),
+)
+

@@ -1,0 +1,360 @@
+"""A filter as a small tree of typed, frozen, picklable nodes.
+
+The tree is *bound*: every column was found in the table's schema, every node has an Arrow type, and every cast that Spark
+inserts silently is a ``Cast`` here. So whoever reads it (``evaluate``, ``pruning``) needs no schema and no coercion rules.
+
+Values of literals are plain Python: int, float, bool, str, bytes, ``decimal.Decimal``; a date is its days since 1970-01-01
+and a timestamp its microseconds since 1970-01-01T00:00:00, as Spark holds them, because Python's own types end at year 9999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.table.datetime_text import date_text, timestamp_text
+
+_BOOLEAN = pa.bool_()
+
+
+class Node:
+    """One node of a filter; ``type`` is the Arrow type of its value."""
+
+    __slots__ = ()
+
+    type: pa.DataType
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes directly below, left to right."""
+        return ()
+
+
+class _BooleanNode(Node):
+    """A node whose value is true, false or null."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> pa.DataType:  # type: ignore[override]
+        """Always boolean."""
+        return _BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """A constant; ``value`` None is SQL null."""
+
+    value: Any
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return literal_text(self.value, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Node):
+    """A column, or a field inside struct columns: ``path`` is never empty."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return ".".join(_name_text(name) for name in self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Node):
+    """A conversion by Spark's ANSI rules: a value that does not fit is an error."""
+
+    child: Node
+    type: pa.DataType
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def __str__(self) -> str:
+        return f"cast({self.child} as {type_text(self.type)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Node):
+    """``left op right`` with op one of + - * / %; the operands have the types the operation works on."""
+
+    operator: str
+    left: Node
+    right: Node
+    type: pa.DataType
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Node):
+    """Unary minus of a number."""
+
+    child: Node
+    type: pa.DataType
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def __str__(self) -> str:
+        return f"(- {self.child})"
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Node):
+    """``upper``, ``lower`` or ``length`` of one argument."""
+
+    name: str
+    child: Node
+    type: pa.DataType
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.child})"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_BooleanNode):
+    """``left op right`` with op one of = <=> < <= > >=; both sides have the same type."""
+
+    operator: str
+    left: Node
+    right: Node
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class InList(_BooleanNode):
+    """Whether the child is one of ``values``, which have the child's type; a None among them is SQL null."""
+
+    child: Node
+    values: tuple[Any, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def __str__(self) -> str:
+        return f"({self.child} in ({', '.join(literal_text(value, self.child.type) for value in self.values)}))"
+
+
+@dataclass(frozen=True, slots=True)
+class Like(_BooleanNode):
+    """Whether the whole string matches ``pattern`` (% any run, _ one character, ``escape`` before either or itself)."""
+
+    child: Node
+    pattern: str
+    escape: str
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def __str__(self) -> str:
+        escape = "" if self.escape == "\\" else f" escape {_string_text(self.escape)}"
+        return f"({self.child} like {_string_text(self.pattern)}{escape})"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(_BooleanNode):
+    """Whether the child is null; never null itself."""
+
+    child: Node
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def __str__(self) -> str:
+        return f"({self.child} is null)"
+
+
+@dataclass(frozen=True, slots=True)
+class Not(_BooleanNode):
+    """Three-valued negation."""
+
+    child: Node
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def __str__(self) -> str:
+        return f"(not {self.child})"
+
+
+@dataclass(frozen=True, slots=True)
+class And(_BooleanNode):
+    """Three-valued conjunction of two or more nodes; a later one is not computed where an earlier one is false."""
+
+    operands: tuple[Node, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.operands
+
+    def __str__(self) -> str:
+        return f"({' and '.join(map(str, self.operands))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Or(_BooleanNode):
+    """Three-valued disjunction of two or more nodes; a later one is not computed where an earlier one is true."""
+
+    operands: tuple[Node, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.operands
+
+    def __str__(self) -> str:
+        return f"({' or '.join(map(str, self.operands))})"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowFilter(_BooleanNode):
+    """A boolean ``pyarrow.compute.Expression`` with Arrow's semantics; ``columns`` holds at least those it reads."""
+
+    expression: Any = field(compare=False)
+    text: str
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A bound filter: rows for which ``root`` is true are kept, false and null drop a row."""
+
+    root: Node
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of the top-level columns that are needed to evaluate the filter."""
+        names: set[str] = set()
+        for node in walk(self.root):
+            if isinstance(node, Column):
+                names.add(node.path[0])
+            elif isinstance(node, ArrowFilter):
+                names.update(node.columns)
+        return frozenset(names)
+
+    def __str__(self) -> str:
+        text = str(self.root)
+        return text[1:-1] if isinstance(self.root, (And, Or, Not, Comparison, InList, Like, IsNull)) else text
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield the node and everything below it, without recursion."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(node.children)
+
+
+def depth(node: Node) -> int:
+    """Count the levels of the tree, without recursion."""
+    levels, level = 0, [node]
+    while level:
+        levels += 1
+        level = [child for each in level for child in each.children]
+    return levels
+
+
+def conjuncts(predicate: Predicate) -> list[Predicate]:
+    """Split at the top-level ANDs; a row is kept when every part is true."""
+    parts: list[Predicate] = []
+    pending = [predicate.root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, And):
+            pending.extend(reversed(node.operands))
+        else:
+            parts.append(Predicate(node))
+    return parts
+
+
+def and_(predicates: Iterable[Predicate]) -> Predicate | None:
+    """Join filters so that a row must pass each; None for none."""
+    nodes = [part.root for predicate in predicates for part in conjuncts(predicate)]
+    if not nodes:
+        return None
+    return Predicate(nodes[0] if len(nodes) == 1 else And(tuple(nodes)))
+
+
+def type_text(type_: pa.DataType) -> str:
+    """Name an Arrow type as Spark SQL does."""
+    if pa.types.is_decimal(type_):
+        return f"decimal({type_.precision},{type_.scale})"
+    if pa.types.is_timestamp(type_):
+        return "timestamp" if type_.tz else "timestamp_ntz"
+    if pa.types.is_nested(type_):
+        return "struct" if pa.types.is_struct(type_) else "map" if pa.types.is_map(type_) else "array"
+    return _TYPE_NAMES.get(type_, str(type_))
+
+
+def literal_text(value: Any, type_: pa.DataType) -> str:
+    """Write a constant as Spark SQL would read it."""
+    if value is None:
+        return "null"
+    if pa.types.is_boolean(type_):
+        return "true" if value else "false"
+    if pa.types.is_string(type_):
+        return _string_text(value)
+    if pa.types.is_binary(type_):
+        return f"X'{value.hex().upper()}'"
+    if pa.types.is_date(type_):
+        return f"date'{date_text(value)}'"
+    if pa.types.is_timestamp(type_):
+        return f"{type_text(type_)}'{timestamp_text(value)}'"
+    if pa.types.is_floating(type_):
+        return f"{value!r}{'D' if pa.types.is_float64(type_) else 'F'}"
+    return f"{value:f}" if pa.types.is_decimal(type_) else str(value)
+
+
+_TYPE_NAMES = {
+    pa.null(): "void",
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+}
+
+
+def _string_text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _name_text(name: str) -> str:
+    plain = name.isidentifier() and name.isascii()
+    return name if plain else "`" + name.replace("`", "``") + "`"

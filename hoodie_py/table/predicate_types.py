@@ -1,0 +1,159 @@
+"""Which type Spark's ANSI mode (the default of Spark 4) gives to an operation on two types.
+
+The rules are those of AnsiTypeCoercion and DecimalPrecisionTypeCoercion: one function for comparisons and ``in``, one for
+arithmetic. None means that Spark refuses the pair, or that it needs a rule which is not offered here.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+from pyarrow import types as pat
+
+MAX_PRECISION = 38
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+TIMESTAMP_NTZ = pa.timestamp("us")
+
+INTEGRAL_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
+INTEGRAL_BOUNDS = {
+    pa.int8(): (-(2**7), 2**7 - 1),
+    pa.int16(): (-(2**15), 2**15 - 1),
+    pa.int32(): (-(2**31), 2**31 - 1),
+    pa.int64(): (-(2**63), 2**63 - 1),
+}
+_PRECEDENCE = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()]
+
+
+def spark_type(type_: pa.DataType) -> pa.DataType:
+    """Give the Arrow type in which a filter handles a column of this type; unknown types come back as they are."""
+    if pat.is_dictionary(type_):
+        return spark_type(type_.value_type)
+    if pat.is_large_string(type_) or pat.is_string_view(type_):
+        return pa.string()
+    if pat.is_large_binary(type_) or pat.is_binary_view(type_) or pat.is_fixed_size_binary(type_):
+        return pa.binary()
+    if pat.is_timestamp(type_):
+        return TIMESTAMP if type_.tz else TIMESTAMP_NTZ
+    if pat.is_decimal(type_) and type_.precision <= MAX_PRECISION and 0 <= type_.scale <= type_.precision:
+        return pa.decimal128(type_.precision, type_.scale)
+    return type_
+
+
+def is_numeric(type_: pa.DataType) -> bool:
+    """Whether Spark calls the type numeric (boolean is not)."""
+    return is_integral(type_) or pat.is_floating(type_) or pat.is_decimal(type_)
+
+
+def is_integral(type_: pa.DataType) -> bool:
+    """Whether the type is tinyint, smallint, int or bigint."""
+    return type_ in INTEGRAL_DIGITS
+
+
+def is_atomic(type_: pa.DataType) -> bool:
+    """Whether a filter can compute with values of the type."""
+    return is_numeric(type_) or pat.is_boolean(type_) or is_text(type_) or is_datetime(type_) or pat.is_null(type_)
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Whether the type is string or binary."""
+    return bool(pat.is_string(type_) or pat.is_binary(type_))
+
+
+def is_datetime(type_: pa.DataType) -> bool:
+    """Whether the type is date or one of the two timestamps."""
+    return bool(pat.is_date32(type_) or pat.is_timestamp(type_))
+
+
+def decimal_of(type_: pa.DataType) -> pa.DataType:
+    """Give the decimal type that holds every value of an integral type; a decimal type is its own."""
+    return type_ if pat.is_decimal(type_) else pa.decimal128(INTEGRAL_DIGITS[type_], 0)
+
+
+def tight_decimal(value: int) -> pa.DataType:
+    """Give the narrowest decimal type for an integer literal (Spark narrows literals beside a decimal operand)."""
+    return pa.decimal128(max(1, len(str(abs(value)))), 0)
+
+
+def literal_decimal(value: Decimal) -> pa.DataType | None:
+    """Give the type of a decimal literal written with these digits, None when it needs more than 38."""
+    _, digits, exponent = value.as_tuple()
+    scale = -int(exponent)
+    precision = max(len(digits), scale)
+    return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else None
+
+
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Give the type in which Spark compares two types (findWiderTypeForTwo), None when it does not."""
+    if left == right:
+        return left
+    if pat.is_null(left) or pat.is_null(right):
+        return right if pat.is_null(left) else left
+    if is_numeric(left) and is_numeric(right):
+        return _common_number(left, right)
+    if is_datetime(left) and is_datetime(right):
+        return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
+    if pat.is_string(left) or pat.is_string(right):
+        return _common_with_string(right if pat.is_string(left) else left)
+    return None
+
+
+def arithmetic_type(operator: str, left: pa.DataType, right: pa.DataType) -> tuple[pa.DataType, pa.DataType] | None:
+    """Give (type of the operands, type of the result) of + - * / %; decimal operands keep their own types.
+
+    For decimals the first of the pair is null: each operand is used with its own precision and scale.
+    """
+    if pat.is_decimal(left) and pat.is_decimal(right):
+        return pa.null(), _decimal_result(operator, left, right)
+    operands = common_type(left, right)
+    if operands is None or not is_numeric(operands):
+        return None
+    if operator == "/" and not pat.is_decimal(operands):
+        operands = pa.float64()
+    return operands, operands
+
+
+def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if pat.is_decimal(left) or pat.is_decimal(right):
+        if pat.is_floating(left) or pat.is_floating(right):
+            return pa.float64()
+        return _wider_decimal(decimal_of(left), decimal_of(right))
+    wider = _PRECEDENCE[max(_PRECEDENCE.index(left), _PRECEDENCE.index(right))]
+    return pa.float64() if wider == pa.float32() else wider
+
+
+def _common_with_string(other: pa.DataType) -> pa.DataType | None:
+    if is_integral(other):
+        return pa.int64()
+    if is_numeric(other):
+        return pa.float64()
+    return other if is_atomic(other) else None
+
+
+def _wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Hold both types; above 38 digits the integral ones win (DecimalType.boundedPreferIntegralDigits)."""
+    scale = max(left.scale, right.scale)
+    integral = max(left.precision - left.scale, right.precision - right.scale)
+    if integral + scale > MAX_PRECISION:
+        return pa.decimal128(MAX_PRECISION, max(0, MAX_PRECISION - integral))
+    return pa.decimal128(integral + scale, scale)
+
+
+def _decimal_result(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
+    if operator in "+-":
+        scale = max(s1, s2)
+        precision = max(p1 - s1, p2 - s2) + scale + 1
+    elif operator == "*":
+        scale, precision = s1 + s2, p1 + p2 + 1
+    elif operator == "/":
+        scale = max(6, s1 + p2 + 1)
+        precision = p1 - s1 + s2 + scale
+    else:
+        scale = max(s1, s2)
+        precision = min(p1 - s1, p2 - s2) + scale
+    if precision > MAX_PRECISION:
+        integral = precision - scale
+        scale = max(MAX_PRECISION - integral, min(scale, 6))
+        precision = MAX_PRECISION
+    return pa.decimal128(max(precision, 1), scale)

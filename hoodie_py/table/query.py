@@ -1,0 +1,87 @@
+"""Make a scan: every argument checked, Hudi's reader options honoured where no argument says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.option_keys import AS_OF_INSTANT, QUERY_TYPE, option
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
+from hoodie_py.reader.registry import as_merger
+from hoodie_py.table.filters import as_predicate
+from hoodie_py.table.scan import Scan
+from hoodie_py.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+    from hoodie_py.table.predicate import Predicate
+
+_QUERY_TYPES = ("snapshot", "read_optimized")
+_LATER_QUERY_TYPES = ("incremental", "cdc")
+
+
+def make_scan(
+    snapshot: Snapshot,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | pc.Expression | Predicate | None = None,  # noqa: A002 - the name users know from pyarrow and pyiceberg
+    query_type: str | None = None,
+    limit: int | None = None,
+    merger: RecordMerger | type[RecordMerger] | None = None,
+    memory_limit: int | None = None,
+    batch_rows: int | None = None,
+    integrity: str = "default",
+    options: Mapping[str, Any] | None = None,
+) -> Scan:
+    """Return a scan of a snapshot; see ``HoodieTable.scan`` for the arguments.
+
+    Raises:
+        InvalidQueryError: an unknown or repeated column, a bad filter, a number or word out of range.
+        UnsupportedFeatureError: a kind of query that is not handled.
+    """
+    texts = {str(key): str(value) for key, value in (options or {}).items() if value is not None}
+    travel = option(texts, AS_OF_INSTANT)
+    if travel is not None and not snapshot.travelled:
+        snapshot = snapshot.at(travel)
+    kind = _query_type(query_type or option(texts, QUERY_TYPE, "snapshot") or "")
+    if integrity not in ("default", "strict"):
+        raise InvalidQueryError(f"integrity must be 'default' or 'strict', not {integrity!r}.")
+    _positive("batch_rows", batch_rows)
+    _positive("memory_limit", memory_limit)
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise InvalidQueryError(f"limit must be a number of rows, not {limit!r}.")
+    if merger is not None:
+        as_merger(merger)
+    schema = snapshot.schema.arrow
+    settings = ReadOptions(batch_rows or DEFAULT_BATCH_ROWS, "strict" if integrity == "strict" else "default", memory_limit, texts)
+    return Scan(snapshot, _columns(columns, schema.names), as_predicate(filter, schema), kind, settings, limit, merger)
+
+
+def _query_type(text: str) -> str:
+    kind = text.lower()
+    if kind in _LATER_QUERY_TYPES:
+        raise UnsupportedFeatureError(f"Queries of type {kind}.", hint=f"Supported: {', '.join(_QUERY_TYPES)}.")
+    if kind not in _QUERY_TYPES:
+        raise InvalidQueryError(f"Unknown query type {text!r}.", hint=f"Use one of: {', '.join(_QUERY_TYPES)}.")
+    return kind
+
+
+def _columns(columns: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
+    if columns is None:
+        return tuple(known)
+    if isinstance(columns, str):
+        raise InvalidQueryError(f"columns must be a list of names, not the text {columns!r}.")
+    for position, name in enumerate(columns):
+        if name not in known:
+            raise InvalidQueryError(f"Unknown column {name!r}.", hint=f"The table has: {', '.join(known)}.")
+        if name in columns[:position]:
+            raise InvalidQueryError(f"Column {name!r} is asked for twice.")
+    return tuple(columns)
+
+
+def _positive(name: str, value: int | None) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
+        raise InvalidQueryError(f"{name} must be a positive number, not {value!r}.")

@@ -1,0 +1,143 @@
+"""Snapshot: a table at one instant - its properties, timeline, schema and file slices, pinned together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.read_info import ReadInfo
+from hoodie_py.table.expected_sizes import expected_sizes
+from hoodie_py.table.instants import AsOf, parse_instant, parse_zone
+from hoodie_py.table.partition_values import missing_defaults, partition_constants
+from hoodie_py.table.partitions import Partition
+from hoodie_py.table.predicate import Predicate
+from hoodie_py.table.pruning import may_match_partition
+from hoodie_py.table.table_schema import TableSchema, resolve_schema
+from hoodie_py.table.timeline_loader import TableTimeline, load_config
+from hoodie_py.table.travel import check_travel
+from hoodie_py.table.view import FileSystemView
+
+
+def open_snapshot(
+    uri: str | TableFiles, *, storage_options: Mapping[str, Any] | None = None, as_of: AsOf | None = None, timezone: str | None = None
+) -> Snapshot:
+    """Open a table as it is now, or as it was at an instant.
+
+    Args:
+        uri: base path of the table, or access to its files.
+        storage_options: for the store behind the uri.
+        as_of: instant of the past; None for now.
+        timezone: zone of times without one, where the table does not say UTC.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        InvalidTableError: its metadata is broken.
+        UnsupportedFeatureError: a table version or format that is not handled.
+        InvalidQueryError: ``as_of`` is no instant, or one that the table can no longer show.
+    """
+    files = uri if isinstance(uri, TableFiles) else TableFiles.open(uri, storage_options)
+    config = load_config(files)
+    return Snapshot(files, config, TableTimeline.load(files, config), as_of=as_of, timezone=timezone)
+
+
+class Snapshot:
+    """A table at one instant; the same questions have the same answers while the table changes.
+
+    Args:
+        files: the table's files.
+        config: its properties.
+        timeline: its timeline as it was when the snapshot was made.
+        as_of: instant of the past; None for the newest state.
+        timezone: zone of times without one.
+    """
+
+    def __init__(
+        self, files: TableFiles, config: TableConfig, timeline: TableTimeline, *, as_of: AsOf | None = None, timezone: str | None = None
+    ) -> None:
+        self.files = files
+        self.config = config
+        self.timeline = timeline
+        self.timezone = timezone
+        self._view = FileSystemView(files, config, timeline)
+        self._as_of: str | None = None
+        if as_of is not None:
+            self._as_of = parse_instant(as_of, parse_zone(timezone, config.timezone))
+            check_travel(timeline, self._as_of)
+
+    def at(self, as_of: AsOf | None) -> Snapshot:
+        """Return the same loaded table at another instant."""
+        return Snapshot(self.files, self.config, self.timeline, as_of=as_of, timezone=self.timezone)
+
+    @property
+    def travelled(self) -> bool:
+        """Whether the snapshot shows an instant of the past that was asked for."""
+        return self._as_of is not None
+
+    @property
+    def table_name(self) -> str:
+        """Name of the table."""
+        return self.config.name
+
+    @property
+    def instant(self) -> str | None:
+        """The instant the snapshot shows; None for a table without commits."""
+        return self._as_of or self._view.last_instant
+
+    @cached_property
+    def schema(self) -> TableSchema:
+        """Columns of the table at the instant, meta columns first."""
+        resolved = resolve_schema(self.timeline, self._as_of)
+        if resolved.schema_on_read:
+            raise UnsupportedFeatureError("Tables evolved with schema-on-read (ALTER TABLE with hoodie.schema.on.read.enable).",
+                                          table=self.config.name)
+        return resolved
+
+    @cached_property
+    def view(self) -> FileSystemView:
+        """The file slices behind the snapshot."""
+        return self._view
+
+    def file_slices(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> list[FileSlice]:
+        """Return the slices that a query reads, those left out whose partition cannot hold wanted rows.
+
+        Args:
+            query_type: "snapshot" or "read_optimized".
+            predicate: rows that are wanted; None for all.
+        """
+        if query_type not in ("snapshot", "read_optimized"):
+            raise InvalidQueryError(f"Unknown query type {query_type!r}.")
+
+        def keep(partition: Partition) -> bool:
+            return predicate is None or may_match_partition(predicate, partition.known)
+
+        listings = self._view.partitions(self.schema.arrow, None if predicate is None else keep)
+        paths = [listing.partition.path for listing in listings]
+        if query_type == "read_optimized":
+            return self._view.base_files(self._as_of, paths)
+        return self._view.slices(self._as_of, paths)
+
+    def read_info(self, file_slice: FileSlice, *, strict: bool = False) -> ReadInfo:
+        """Return what reading one slice takes; small and picklable."""
+        schema = self.schema
+        path = file_slice.partition_path
+        return ReadInfo(
+            files=self.files,
+            config=self._slim_config,
+            schema=schema.arrow,
+            defaults=schema.defaults,
+            rules=self._view.block_rules(self._as_of),
+            constants=partition_constants(self.config, schema.arrow, path),
+            fallbacks=missing_defaults(self.config, schema.arrow, path),
+            expected_sizes=expected_sizes(self.timeline, [file_slice]) if strict else {},
+        )
+
+    @cached_property
+    def _slim_config(self) -> TableConfig:
+        """The properties without their raw text and create schema, which workers do not need."""
+        return replace(self.config, properties={}, create_schema=None)

@@ -1,0 +1,457 @@
+"""Read a filter written in Spark SQL.
+
+A recursive-descent parser with the precedence of Spark's grammar (SqlBaseParser): OR, AND, NOT, one predicate (BETWEEN, IN,
+LIKE, IS NULL) on a value, comparisons from left to right, + -, * / %, sign. It builds typed nodes as it goes. What Spark
+would read but a filter here does not offer is refused by name, never guessed at. Both length and nesting are bounded.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+from typing import NoReturn
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.table import predicate_binding as bind
+from hoodie_py.table.constant_folding import fold
+from hoodie_py.table.datetime_text import parse_date, parse_timestamp
+from hoodie_py.table.predicate import And, Literal, Node, Not, Or, Predicate, depth
+from hoodie_py.table.predicate_types import (
+    INTEGRAL_BOUNDS,
+    MAX_PRECISION,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    literal_decimal,
+)
+from hoodie_py.table.sql_lexer import Token, tokenize
+
+#: Deeper nesting than this is refused.
+MAX_DEPTH = 64
+
+_COMPARISONS = {
+    "=": "=", "==": "=", "<=>": "<=>", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+}  # fmt: skip
+_FUNCTIONS = frozenset({"UPPER", "LOWER", "LENGTH"})
+_TYPES = {
+    "TINYINT": pa.int8(), "BYTE": pa.int8(), "SMALLINT": pa.int16(), "SHORT": pa.int16(),
+    "INT": pa.int32(), "INTEGER": pa.int32(), "BIGINT": pa.int64(), "LONG": pa.int64(),
+    "FLOAT": pa.float32(), "REAL": pa.float32(), "DOUBLE": pa.float64(), "STRING": pa.string(),
+    "BINARY": pa.binary(), "BOOLEAN": pa.bool_(), "DATE": pa.date32(), "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
+}  # fmt: skip
+_SUFFIX_TYPES = {"Y": pa.int8(), "S": pa.int16(), "L": pa.int64()}
+#: Words that begin or join an expression; as a column's name they need backquotes.
+_RESERVED = frozenset(
+    "AND OR NOT IN BETWEEN LIKE ILIKE RLIKE REGEXP IS ESCAPE CASE WHEN THEN ELSE SELECT FROM WHERE".split()
+)
+#: What may follow a value in Spark but is not offered.
+_REFUSED_WORDS = frozenset(["RLIKE", "REGEXP", "ILIKE", "DIV", "COLLATE", "CASE", "SELECT", "OVER", "AT", "SIMILAR"])
+_REFUSED_SYMBOLS = frozenset(["||", "&", "|", "^", "~", "[", "<<", ">>", "->", "=>", ":", "?", "@", "$", "{", "!<", "!>"])
+
+
+def parse_sql(text: str, schema: pa.Schema) -> Predicate:
+    """Read a Spark SQL condition on the columns of a schema.
+
+    Raises:
+        InvalidQueryError: the text is no condition, names an unknown column, mixes types that do not go together, or
+            uses something that is not offered; ``where`` has the position (from 0) in the text.
+    """
+    try:
+        return _Parser(tokenize(text), schema).parse()
+    except InvalidQueryError as error:
+        raise error.located(filter=text if len(text) <= 200 else text[:200] + "...") from None
+
+
+class _Parser:
+    """One pass over the tokens; every method leaves ``_at`` behind what it has read."""
+
+    def __init__(self, tokens: list[Token], schema: pa.Schema) -> None:
+        self._tokens = tokens
+        self._schema = schema
+        self._at = 0
+        self._depth = 0
+
+    def parse(self) -> Predicate:
+        if self._next.kind == "end":
+            self._fail("The filter is empty")
+        root = self._bound(bind.boolean, self._disjunction())
+        if self._next.kind != "end":
+            self._unexpected()
+        if depth(root) > 2 * MAX_DEPTH:
+            self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels")
+        return Predicate(fold(root))
+
+    # conditions
+
+    def _disjunction(self) -> Node:
+        self._enter()
+        operands = [self._conjunction()]
+        while self._skip_word("OR"):
+            operands.append(self._conjunction())
+        self._depth -= 1
+        if len(operands) == 1:
+            return operands[0]
+        return Or(tuple(self._bound(bind.boolean, operand) for operand in operands))
+
+    def _conjunction(self) -> Node:
+        operands = [self._negation()]
+        while self._skip_word("AND"):
+            operands.append(self._negation())
+        if len(operands) == 1:
+            return operands[0]
+        return And(tuple(self._bound(bind.boolean, operand) for operand in operands))
+
+    def _negation(self) -> Node:
+        if not (self._skip_word("NOT") or self._skip("!")):
+            return self._predicated()
+        self._enter()
+        node = Not(self._bound(bind.boolean, self._negation()))
+        self._depth -= 1
+        return node
+
+    def _predicated(self) -> Node:
+        """Read a value and at most one predicate on it."""
+        value = self._comparison()
+        start = self._at
+        negated = self._skip_word("NOT")
+        if self._skip_word("BETWEEN"):
+            node = self._between(value)
+        elif self._skip_word("IN"):
+            node = self._in(value)
+        elif self._skip_word("LIKE"):
+            node = self._like(value)
+        elif not negated and self._skip_word("IS"):
+            negated = self._skip_word("NOT")
+            if not self._skip_word("NULL"):
+                self._refuse(f"IS {self._next.text.upper()}")
+            node = bind.is_null(value)
+        else:
+            if negated and not self._is_word(*_REFUSED_WORDS):
+                self._at = start
+                self._unexpected()
+            return value
+        return Not(node) if negated else node
+
+    def _between(self, value: Node) -> Node:
+        if self._is_word("SYMMETRIC", "ASYMMETRIC"):
+            self._refuse(f"BETWEEN {self._next.text.upper()}")
+        low = self._comparison()
+        self._expect_word("AND")
+        high = self._comparison()
+        at_least = self._bound(bind.compare, ">=", value, low)
+        return And((at_least, self._bound(bind.compare, "<=", value, high)))
+
+    def _in(self, value: Node) -> Node:
+        self._expect("(")
+        if self._is_word("SELECT", "WITH"):
+            self._refuse("a subquery")
+        options = [self._disjunction()]
+        while self._skip(","):
+            options.append(self._disjunction())
+        self._expect(")")
+        return self._bound(bind.in_list, value, options)
+
+    def _like(self, value: Node) -> Node:
+        if self._is_word("ANY", "ALL", "SOME") and self._tokens[self._at + 1].text == "(":
+            self._refuse(f"LIKE {self._next.text.upper()}")
+        pattern, escape = self._comparison(), "\\"
+        if self._skip_word("ESCAPE"):
+            if self._next.kind != "string":
+                self._fail("The escape of LIKE must be a string of one character")
+            escape = self._strings()
+        return self._bound(bind.like, value, fold(pattern), escape)
+
+    # values
+
+    def _comparison(self) -> Node:
+        value = self._sum()
+        while self._next.kind == "symbol" and self._next.text in _COMPARISONS:
+            operator = _COMPARISONS[self._advance().text]
+            value = self._bound(bind.compare, operator, value, self._sum())
+        return value
+
+    def _sum(self) -> Node:
+        value = self._product()
+        while self._next.kind == "symbol" and self._next.text in ("+", "-"):
+            operator = self._advance().text
+            value = self._bound(bind.arithmetic, operator, value, self._product())
+        return value
+
+    def _product(self) -> Node:
+        value = self._signed()
+        while self._next.kind == "symbol" and self._next.text in ("*", "/", "%"):
+            operator = self._advance().text
+            value = self._bound(bind.arithmetic, operator, value, self._signed())
+        return value
+
+    def _signed(self) -> Node:
+        self._enter()
+        if self._skip("-"):
+            number = self._next.kind == "number"
+            node = self._postfix(self._number("-")) if number else self._bound(bind.negate, self._signed())
+        elif self._skip("+"):
+            node = self._bound(bind.plus, self._signed())
+        else:
+            node = self._postfix(self._primary())
+        self._depth -= 1
+        return node
+
+    def _postfix(self, node: Node) -> Node:
+        while self._skip("::"):
+            node = self._bound(bind.cast, node, self._type())
+        return node
+
+    def _primary(self) -> Node:
+        token = self._next
+        if token.kind == "number":
+            return self._number("")
+        if token.kind == "string":
+            return Literal(self._strings(), pa.string())
+        if self._skip("("):
+            return self._parenthesised()
+        if token.kind == "word":
+            return self._word()
+        if token.kind == "name":
+            return self._column()
+        return self._unexpected()
+
+    def _parenthesised(self) -> Node:
+        if self._is_word("SELECT", "WITH"):
+            self._refuse("a subquery")
+        node = self._disjunction()
+        if self._next.text == "," and self._next.kind == "symbol":
+            self._refuse("a row of several values")
+        self._expect(")")
+        if self._next.text == "." and self._next.kind == "symbol":
+            self._refuse("a field of an expression")
+        return node
+
+    def _word(self) -> Node:
+        token, following = self._next, self._tokens[self._at + 1]
+        word = token.text.upper()
+        if following.kind == "string":
+            return self._typed_literal()
+        if following.kind == "symbol" and following.text == "(":
+            return self._call()
+        if following.kind == "symbol" and following.text == ".":
+            return self._column()
+        if word in ("TRUE", "FALSE", "NULL"):
+            self._at += 1
+            return Literal(None, pa.null()) if word == "NULL" else Literal(word == "TRUE", pa.bool_())
+        if word == "CASE" or (word == "INTERVAL" and following.kind in ("number", "word", "name")):
+            self._refuse(word)
+        if word in _RESERVED:
+            self._unexpected()
+        return self._column()
+
+    def _call(self) -> Node:
+        token = self._advance()
+        name = token.text.upper()
+        if name == "CAST":
+            return self._cast()
+        if name not in _FUNCTIONS:
+            what = "a subquery" if name == "EXISTS" else f"the function {token.text}"
+            self._at -= 1
+            self._refuse(what)
+        self._expect("(")
+        argument = self._disjunction()
+        self._expect(")")
+        return self._bound(bind.function, name.lower(), argument)
+
+    def _cast(self) -> Node:
+        self._expect("(")
+        child = self._disjunction()
+        self._expect_word("AS")
+        target = self._type()
+        self._expect(")")
+        return self._bound(bind.cast, child, target)
+
+    def _type(self) -> pa.DataType:
+        token = self._advance()
+        name = token.text.upper()
+        if token.kind == "word" and name in ("DECIMAL", "DEC", "NUMERIC"):
+            return self._decimal_type()
+        if token.kind != "word" or name not in _TYPES:
+            self._at -= 1
+            self._refuse(f"a cast to {token.text or 'nothing'}")
+        return _TYPES[name]
+
+    def _decimal_type(self) -> pa.DataType:
+        if not self._skip("("):
+            return pa.decimal128(10, 0)
+        precision, scale = self._size(), 0
+        if self._skip(","):
+            scale = self._size()
+        self._expect(")")
+        if not 1 <= precision <= MAX_PRECISION or scale > precision:
+            self._fail(f"There is no type decimal({precision},{scale})")
+        return pa.decimal128(precision, scale)
+
+    def _size(self) -> int:
+        token = self._next
+        if token.kind != "number" or not token.text.isdecimal() or len(token.text) > 3:
+            self._unexpected()
+        self._at += 1
+        return int(token.text)
+
+    def _column(self) -> Node:
+        path = [self._advance().text]
+        while self._skip("."):
+            if self._next.kind not in ("word", "name"):
+                self._unexpected()
+            path.append(self._advance().text)
+        if self._next.kind == "symbol" and self._next.text == "(":
+            self._refuse(f"the function {'.'.join(path)}")
+        try:
+            return bind.column(path, self._schema)
+        except InvalidQueryError as error:
+            raise error.located(position=self._tokens[self._at - 1].position) from None
+
+    # literals
+
+    def _strings(self) -> str:
+        """Adjacent strings are one."""
+        parts = [self._advance().text]
+        while self._next.kind == "string":
+            parts.append(self._advance().text)
+        return "".join(parts)
+
+    def _typed_literal(self) -> Node:
+        word, text = self._advance().text.upper(), self._advance().text
+        value: int | bytes | None = None
+        if word == "DATE":
+            value, type_ = parse_date(text), pa.date32()
+        elif word in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+            value, type_ = parse_timestamp(text, zoned=True), TIMESTAMP
+        elif word == "TIMESTAMP_NTZ":
+            value, type_ = parse_timestamp(text, zoned=False), TIMESTAMP_NTZ
+        elif word == "X":
+            value, type_ = _hex(text), pa.binary()
+        else:
+            self._at -= 2
+            self._refuse(f"a literal of type {word}")
+        if value is None:
+            self._at -= 1
+            self._fail(f"{text!r} is not a valid {word} literal")
+        return Literal(value, type_)
+
+    def _number(self, sign: str) -> Node:
+        token = self._next
+        literal = _number(sign + token.text.upper())
+        if literal is None:
+            self._fail(f"The number {sign}{token.text} is out of range")
+        self._at += 1
+        return literal
+
+    # tokens
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
+
+    def _advance(self) -> Token:
+        token = self._tokens[self._at]
+        if token.kind == "end":
+            self._unexpected()
+        self._at += 1
+        return token
+
+    def _skip(self, symbol: str) -> bool:
+        found = self._next.kind == "symbol" and self._next.text == symbol
+        self._at += found
+        return found
+
+    def _is_word(self, *words: str) -> bool:
+        return self._next.kind == "word" and self._next.text.upper() in words
+
+    def _skip_word(self, word: str) -> bool:
+        found = self._is_word(word)
+        self._at += found
+        return found
+
+    def _expect(self, symbol: str) -> None:
+        if not self._skip(symbol):
+            self._unexpected(f", expected {symbol}")
+
+    def _expect_word(self, word: str) -> None:
+        if not self._skip_word(word):
+            self._unexpected(f", expected {word}")
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > 2 * MAX_DEPTH:
+            self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels")
+
+    def _bound(self, build, *arguments):  # type: ignore[no-untyped-def]
+        try:
+            return build(*arguments)
+        except InvalidQueryError as error:
+            raise error.located(position=self._tokens[max(self._at - 1, 0)].position) from None
+
+    def _unexpected(self, expected: str = "") -> NoReturn:
+        token = self._next
+        if token.kind == "word" and token.text.upper() in _REFUSED_WORDS:
+            self._refuse(token.text.upper())
+        if token.kind == "symbol" and token.text in _REFUSED_SYMBOLS:
+            self._refuse(f"the operator {token.text}")
+        found = "the end" if token.kind == "end" else repr(token.text)
+        self._fail(f"The filter is not valid SQL: unexpected {found}{expected}")
+
+    def _refuse(self, what: str) -> NoReturn:
+        self._fail(f"A filter cannot use {what}", hint="Filter on it after reading.")
+
+    def _fail(self, message: str, hint: str | None = None) -> NoReturn:
+        raise InvalidQueryError(message, hint=hint, position=self._next.position)
+
+
+def _hex(text: str) -> bytes | None:
+    """Read hexadecimal digits; an odd one at the front counts as a byte."""
+    digits = text.zfill(len(text) + len(text) % 2)
+    try:
+        return bytes.fromhex(digits) if digits.isalnum() or not digits else None
+    except ValueError:
+        return None
+
+
+def _number(text: str) -> Literal | None:
+    """Type a number as Spark does: by its suffix, else int, bigint or decimal; with an exponent double."""
+    if text.endswith("BD"):
+        return _decimal(text[:-2])
+    if text[-1] in _SUFFIX_TYPES:
+        type_, text = _SUFFIX_TYPES[text[-1]], text[:-1]
+        low, high = INTEGRAL_BOUNDS[type_]
+        value = int(text) if text.lstrip("-").isdecimal() and len(text) <= 40 else None
+        return Literal(value, type_) if value is not None and low <= value <= high else None
+    if text[-1] in "DF" or "E" in text:
+        return _real(text)
+    if "." in text or len(text) > 20:
+        return _decimal(text)
+    whole = int(text)
+    for type_ in (pa.int32(), pa.int64()):
+        if INTEGRAL_BOUNDS[type_][0] <= whole <= INTEGRAL_BOUNDS[type_][1]:
+            return Literal(whole, type_)
+    return _decimal(text)
+
+
+def _decimal(text: str) -> Literal | None:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return None
+    exponent = int(value.as_tuple().exponent)
+    if exponent > MAX_PRECISION or exponent < -MAX_PRECISION:
+        return None
+    if exponent > 0:
+        value = Decimal(int(value))
+    type_ = literal_decimal(value)
+    return None if type_ is None else Literal(value, type_)
+
+
+def _real(text: str) -> Literal | None:
+    single = text.endswith("F")
+    value = float(text.rstrip("DF"))
+    if single:
+        value = pa.scalar(value, pa.float64()).cast(pa.float32(), safe=False).as_py()
+    return Literal(value, pa.float32() if single else pa.float64()) if math.isfinite(value) else None

@@ -1,0 +1,97 @@
+"""Split the text of a Spark SQL filter into tokens.
+
+Spark's lexer (SqlBaseLexer) is the measure: the longest match wins, so ``1a`` is a name; strings take either quote, double
+the quote or escape with a backslash; ``r'..'`` is raw; backquotes hold any name. Linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hoodie_py.errors import InvalidQueryError
+
+#: Longer filters are refused before any work is done.
+MAX_LENGTH = 1_000_000
+
+_BLANK = re.compile(r"(?:\s|--[^\r\n]*|/\*.*?\*/)+", re.DOTALL)
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB][dD]|[LSYDFlsydf])?(?!\w)", re.ASCII)
+_QUOTED = re.compile(r"`((?:[^`]|``)++)`")
+_STRING = re.compile(r"""'((?:[^'\\]|\\.|'')*+)'|"((?:[^"\\]|\\.|"")*+)\"""", re.DOTALL)
+_RAW = re.compile(r"""[rR](?:'([^']*)'|"([^"]*)")""")
+_SYMBOL = re.compile(r"<=>|<=|>=|<>|!=|==|!<|!>|::|\|\||->|=>|<<|>>|[=<>+\-*/%(),.!&|^~\[\]{}:;?@$]")
+_BACKSLASH = r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7][0-7])|(.))"
+_ESCAPE = re.compile(_BACKSLASH + r"|(')'", re.DOTALL)
+_ESCAPE_DOUBLE = re.compile(_BACKSLASH + r'|(")"', re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token: ``kind`` is word, name (backquoted), string, number, symbol or end; ``position`` counts from 0."""
+
+    kind: str
+    text: str
+    position: int
+
+
+def tokenize(text: str) -> list[Token]:
+    """Split a filter; the last token has the kind ``end``.
+
+    Raises:
+        InvalidQueryError: the text is too long, or holds a character or an unfinished string that is no token.
+    """
+    if len(text) > MAX_LENGTH:
+        raise InvalidQueryError(f"The filter has {len(text)} characters, more than the {MAX_LENGTH} allowed")
+    tokens: list[Token] = []
+    position = 0
+    while position < len(text):
+        blank = _BLANK.match(text, position)
+        if blank is not None:
+            position = blank.end()
+            continue
+        token, position = _next(text, position)
+        tokens.append(token)
+    tokens.append(Token("end", "", len(text)))
+    return tokens
+
+
+def _next(text: str, position: int) -> tuple[Token, int]:
+    string = _STRING.match(text, position)
+    if string is not None:
+        return Token("string", _unescape(string, position), position), string.end()
+    raw = _RAW.match(text, position)
+    if raw is not None:
+        return Token("string", raw[1] if raw[1] is not None else raw[2], position), raw.end()
+    number, word = _NUMBER.match(text, position), _WORD.match(text, position)
+    if number is not None and (word is None or number.end() >= word.end()):
+        return Token("number", number[0], position), number.end()
+    if word is not None:
+        return Token("word", word[0], position), word.end()
+    quoted = _QUOTED.match(text, position)
+    if quoted is not None:
+        return Token("name", quoted[1].replace("``", "`"), position), quoted.end()
+    symbol = _SYMBOL.match(text, position)
+    if symbol is not None and not text.startswith("/*", position):
+        return Token("symbol", symbol[0], position), symbol.end()
+    what = {"'": "a string", '"': "a string", "`": "a name", "/": "a comment"}.get(text[position])
+    problem = f"{what} is not closed" if what else f"unexpected character {text[position]!r}"
+    raise InvalidQueryError(f"The filter is not valid SQL: {problem}", position=position)
+
+
+def _unescape(match: re.Match[str], position: int) -> str:
+    body = match[1] if match[1] is not None else match[2]
+
+    def replace(escape: re.Match[str]) -> str:
+        four, eight, octal, single, doubled = escape.groups()
+        if four or eight:
+            code = int(four or eight, 16)
+            if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+                raise InvalidQueryError(f"The escape {escape[0]} names no character", position=position)
+            return chr(code)
+        if octal:
+            return chr(int(octal, 8))
+        return str(doubled) if doubled else _ESCAPED.get(single, single)
+
+    return (_ESCAPE if match[1] is not None else _ESCAPE_DOUBLE).sub(replace, body)

@@ -1,0 +1,143 @@
+"""The columns of a full scan, as of an instant.
+
+Rules (Hudi ``TableSchemaResolver``):
+
+* The newest completed write whose metadata has a schema decides; without one, the schema the table was created
+  with; without that, the schema of a data file.
+* Stored schemas may or may not have the meta columns: they are stripped and put in front where the table populates
+  them, with the operation column as the sixth where data files have it.
+* Partition columns that files leave out (``drop.partition.columns``) come last, as strings unless the create schema
+  knows better.
+* Partition columns that a timestamp key generator formats are strings, as in Spark.
+* Schema-on-read (renamed, dropped and re-added columns matched by id) is told apart from tables that merely keep
+  such a schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError, InvalidTableError
+from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.timeline import Instant
+from hoodie_py.table.data_schema import newest_data_schema
+from hoodie_py.table.partition_values import is_formatted_time
+from hoodie_py.table.schema_history import needs_matching_by_id
+from hoodie_py.table.timeline_loader import TableTimeline
+
+META_COLUMNS = (
+    "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
+)  # fmt: skip
+OPERATION_COLUMN = "_hoodie_operation"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """Columns of a full scan.
+
+    Attributes:
+        arrow: all columns in order, meta columns first, in Spark's types.
+        defaults: values other than null that rows take where a file lacks the column, by column.
+        text: the Avro schema (JSON) as stored; None when a data file gave the columns.
+        instant: request time of the write it comes from; None for the create schema or a data file.
+        schema_on_read: whether columns of older files must be matched by id: they were renamed, re-added or retyped.
+    """
+
+    arrow: pa.Schema
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+    instant: str | None = None
+    schema_on_read: bool = False
+
+    @property
+    def data_columns(self) -> tuple[str, ...]:
+        """Names of the columns that are not meta columns."""
+        return tuple(name for name in self.arrow.names if name not in META_COLUMNS and name != OPERATION_COLUMN)
+
+
+def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSchema:
+    """The table's schema as of a request time (None: now); before the first write it is that of now.
+
+    Raises:
+        InvalidTableError: nothing tells the schema.
+        CorruptFileError: a stored schema, timeline file or data file is damaged.
+        UnsupportedFeatureError: a column type that is not handled.
+        StorageError: reading failed.
+    """
+    config = timeline.config
+    writes = [each for each in timeline.completed_writes() if as_of is None or each.request_time <= as_of]
+    data = newest_data_schema(timeline, writes) if config.populate_meta_fields else None
+    instant, text, evolving = _stored(timeline, writes, as_of)
+    text = text or config.create_schema
+    if text is not None:
+        avro = _parse(text, instant)
+        arrow, defaults = avro.arrow, avro.defaults
+    else:
+        arrow, defaults = data or newest_data_schema(timeline, writes), {}
+    if arrow is None:
+        if as_of is not None:
+            return resolve_schema(timeline)
+        raise InvalidTableError(
+            "nothing tells the table's columns: no commit, no create schema and no data file has them",
+            table=config.name,
+        )
+    fields = [each for each in arrow if each.name not in META_COLUMNS and each.name != OPERATION_COLUMN]
+    fields = _with_partition_columns(config, fields)
+    if config.populate_meta_fields:
+        with_operation = data is not None and OPERATION_COLUMN in data.names
+        meta = (*META_COLUMNS, OPERATION_COLUMN) if with_operation else META_COLUMNS
+        fields = [*(pa.field(name, pa.string()) for name in meta), *fields]
+    names = {each.name for each in fields}
+    kept = {name: value for name, value in defaults.items() if name in names}
+    return TableSchema(pa.schema(fields), kept, text, instant, evolving)
+
+
+def _stored(
+    timeline: TableTimeline, writes: Sequence[Instant], as_of: str | None
+) -> tuple[str | None, str | None, bool]:
+    """Instant, schema text and whether schema-on-read applies, from the newest write that has a schema."""
+    for instant in reversed(writes):
+        metadata = timeline.metadata(instant)
+        if metadata.schema:
+            return instant.request_time, metadata.schema, _is_evolving(timeline, metadata, as_of)
+    if not writes and as_of is not None and any(each.is_write for each in timeline):
+        for request_time, metadata in timeline.archived().writes_down_from(as_of):
+            if metadata.schema:
+                return request_time, metadata.schema, _is_evolving(timeline, metadata, as_of)
+    return None, None, False
+
+
+def _is_evolving(timeline: TableTimeline, metadata: CommitMetadata, as_of: str | None) -> bool:
+    return metadata.latest_schema is not None and needs_matching_by_id(timeline.files, as_of)
+
+
+def _parse(text: str, instant: str | None) -> AvroSchema:
+    try:
+        return AvroSchema.parse(text)
+    except HoodieError as error:
+        error.located(instant=instant)
+        raise
+
+
+def _with_partition_columns(config: TableConfig, fields: Sequence[pa.Field]) -> list[pa.Field]:
+    """Type formatted partition columns as strings and append those that no file stores."""
+    typed = [
+        pa.field(each.name, pa.string()) if is_formatted_time(config, each.name) else each for each in fields
+    ]
+    if not config.drop_partition_columns:
+        return typed
+    created = AvroSchema.parse(config.create_schema).arrow if config.create_schema else pa.schema([])
+    present = {each.name for each in typed}
+    for name in config.partition_fields:
+        if name in present or "." in name:
+            continue
+        index = created.get_field_index(name)
+        known = created.field(index).type if index >= 0 and not is_formatted_time(config, name) else pa.string()
+        typed.append(pa.field(name, known))
+    return typed

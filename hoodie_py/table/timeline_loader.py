@@ -1,0 +1,210 @@
+"""Open a table's properties and timeline, and read what its instants say.
+
+Rules: ``hoodie.properties`` is written by copy, delete, write; so when it is missing or unreadable its ``.backup``
+is the truth, and when both are, a writer may be between two steps: wait and look again (Hudi
+``HoodieTableConfig``). The active timeline is one listing. Metadata files are written once, so what was read is
+kept; an instant that was archived meanwhile is found in the archive, which is read only when something asks for it
+(Hudi ``HoodieArchivedTimeline``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from threading import Lock
+
+from hoodie_py.errors import (
+    FileMissingError,
+    HoodieError,
+    InvalidTableError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.plans import CleanMetadata, CompactionPlan
+from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
+from hoodie_py.formats.timeline import Instant, Timeline
+from hoodie_py.table.archive_loader import ArchivedTimeline, load_archive
+
+METADATA_FOLDER = ".hoodie"
+
+_ROUNDS = 5
+_PAUSE_SECONDS = 1.0
+_READ_THREADS = 16
+
+
+def load_config(files: TableFiles) -> TableConfig:
+    """Read the table's properties, or their backup while a writer replaces them.
+
+    Raises:
+        TableNotFoundError: there is no table at this place.
+        InvalidTableError: neither file is readable.
+        UnsupportedFeatureError: a table version or table format that is not handled.
+    """
+    for round_number in range(_ROUNDS):
+        if round_number:
+            time.sleep(_PAUSE_SECONDS)
+        problem: HoodieError | None = None
+        for name in (PROPERTIES_FILE, PROPERTIES_BACKUP_FILE):
+            path = f"{METADATA_FOLDER}/{name}"
+            try:
+                return TableConfig.from_bytes(files.read(path))
+            except FileMissingError:
+                continue
+            except (UnsupportedFeatureError, StorageError):
+                raise
+            except HoodieError as broken:
+                problem = problem or broken.located(path=path)
+        if problem is None and not _has_metadata_folder(files):
+            break
+    if problem is not None:
+        raise problem
+    raise TableNotFoundError(
+        "no Hudi table here: there is no .hoodie/hoodie.properties", table=files.uri, hint="Give the table's base path."
+    )
+
+
+def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
+    """List the active timeline.
+
+    Raises:
+        StorageError: the listing failed.
+    """
+    try:
+        listing = files.list(config.timeline_dir())
+    except FileMissingError:
+        listing = []
+    return Timeline.from_file_names([info.name for info in listing if not info.is_dir], config.timeline_layout)
+
+
+class TableTimeline:
+    """A loaded timeline together with the files behind it; safe to use from several threads."""
+
+    def __init__(self, timeline: Timeline, files: TableFiles, config: TableConfig) -> None:
+        self.timeline = timeline
+        self.files = files
+        self.config = config
+        self._metadata: dict[Instant, CommitMetadata] = {}
+        self._writes = timeline.writes()
+        self._lock = Lock()
+        self._archive_lock = Lock()
+
+    @classmethod
+    def load(cls, files: TableFiles, config: TableConfig) -> TableTimeline:
+        """List the active timeline and wrap it."""
+        return cls(load_timeline(files, config), files, config)
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self.timeline)
+
+    def completed_writes(self) -> list[Instant]:
+        """Completed commits, delta commits and replace commits, oldest first."""
+        return list(self._writes)
+
+    def metadata(self, instant: Instant) -> CommitMetadata:
+        """What a completed write says about itself; read once.
+
+        Raises:
+            InvalidTableError: the instant is in neither timeline.
+            CorruptFileError: its file is damaged.
+        """
+        with self._lock:
+            known = self._metadata.get(instant)
+        if known is None:
+            known = self._read_metadata(instant)
+            with self._lock:
+                self._metadata[instant] = known
+        return known
+
+    def metadata_of(self, instants: Sequence[Instant]) -> list[CommitMetadata]:
+        """Metadata of many instants in their order, read in parallel."""
+        if len(instants) < 2:
+            return [self.metadata(instant) for instant in instants]
+        with ThreadPoolExecutor(min(_READ_THREADS, len(instants)), "hoodie-timeline") as pool:
+            return list(pool.map(self.metadata, instants))
+
+    def compaction_plan(self, instant: Instant) -> CompactionPlan:
+        """The plan of a compaction or log compaction, pending or completed.
+
+        Raises:
+            InvalidTableError: the plan's file is gone.
+            CorruptFileError: it is damaged.
+        """
+        path = self._plan_path(instant)
+        data = self._read(path)
+        try:
+            return CompactionPlan.from_bytes(data)
+        except HoodieError as error:
+            error.located(path=path, instant=instant.request_time)
+            raise
+
+    def compaction_plan_at(self, request_time: str) -> CompactionPlan | None:
+        """The plan requested at a time; None when the active timeline has no compaction of that time."""
+        instant = self.timeline.find(request_time, "commit", "deltacommit")
+        if instant is None:
+            return None
+        return self.compaction_plan(instant) if self.files.exists(self._plan_path(instant)) else None
+
+    def completion_time(self, request_time: str) -> str | None:
+        """When a write completed, from the active timeline, else from the archive; None when neither knows."""
+        instant = self._writes.find(request_time)
+        if instant is not None:
+            return instant.completion_time
+        return self.archived().completion_times.get(request_time)
+
+    def earliest_retained(self) -> str | None:
+        """Request time of the earliest commit whose files the last clean kept; None when nothing was cleaned."""
+        last = self.timeline.completed().of("clean").last
+        if last is None:
+            return None
+        path = f"{self.config.timeline_dir()}/{last.file_name(self.config.timeline_layout)}"
+        try:
+            return CleanMetadata.from_bytes(self._read(path)).earliest_commit_to_retain
+        except HoodieError as error:
+            error.located(path=path, instant=last.request_time)
+            raise
+
+    def archived(self) -> ArchivedTimeline:
+        """The archived timeline, read when first asked for."""
+        with self._archive_lock:
+            return self._archive
+
+    @cached_property
+    def _archive(self) -> ArchivedTimeline:
+        return load_archive(self.files, self.config)
+
+    def _read_metadata(self, instant: Instant) -> CommitMetadata:
+        path = f"{self.config.timeline_dir()}/{instant.file_name(self.config.timeline_layout)}"
+        try:
+            data = self.files.read(path)
+        except FileMissingError as fault:
+            archived = self.archived().metadata(instant.request_time)
+            if archived is None:
+                raise InvalidTableError("an instant's file is gone", path=path, instant=instant.request_time) from fault
+            return archived
+        try:
+            return CommitMetadata.from_bytes(data)
+        except HoodieError as error:
+            error.located(path=path, instant=instant.request_time)
+            raise
+
+    def _plan_path(self, instant: Instant) -> str:
+        action = "logcompaction" if instant.comparable_action == "deltacommit" else "compaction"
+        return f"{self.config.timeline_dir()}/{instant.request_time}.{action}.requested"
+
+    def _read(self, path: str) -> bytes:
+        try:
+            return self.files.read(path)
+        except FileMissingError as fault:
+            raise InvalidTableError("a timeline file is gone", path=path) from fault
+
+
+def _has_metadata_folder(files: TableFiles) -> bool:
+    try:
+        return bool(files.list(METADATA_FOLDER))
+    except FileMissingError:
+        return False

@@ -1,0 +1,125 @@
+"""Which files hold the table's rows at an instant (Hudi ``HoodieTableFileSystemView``, ``SparkHoodieTableFileIndex``).
+
+The view lists partitions and judges names by the timeline; it opens no data file. One view stands for one loaded
+timeline: listings are kept, so the same question has the same answer while the table changes. The rules are in
+``slicing`` (which files belong together) and ``visibility`` (which instants count). Copy-on-write tables are read
+from base files alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from threading import Lock
+
+import pyarrow as pa
+
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import check_inside
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.reader.file_slice import BlockRules, FileSlice
+from hoodie_py.table.base_formats import check_readable
+from hoodie_py.table.file_groups import FileGroup, group_files
+from hoodie_py.table.partitions import Keep, PartitionListing, discover, list_folders
+from hoodie_py.table.slicing import base_file_at, slice_at
+from hoodie_py.table.timeline_loader import TableTimeline
+from hoodie_py.table.visibility import Visibility
+
+
+class FileSystemView:
+    """File slices of a table as one loaded timeline shows them; safe to use from several threads."""
+
+    def __init__(self, files: TableFiles, config: TableConfig, timeline: TableTimeline) -> None:
+        self.files = files
+        self.config = config
+        self.timeline = timeline
+        self._groups: dict[str, list[FileGroup]] = {}
+        self._lock = Lock()
+
+    @cached_property
+    def visibility(self) -> Visibility:
+        """Which instants count."""
+        return Visibility(self.timeline)
+
+    @property
+    def last_instant(self) -> str | None:
+        """Request time that stands for "now": the last completed write or pending compaction; None before any."""
+        return self.visibility.last_instant
+
+    def partitions(self, schema: pa.Schema | None = None, keep: Keep | None = None) -> list[PartitionListing]:
+        """Discover the table's partitions (see ``discover``); their listings serve the view from here on.
+
+        Args:
+            schema: the table's columns; without it partitions have no values.
+            keep: says whether a partition may hold wanted rows.
+        """
+        listings = discover(self.files, self.config, schema if schema is not None else pa.schema([]), keep)
+        for listing in listings:
+            self._keep_groups(listing.partition.path, group_files(listing.partition.path, listing.files))
+        return listings
+
+    def slices(self, query_instant: str | None = None, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+        """What a snapshot query reads, sorted by partition and file id.
+
+        Args:
+            query_instant: read the table as of this request time; None is now.
+            partitions: partition paths to look at; None is all. A path without a folder has no slices.
+
+        Raises:
+            UnsupportedFeatureError: a slice's base file is in a format, or of a bootstrap, that is not handled.
+            InvalidTableError: table metadata contradicts itself, or names a place outside the table.
+            CorruptFileError: a timeline file is damaged.
+            StorageError: a listing or reading failed.
+        """
+        visible = []
+        for group in self._visible_groups(query_instant, partitions):
+            file_slice = slice_at(group, self.visibility, query_instant)
+            if file_slice is not None:
+                if file_slice.base_file is not None:
+                    check_readable(file_slice.base_file)
+                visible.append(file_slice)
+        return visible
+
+    def base_files(self, query_instant: str | None = None, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+        """What a read-optimised query reads: slices of the newest committed base files, without log files.
+
+        File groups that have only log files are not in it. Arguments and errors as for ``slices``.
+        """
+        visible = []
+        for group in self._visible_groups(query_instant, partitions):
+            base = base_file_at(group, self.visibility, query_instant)
+            if base is not None:
+                visible.append(FileSlice(group.partition_path, group.file_id, base.instant, check_readable(base), ()))
+        return visible
+
+    def block_rules(self, query_instant: str | None = None) -> BlockRules:
+        """Which blocks of the slices' log files count at ``query_instant`` (None: now)."""
+        return self.visibility.block_rules(query_instant if query_instant is not None else self.last_instant)
+
+    def file_groups(self, partitions: Iterable[str] | None = None) -> list[FileGroup]:
+        """Every file group that is listed, visible or not."""
+        if partitions is None:
+            partitions = [listing.partition.path for listing in self.partitions()]
+        paths = list(dict.fromkeys(check_inside(path) for path in partitions))
+        with self._lock:
+            missing = [path for path in paths if path not in self._groups]
+        for path, listing in zip(missing, list_folders(self.files, missing), strict=True):
+            self._keep_groups(path, group_files(path, listing))
+        with self._lock:
+            return [group for path in sorted(paths) for group in self._groups[path]]
+
+    def _visible_groups(self, query_instant: str | None, partitions: Iterable[str] | None) -> Sequence[FileGroup]:
+        if self.last_instant is None:
+            return ()
+        groups = [
+            group
+            for group in self.file_groups(partitions)
+            if not self.visibility.is_replaced(group.key, query_instant)
+        ]
+        if self.config.is_merge_on_read:
+            return groups
+        return [FileGroup(group.partition_path, group.file_id, group.base_files, ()) for group in groups]
+
+    def _keep_groups(self, path: str, groups: list[FileGroup]) -> None:
+        with self._lock:
+            self._groups.setdefault(path, groups)

@@ -1,0 +1,108 @@
+"""Which instants count, for files and for blocks: the timeline's side of slicing.
+
+Rules (Hudi ``HoodieDefaultTimeline``, ``AbstractTableFileSystemView``):
+
+* Files count if their instant is a completed commit, deltacommit or replacecommit of the active timeline, or is
+  older than that timeline's first one and so was archived. An instant that is known to be unfinished never counts.
+* A file group that a completed replacecommit R names is gone for queries at R and later. If several name it, the
+  last decides.
+* A pending compaction owns the groups in its plan.
+* Completion times come from the active timeline, else the archive. Below version 8 none are stored: the request
+  time stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from hoodie_py.reader.file_slice import BaseFile, BlockRules
+from hoodie_py.table.timeline_loader import TableTimeline
+
+GroupKey = tuple[str, str]
+
+_FIRST_VERSION_WITH_COMPLETION_TIMES = 8
+
+
+class Visibility:
+    """Answers for one loaded timeline; plans and replace commits are read when first asked for."""
+
+    def __init__(self, timeline: TableTimeline) -> None:
+        self._table = timeline
+        self._timeline = timeline.timeline
+        self._writes = self._timeline.writes()
+
+    @property
+    def logs_carry_base_instant(self) -> bool:
+        """Whether log names carry the slice's base instant (table version below 8)."""
+        return self._table.config.version < _FIRST_VERSION_WITH_COMPLETION_TIMES
+
+    @property
+    def last_instant(self) -> str | None:
+        """Request time that a query of the newest state stands for: the last completed write or pending compaction."""
+        last = self._timeline.visible().last
+        return last.request_time if last is not None else None
+
+    def is_committed(self, instant: str) -> bool:
+        """Whether files written by ``instant`` count."""
+        return self._timeline.is_committed(instant)
+
+    def completion_time(self, instant: str, beyond: str) -> str:
+        """When ``instant`` completed; its own time where nothing tells (archived before completion times were kept).
+
+        Only whether it completed before ``beyond`` matters, so the archive is left alone where the answer is plain.
+        """
+        if self.logs_carry_base_instant or beyond <= instant:
+            return instant
+        return self._table.completion_time(instant) or instant
+
+    def pending_compaction(self, key: GroupKey) -> str | None:
+        """The compaction that is planned for a file group (partition, file id) and has not completed."""
+        return self._pending_compactions.get(key)
+
+    def is_replaced(self, key: GroupKey, query_instant: str | None) -> bool:
+        """Whether a file group was replaced at or before ``query_instant`` (None: now)."""
+        replaced = self._replaced.get(key)
+        return replaced is not None and (query_instant is None or replaced <= query_instant)
+
+    def pick_base_file(self, partition_path: str, candidates: Sequence[BaseFile]) -> BaseFile:
+        """The one that the commit's write statistics name, else the last by name.
+
+        Task retries can leave several base files of one instant in a group; only the committed one holds its rows.
+        """
+        instant = self._writes.find(candidates[0].instant)
+        if instant is not None:
+            stats = self._table.metadata(instant).write_stats.get(partition_path, ())
+            named = {stat.path for stat in stats}
+            for candidate in candidates:
+                if candidate.path in named:
+                    return candidate
+        return max(candidates, key=lambda file: file.path)
+
+    def block_rules(self, query_instant: str | None) -> BlockRules:
+        """Rules for the blocks of this table's log files at ``query_instant``."""
+        if not self.logs_carry_base_instant:
+            return BlockRules(query_instant=query_instant)
+        completed = frozenset(instant.request_time for instant in self._writes)
+        pending = frozenset(each.request_time for each in self._timeline.pending() if each.is_write) - completed
+        first = self._timeline.first_active_time
+        return BlockRules(query_instant, completed, pending, first, check_commits=True)
+
+    @cached_property
+    def _pending_compactions(self) -> Mapping[GroupKey, str]:
+        pending: dict[GroupKey, str] = {}
+        for instant in self._timeline.pending_compactions():
+            for operation in self._table.compaction_plan(instant).operations:
+                pending[operation.partition_path, operation.file_id] = instant.request_time
+        return pending
+
+    @cached_property
+    def _replaced(self) -> Mapping[GroupKey, str]:
+        replaces = [each for each in self._writes if each.comparable_action == "replacecommit"]
+        replaced: dict[GroupKey, str] = {}
+        for instant, metadata in zip(replaces, self._table.metadata_of(replaces), strict=True):
+            for partition_path, file_ids in metadata.replaced_file_ids.items():
+                for file_id in file_ids:
+                    key = (partition_path, file_id)
+                    replaced[key] = max(replaced.get(key, ""), instant.request_time)
+        return replaced

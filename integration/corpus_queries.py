@@ -1,0 +1,117 @@
+"""The queries that were asked of the reference tables, and which of them this version answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie_py import HoodieError, HoodieTable
+from integration.corpus_compare import differences
+from tests.corpus import PACKAGED, case_folder, corpus_names, load_case
+
+# Features that are still to come, as words of the tables' names. What such a table needs beyond this version is said by
+# an UnsupportedFeatureError, which tests/ check.
+NOT_YET = (
+    "blocks_hfile",
+    "blocks_mixed",
+    "bootstrap",
+    "custom",
+    "delete_marker",
+    "mdt",
+    "metadata",
+    "non_defaults",
+    "partial",
+    "payload",
+    "schema_on_read",
+    "skip_merge",
+)
+# Java's answer to these loses a committed write, so it is no measure.
+DOUBTFUL = ("inflight_base_then_log",)
+# Java breaks on these queries rather than refuse them.
+DEFECTS = ("InvalidAvroMagicException", "SparkFileNotFoundException")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query of one reference table."""
+
+    case: str
+    id: str
+    type: str
+    columns: list[str] | None
+    filter: str | None
+    options: dict[str, str]
+    expected: str | None
+    java_error: str | None
+    subpath: str
+
+    def __str__(self) -> str:
+        return f"{self.case}-{self.id}"
+
+    @property
+    def needs_sql(self) -> bool:
+        """Whether it has expressions or functions that an engine evaluates, not the reader."""
+        expressions = any(not re.fullmatch(r"\w+", column) for column in self.columns or ())
+        return expressions or "from_unixtime(" in (self.filter or "")
+
+    def expected_rows(self) -> pa.Table:
+        """Java Hudi's answer."""
+        assert self.expected is not None
+        return pq.read_table(case_folder(self.case) / self.expected)
+
+
+def queries(kinds: Collection[str], names: Collection[str] | None = None) -> Iterator[Query]:
+    """Queries of the given types over the tables that this version reads."""
+    for name in corpus_names():
+        if any(word in name for word in NOT_YET) or (names is not None and name not in names):
+            continue
+        for query in load_case(name)["queries"]:
+            if query["type"] in kinds:
+                yield Query(
+                    case=name,
+                    id=query["id"],
+                    type=query["type"],
+                    columns=query["columns"],
+                    filter=query["filter"],
+                    options={k: v for k, v in query["options"].items() if not k.endswith("implementation.classes")},
+                    expected=query["expected"],
+                    java_error=query["or_error"],
+                    subpath=query.get("subpath", ""),
+                )
+
+
+def parameters(kinds: Collection[str], names: Collection[str] | None = None, *, sql: bool = False) -> list[Any]:
+    """The same as pytest parameters; those of the packaged tables' plain snapshots are smoke tests."""
+    packaged = {folder.name for folder in PACKAGED.iterdir()}
+    return [
+        pytest.param(query, id=str(query), marks=[pytest.mark.smoke] if query.case in packaged else [])
+        for query in queries(kinds, names)
+        if sql or not query.needs_sql
+    ]
+
+
+def ask(uri: str, query: Query, storage_options: dict[str, Any] | None = None, **scan: Any) -> pa.Table:
+    """Ask the in-process reader."""
+    if query.subpath:
+        uri = f"{uri}/{query.subpath}"
+    table = HoodieTable.open(uri, storage_options=storage_options)
+    return table.scan(
+        columns=query.columns, filter=query.filter, query_type=query.type, options=query.options, **scan
+    ).to_arrow()
+
+
+def check(query: Query, uri: str, storage_options: dict[str, Any] | None = None, **scan: Any) -> None:
+    """Ask in process and compare; where Java Hudi refuses, a HoodieError is the right answer."""
+    if query.java_error and not query.java_error.endswith(DEFECTS):
+        with pytest.raises(HoodieError):
+            ask(uri, query, storage_options, **scan)
+        return
+    actual = ask(uri, query, storage_options, **scan)
+    if not query.case.startswith(DOUBTFUL) and not query.java_error:
+        assert differences(actual, query.expected_rows()) == []

@@ -1,0 +1,92 @@
+"""Snapshots and read-optimised queries of the reference tables give Java Hudi's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from hoodie_py.testing import local_s3
+from integration.corpus_compare import differences
+from integration.corpus_queries import Query, check, parameters
+
+KINDS = ("snapshot", "read_optimized")
+# A few tables that between them have partitions, several log files, deletes, nested types and an archived timeline.
+VARIED = (
+    "archived_timeline_mor_v6",
+    "basic_cow_v9_part",
+    "basic_mor_v6_part",
+    "basic_mor_v8_nonpart",
+    "event_time_updates_mor_v9",
+    "logonly_bucket_mor_v9",
+    "many_row_groups_mor_v9",
+    "types_mor_v9",
+    "urlenc_partitions_mor_v9",
+)
+IN_SPARK = ("basic_cow_v9_part", "basic_mor_v9_part", "event_time_updates_mor_v9", "types_mor_v9")
+
+
+@pytest.mark.parametrize("query", parameters(KINDS))
+def test_local_files(query: Query, corpus: Callable[[str], Path]) -> None:
+    check(query, str(corpus(query.case)))
+
+
+@pytest.mark.parametrize("query", parameters(KINDS, VARIED))
+@pytest.mark.parametrize("batch_rows", [1, 3])
+def test_any_batch_size(query: Query, batch_rows: int, corpus: Callable[[str], Path]) -> None:
+    check(query, str(corpus(query.case)), batch_rows=batch_rows)
+
+
+@pytest.fixture(scope="module")
+def in_memory(corpus: Callable[[str], Path]) -> Iterator[Callable[[str], str]]:
+    store = fsspec.filesystem("memory")
+
+    def copied(name: str) -> str:
+        if not store.exists(f"/corpus-tests/{name}"):
+            store.put(str(corpus(name)), f"/corpus-tests/{name}", recursive=True)
+        return f"memory://corpus-tests/{name}"
+
+    yield copied
+    store.rm("/corpus-tests", recursive=True)
+
+
+@pytest.mark.parametrize("query", parameters(KINDS, VARIED))
+def test_memory(query: Query, in_memory: Callable[[str], str]) -> None:
+    check(query, in_memory(query.case))
+
+
+@pytest.fixture(scope="module")
+def on_s3(corpus: Callable[[str], Path]) -> Iterator[Callable[[str], tuple[str, dict[str, Any]]]]:
+    with local_s3() as server:
+        store = fsspec.filesystem("s3", **server.storage_options)
+        store.mkdir("corpus-tests")
+
+        def copied(name: str) -> tuple[str, dict[str, Any]]:
+            if not store.exists(f"corpus-tests/{name}"):
+                store.put(str(corpus(name)), f"corpus-tests/{name}", recursive=True)
+            return f"s3a://corpus-tests/{name}", server.storage_options
+
+        yield copied
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("query", parameters(KINDS, VARIED))
+def test_s3(query: Query, on_s3: Callable[[str], tuple[str, dict[str, Any]]]) -> None:
+    uri, storage_options = on_s3(query.case)
+    check(query, uri, storage_options)
+
+
+@pytest.mark.parametrize("query", parameters(KINDS, IN_SPARK, sql=True))
+def test_spark(query: Query, corpus: Callable[[str], Path], spark: Any) -> None:
+    from hoodie_py.spark import register
+
+    register(spark)
+    frame = spark.read.format("hoodie").options(**query.options).load(str(corpus(query.case)))
+    if query.filter:
+        frame = frame.where(query.filter)
+    if query.columns:
+        frame = frame.selectExpr(*query.columns)
+    assert differences(frame.toArrow(), query.expected_rows()) == []

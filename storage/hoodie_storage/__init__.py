@@ -1,0 +1,44 @@
+"""Files on local disks and object stores, by a few verbs: read, read ranges, list, stat, put, put if absent, delete.
+
+``open_store`` gives the one implementation, ``Store``; functions should ask for the protocol of the verbs they use.
+"""
+
+from __future__ import annotations
+
+from hoodie_storage.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    NotFoundError,
+    PathError,
+    ShortReadError,
+    StorageFault,
+    TimeoutFault,
+    UnknownOutcomeError,
+    UnsupportedStoreError,
+)
+from hoodie_storage.ranged_file import RangedFile
+from hoodie_storage.store import Store, open_store
+from hoodie_storage.verbs import Delete, FileInfo, List, Put, PutIfAbsent, Read, ReadRanges, Stat
+
+__all__ = [
+    "AccessDeniedError",
+    "AlreadyExistsError",
+    "Delete",
+    "FileInfo",
+    "List",
+    "NotFoundError",
+    "PathError",
+    "Put",
+    "PutIfAbsent",
+    "RangedFile",
+    "Read",
+    "ReadRanges",
+    "ShortReadError",
+    "Stat",
+    "StorageFault",
+    "Store",
+    "TimeoutFault",
+    "UnknownOutcomeError",
+    "UnsupportedStoreError",
+    "open_store",
+]

@@ -1,0 +1,171 @@
+"""What an exception from below means.
+
+Stores say the same thing in many ways: an ``OSError`` with an errno, a botocore error with an HTTP status inside, a
+time-out of one of three kinds. Here they are sorted by what matters: what the user is told, whether a read is tried
+again, and whether a write can have happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Iterator
+from typing import Any
+
+from hoodie_storage.errors import AccessDeniedError, NotFoundError, ShortReadError, StorageFault, TimeoutFault
+from hoodie_storage.redact import Redactor
+
+_NO_CREDENTIALS = frozenset(
+    {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"}
+)
+_UNREACHABLE = frozenset(
+    {"EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ProxyConnectionError"}
+)
+_BROKEN_OFF = frozenset(
+    {
+        "HTTPClientError", "ConnectionError", "ConnectionClosedError", "IncompleteRead", "IncompleteReadError",
+        "ResponseParserError", "ResponseStreamingError", "ClientPayloadError", "ClientConnectionError",
+        "ServerDisconnectedError", "ProtocolError",
+    }
+)  # fmt: skip
+_TIMED_OUT = frozenset({"ReadTimeoutError", "ConnectTimeoutError", "ServerTimeoutError"})
+_REFUSED_STATUS = frozenset({429, 503})
+_PASSING_STATUS = frozenset({408, 429, 500, 502, 503, 504})
+_PASSING_ERRNO = frozenset({errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT, errno.ECONNRESET})
+_DEEPEST = 8
+_LONGEST = 1000
+
+_CREDENTIALS_HINT = (
+    "Check the credentials and their permissions: the storage options key, secret and token, or the environment "
+    "variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."
+)
+_ENDPOINT_HINT = (
+    "Check the address: the storage option endpoint_url, or the environment variable AWS_ENDPOINT_URL, and whether a "
+    "server listens there."
+)
+_REGION_HINT = (
+    "The bucket is in another region: name it in the storage option client_kwargs={'region_name': ...}, or in the "
+    "environment variable AWS_REGION."
+)
+_LOCAL_HINT = "Check the owner and mode of the file and its folders."
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those it was raised from."""
+    seen: BaseException | None = error
+    for _ in range(_DEEPEST):
+        if seen is None:
+            return
+        yield seen
+        seen = seen.__cause__
+
+
+def http_status(error: BaseException) -> int | None:
+    """Return the HTTP status of the answer that the exception stands for, if there was one."""
+    for each in causes(error):
+        response = getattr(each, "response", None)
+        found: list[Any] = [getattr(each, name, None) for name in ("status", "status_code", "code")]
+        found.append(getattr(response, "status_code", None))
+        if isinstance(response, dict):
+            found.insert(0, response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+        for status in found:
+            if isinstance(status, int) and 100 <= status < 600:
+                return status
+    return None
+
+
+def is_timeout(error: BaseException) -> bool:
+    """Whether no answer came in time."""
+    return any(
+        isinstance(each, TimeoutError | asyncio.TimeoutError) or _is_one_of(each, _TIMED_OUT) for each in causes(error)
+    )
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Whether no connection came about, so that nothing was asked."""
+    return any(isinstance(each, ConnectionRefusedError) or _is_one_of(each, _UNREACHABLE) for each in causes(error))
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the store certainly did nothing and asking again may help: it was too busy, or never reached."""
+    status = http_status(error)
+    return status in _REFUSED_STATUS if status else is_unreachable(error)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether asking again may help."""
+    status = http_status(error)
+    if status:
+        return status in _PASSING_STATUS
+    if isinstance(error, StorageFault):
+        return False
+    return (
+        is_timeout(error)
+        or is_unreachable(error)
+        or any(
+            isinstance(each, ConnectionError)
+            or _is_one_of(each, _BROKEN_OFF)
+            or (isinstance(each, OSError) and each.errno in _PASSING_ERRNO)
+            for each in causes(error)
+        )
+    )
+
+
+def may_have_happened(error: BaseException) -> bool:
+    """Whether a write that ended in this exception can have landed all the same."""
+    status = http_status(error)
+    if status:
+        return status >= 500 and status not in _REFUSED_STATUS
+    if is_unreachable(error):
+        return False
+    return is_passing(error)
+
+
+def fault_of(error: Exception, operation: str, path: str, redact: Redactor, *, local: bool = False) -> StorageFault:
+    """Return the fault to raise instead of an exception.
+
+    The exception is its cause, unless that would show a secret.
+    """
+    if isinstance(error, StorageFault):
+        error.operation = error.operation or operation
+        error.path = error.path or path
+        return error
+    kind, hint = _kind(error, local=local)
+    fault = kind(redact(_reason(error, kind)), operation=operation, path=path, hint=hint)
+    if all(redact(str(each)) == str(each) for each in causes(error)):
+        fault.__cause__ = error
+    return fault
+
+
+def _kind(error: Exception, *, local: bool) -> tuple[type[StorageFault], str | None]:
+    status = http_status(error)
+    if status in {401, 403} or isinstance(error, PermissionError):
+        return AccessDeniedError, _LOCAL_HINT if local else _CREDENTIALS_HINT
+    if any(_is_one_of(each, _NO_CREDENTIALS) for each in causes(error)):
+        return AccessDeniedError, _CREDENTIALS_HINT
+    if status == 404 or isinstance(error, FileNotFoundError | NotADirectoryError):
+        return NotFoundError, None
+    if status == 301 or (status == 400 and "region" in str(error)):
+        return StorageFault, _REGION_HINT
+    if status == 416 or isinstance(error, EOFError):
+        return ShortReadError, None
+    if is_unreachable(error):
+        return StorageFault, _ENDPOINT_HINT
+    if is_timeout(error):
+        return TimeoutFault, None
+    return StorageFault, None
+
+
+def _reason(error: Exception, kind: type[StorageFault]) -> str:
+    if kind is NotFoundError:
+        text = "no such file or folder"
+        return f"{text} ({error})" if http_status(error) else text
+    if kind is ShortReadError:
+        return "the file is shorter than expected"
+    text = str(error).strip()[:_LONGEST] or type(error).__name__
+    status = http_status(error)
+    return f"{text} (HTTP {status})" if status else text
+
+
+def _is_one_of(error: BaseException, names: frozenset[str]) -> bool:
+    return any(each.__name__ in names for each in type(error).__mro__)

@@ -1,0 +1,94 @@
+"""Where a store is: what people write for it, brought to one form."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from hoodie_storage.errors import PathError
+from hoodie_storage.redact import redact_uri
+
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>/.*|/?)\Z", re.DOTALL)
+_CHAIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*::|.*::[A-Za-z][A-Za-z0-9+.-]*://", re.DOTALL)
+_S3 = frozenset({"s3", "s3a", "s3n"})
+_LOCAL = frozenset({"file", "local"})
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """The root of a store.
+
+    Args:
+        protocol: fsspec's name of the store: ``file``, ``memory``, ``s3``, ...; empty for chained URIs.
+        root: the root as the store itself names it: an absolute path, ``bucket/prefix``, or the whole URI for stores
+            that fsspec has to take apart.
+        uri: what people see, without credentials.
+    """
+
+    protocol: str
+    root: str
+    uri: str
+
+    def __repr__(self) -> str:
+        return f"Location({self.uri!r})"
+
+
+def parse_location(place: str | os.PathLike[str]) -> Location:
+    """Take a URI or a path apart.
+
+    Local: a path (``~`` is the home folder, relative ones start at the working directory) or ``file://`` URI, whose
+        ``uri`` is the absolute path. ``s3a://`` and ``s3n://`` are ``s3://``.
+
+    Raises:
+        PathError: no place can be made out.
+    """
+    text = os.fspath(place)
+    if not isinstance(text, str) or not text.strip():
+        raise PathError("an empty path", hint="Give a path or a URI such as s3://bucket/table.")
+    if "\0" in text:
+        raise PathError("a NUL character in a path")
+    if _CHAIN.match(text):
+        return Location("", text, redact_uri(text))
+    found = _SCHEME.match(text)
+    if not found:
+        return _local(text)
+    scheme, rest = found["scheme"].lower(), found["rest"]
+    if scheme in _LOCAL:
+        return _local(_path_of_file_uri(rest))
+    if not rest.startswith("//"):
+        raise PathError(f"{redact_uri(text)!r} is no URI", hint=f"Write {scheme}://...")
+    if scheme in _S3:
+        return _s3(text, rest)
+    if scheme == "memory":
+        inside = rest.strip("/")
+        return Location("memory", f"/{inside}" if inside else "", f"memory://{inside}")
+    return Location(scheme, text, redact_uri(text).rstrip("/"))
+
+
+def _local(text: str) -> Location:
+    path = str(Path(text).expanduser().absolute())
+    path = os.path.normpath(path)
+    return Location("file", path, path)
+
+
+def _path_of_file_uri(rest: str) -> str:
+    if not rest.startswith("//"):
+        return rest or "/"
+    host, slash, path = rest[2:].partition("/")
+    if host not in {"", "localhost"}:
+        raise PathError(f"file://{host}/ names another machine", hint="Write file:///path or just /path.")
+    return slash + path or "/"
+
+
+def _s3(text: str, rest: str) -> Location:
+    if "@" in urlsplit(text).netloc:
+        raise PathError(
+            f"credentials inside {redact_uri(text)!r}", hint="Give them in storage_options, or in the environment."
+        )
+    inside = rest.strip("/")
+    if not inside:
+        raise PathError("an S3 URI without a bucket", hint="Write s3://bucket/path.")
+    return Location("s3", inside, f"s3://{inside}")

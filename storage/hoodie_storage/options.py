@@ -1,0 +1,237 @@
+"""Storage options: every spelling that people bring, mapped to what fsspec's file system takes.
+
+For S3, from strongest to weakest:
+
+1. fsspec's own names (``key``, ``secret``, ``token``, ``endpoint_url``, ``client_kwargs``, ``config_kwargs``, ...);
+2. names as in delta-rs, obstore and boto3: ``AWS_ACCESS_KEY_ID``, ``aws_region``, ``AWS_ENDPOINT_URL``, ...; as in
+   PyIceberg: ``s3.endpoint``, ...;
+3. Hadoop's ``fs.s3a.*``, with or without ``spark.hadoop.`` before it; a bucket's own
+   (``fs.s3a.bucket.NAME.*``) go first;
+4. the environment: endpoint and region here; keys, profiles and roles by botocore itself, so that they are
+   refreshed, and never copied into anything that gets pickled.
+
+Options of no known spelling are passed on as they are. Values may be text ("true", "10", JSON), as Spark and command
+lines give them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from hoodie_storage.errors import PathError
+
+CONNECT_TIMEOUT = 10
+READ_TIMEOUT = 30
+_CONNECTIONS = 32
+
+_AWS = {
+    "access_key_id": "key",
+    "secret_access_key": "secret",
+    "session_token": "token",
+    "token": "token",
+    "region": "region",
+    "default_region": "region",
+    "endpoint_url_s3": "endpoint_url",
+    "endpoint_url": "endpoint_url",
+    "endpoint": "endpoint_url",
+    "profile": "profile",
+    "allow_http": "allow_http",
+    "virtual_hosted_style_request": "virtual_hosted",
+    "skip_signature": "anon",
+    "request_payer": "requester_pays",
+}
+_CLIENT_KEYS = {"key": "aws_access_key_id", "secret": "aws_secret_access_key", "token": "aws_session_token"}
+# PyIceberg's names, and obstore's without their prefix.
+_UNPREFIXED = {
+    "s3.access-key-id": "key",
+    "s3.secret-access-key": "secret",
+    "s3.session-token": "token",
+    "s3.region": "region",
+    "s3.endpoint": "endpoint_url",
+    "s3.anonymous": "anon",
+    "s3.force-virtual-addressing": "virtual_hosted",
+    "access_key_id": "key",
+    "secret_access_key": "secret",
+    "session_token": "token",
+    "region": "region",
+    "endpoint": "endpoint_url",
+    "allow_http": "allow_http",
+    "virtual_hosted_style_request": "virtual_hosted",
+    "skip_signature": "anon",
+}
+_HADOOP = {
+    "access.key": "key",
+    "secret.key": "secret",
+    "session.token": "token",
+    "endpoint": "endpoint_url",
+    "endpoint.region": "region",
+    "path.style.access": "path_style",
+    "connection.ssl.enabled": "ssl",
+}
+_HADOOP_PREFIXES = ("fs.s3a.", "fs.s3.", "fs.s3n.")
+_ANONYMOUS_PROVIDER = "AnonymousAWSCredentialsProvider"
+_ENVIRONMENT = {
+    "AWS_ENDPOINT_URL_S3": "endpoint_url",
+    "AWS_ENDPOINT_URL": "endpoint_url",
+    "AWS_REGION": "region",
+    "AWS_DEFAULT_REGION": "region",
+    "AWS_ALLOW_HTTP": "allow_http",
+}
+_FLAGS = frozenset(
+    {"anon", "use_ssl", "requester_pays", "version_aware", "cache_regions", "default_fill_cache", "fixed_upload_size",
+     "local_expiry_check", "use_listings_cache"}
+)  # fmt: skip
+_NUMBERS = frozenset({"max_concurrency", "default_block_size"})
+_MAPPINGS = frozenset({"client_kwargs", "config_kwargs", "s3_additional_kwargs"})
+# Known to others, without a meaning here.
+_IGNORED = frozenset({"protocol", "aws_s3_allow_unsafe_rename", "aws_conditional_put", "aws_ec2_metadata_disabled"})
+
+
+def fsspec_options(
+    protocol: str, options: Mapping[str, Any], environment: Mapping[str, str], bucket: str = ""
+) -> dict[str, Any]:
+    """Return the arguments of fsspec's file system.
+
+    Args:
+        protocol: fsspec's name of the store.
+        options: what the user gave.
+        environment: the process's environment variables.
+        bucket: for the options of one bucket only.
+
+    Raises:
+        PathError: an option whose value cannot be read; the value is not shown.
+    """
+    if protocol == "s3":
+        return _s3_options(options, environment, bucket)
+    given = {name: value for name, value in options.items() if name != "protocol"}
+    given["use_listings_cache"] = False
+    return given
+
+
+def _s3_options(options: Mapping[str, Any], environment: Mapping[str, str], bucket: str) -> dict[str, Any]:
+    named, passed = _sorted_out(options, environment, bucket)
+    client = dict(passed.pop("client_kwargs", None) or {})
+    config = dict(passed.pop("config_kwargs", None) or {})
+    for ours, theirs in _CLIENT_KEYS.items():
+        if passed.get(ours) is not None:
+            client.pop(theirs, None)
+        elif theirs not in client and ours in named:
+            passed[ours] = named[ours]
+    for name in ("anon", "requester_pays"):
+        if name in named:
+            passed.setdefault(name, flag(named[name]))
+    if "profile" in named:
+        passed.setdefault("profile", named["profile"])
+    region = client.get("region_name") or passed.pop("region_name", None)
+    client["region_name"] = region or named.get("region")
+    endpoint = passed.pop("endpoint_url", None) or client.get("endpoint_url") or named.get("endpoint_url")
+    client["endpoint_url"] = _endpoint(endpoint, named, passed) if endpoint else None
+    _configure(config, named, client["endpoint_url"])
+    return {
+        **passed,
+        "client_kwargs": {name: value for name, value in client.items() if value is not None},
+        "config_kwargs": config,
+        "use_listings_cache": False,
+    }
+
+
+def _sorted_out(
+    options: Mapping[str, Any], environment: Mapping[str, str], bucket: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split options into settings known under other names, and fsspec's own."""
+    layers: list[dict[str, Any]] = [{}, {}, {}, {}]
+    passed: dict[str, Any] = {}
+    for option, value in options.items():
+        if value is None or option.lower() in _IGNORED:
+            continue
+        lower = option.lower().removeprefix("spark.hadoop.")
+        if lower.startswith(_HADOOP_PREFIXES):
+            _hadoop(lower, value, bucket.lower(), layers[2], layers[1])
+        elif lower.startswith("aws_") and lower[4:] in _AWS:
+            _first(layers[0], _AWS[lower[4:]], value, preferred=lower == "aws_endpoint_url_s3")
+        elif lower in _UNPREFIXED:
+            layers[0].setdefault(_UNPREFIXED[lower], value)
+        else:
+            passed[option] = _read(option, value)
+    for variable, name in _ENVIRONMENT.items():
+        if environment.get(variable):
+            layers[3].setdefault(name, environment[variable])
+    return {name: value for layer in reversed(layers) for name, value in layer.items()}, passed
+
+
+def _hadoop(key: str, value: Any, bucket: str, general: dict[str, Any], own: dict[str, Any]) -> None:
+    """Take a Hadoop option; those that matter for nothing here are left out."""
+    rest = key.split(".", 2)[2]
+    into = general
+    if rest.startswith("bucket."):
+        if not bucket or not rest.startswith(f"bucket.{bucket}."):
+            return
+        rest, into = rest.removeprefix(f"bucket.{bucket}."), own
+    if rest in _HADOOP:
+        into[_HADOOP[rest]] = value
+    elif rest == "aws.credentials.provider" and _ANONYMOUS_PROVIDER in str(value):
+        into["anon"] = True
+
+
+def _first(layer: dict[str, Any], name: str, value: Any, *, preferred: bool) -> None:
+    if preferred or name not in layer:
+        layer[name] = value
+
+
+def _endpoint(endpoint: str, named: Mapping[str, Any], passed: Mapping[str, Any]) -> str:
+    """Return the endpoint with a scheme."""
+    endpoint = str(endpoint).strip()
+    if "://" in endpoint:
+        return endpoint
+    secure = flag(named.get("ssl", True)) and flag(passed.get("use_ssl", True))
+    return f"{'https' if secure and not flag(named.get('allow_http', False)) else 'http'}://{endpoint}"
+
+
+def _configure(config: dict[str, Any], named: Mapping[str, Any], endpoint: str | None) -> None:
+    """Fill botocore's configuration with what this package needs; what the user set stays."""
+    config.setdefault("connect_timeout", CONNECT_TIMEOUT)
+    config.setdefault("read_timeout", READ_TIMEOUT)
+    config.setdefault("max_pool_connections", _CONNECTIONS)
+    # Trying again is this package's business: it knows a read from a write.
+    config.setdefault("retries", {"total_max_attempts": 1, "mode": "standard"})
+    s3 = dict(config.get("s3") or {})
+    style = _addressing_style(named, endpoint)
+    if style and "addressing_style" not in s3:
+        config["s3"] = {**s3, "addressing_style": style}
+
+
+def _addressing_style(named: Mapping[str, Any], endpoint: str | None) -> str | None:
+    """Return path style for stores other than Amazon's, whose host names rarely have buckets in front."""
+    if "path_style" in named:
+        return "path" if flag(named["path_style"]) else "virtual"
+    if "virtual_hosted" in named:
+        return "virtual" if flag(named["virtual_hosted"]) else "path"
+    host = urlsplit(endpoint).hostname if endpoint else None
+    return "path" if host and not host.endswith(("amazonaws.com", "amazonaws.com.cn")) else None
+
+
+def _read(option: str, value: Any) -> Any:
+    """Read a value that came as text."""
+    if not isinstance(value, str):
+        return value
+    if option in _FLAGS:
+        return flag(value)
+    try:
+        if option in _NUMBERS:
+            return int(value)
+        if option in _MAPPINGS:
+            return json.loads(value)
+    except ValueError:
+        wanted = "a number" if option in _NUMBERS else "JSON"
+        raise PathError(f"the storage option {option!r} is not {wanted}") from None
+    return value
+
+
+def flag(value: Any) -> bool:
+    """Read a yes or no."""
+    if isinstance(value, str):
+        return value.strip().lower() in {"true", "1", "yes", "on", "requester"}
+    return bool(value)

@@ -1,0 +1,50 @@
+"""Paths inside a store: which are allowed, and how they are joined.
+
+A path often comes from a table's metadata and is not to be trusted: it must stay below the root whatever the store
+makes of dots, slashes and schemes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hoodie_storage.errors import PathError
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_SHOWN = 200
+
+
+def check_path(path: str) -> str:
+    """Return the path itself, if it lies below the root.
+
+    Raises:
+        PathError: it is absolute, has a scheme, a NUL, a backslash, or a segment that is empty, ``.`` or ``..``.
+    """
+    problem = _problem(path)
+    if problem:
+        raise PathError(f"{problem}: {path[:_SHOWN]!r}", hint="Paths are relative to the root and stay below it.")
+    return path
+
+
+def _problem(path: str) -> str | None:
+    if not path:
+        return None
+    if path.startswith("/"):
+        return "an absolute path"
+    if "\0" in path:
+        return "a NUL character in a path"
+    if "\\" in path:
+        return "a backslash in a path"
+    if _SCHEME.match(path):
+        return "a path with a scheme"
+    segments = path.split("/")
+    if ".." in segments:
+        return "a path that climbs"
+    if "" in segments or "." in segments:
+        return "a path with an empty segment"
+    return None
+
+
+def join(*parts: str) -> str:
+    """Join parts by slashes; empty ones count for nothing."""
+    return "/".join(part for part in parts if part)

@@ -1,0 +1,182 @@
+"""A seekable binary file over range requests, for libraries that want a file.
+
+It never buffers more than it was told to: ``prefetch`` fetches ranges in few requests and keeps them until ``drop``.
+A read that they cover costs no request; any other small read takes a little more than it needs along, for the next
+one.
+"""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from hoodie_storage.ranges import GAP, Range, plan_ranges
+from hoodie_storage.verbs import ReadRanges
+
+_READ_AHEAD = 64 * 1024
+
+
+class RangedFile(io.RawIOBase):
+    """A file that is read by ranges. Not safe to share between threads.
+
+    Args:
+        store: where the file is.
+        path: which one.
+        size: its size in bytes.
+    """
+
+    def __init__(self, store: ReadRanges, path: str, size: int) -> None:
+        super().__init__()
+        self._store = store
+        self._path = path
+        self._size = size
+        self._position = 0
+        self._starts: list[int] = []
+        self._kept: list[bytes] = []
+        self._ahead: tuple[int, bytes] = (0, b"")
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return self._path
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return self._size
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes held in memory."""
+        return sum(map(len, self._kept)) + len(self._ahead[1])
+
+    def prefetch(self, ranges: Sequence[Range]) -> None:
+        """Fetch ranges, in few requests, and keep them until ``drop``.
+
+        Args:
+            ranges: (start, stop) each; they may overlap, and what lies past the end is left out.
+
+        Raises:
+            ValueError: a range that starts below zero or ends before it starts.
+        """
+        self._open()
+        inside = [(start, min(stop, self._size)) for start, stop in ranges if start < self._size]
+        # The gaps between close ranges come along anyway, so they are kept too; the store cuts what is too large.
+        requests = plan_ranges(inside, GAP, max(1, self._size)).requests
+        missing = [gap for start, stop in requests for gap in self._gaps(start, stop)]
+        kept = dict(zip(self._starts, self._kept, strict=True))
+        for (start, _), data in zip(missing, self._store.read_ranges(self._path, missing), strict=True):
+            kept[start] = data
+        self._starts = sorted(kept)
+        self._kept = [kept[start] for start in self._starts]
+
+    def drop(self) -> None:
+        """Forget what was fetched."""
+        self._starts, self._kept, self._ahead = [], [], (0, b"")
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position."""
+        self._open()
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to an offset from the start, the position or the end, and return the new position."""
+        self._open()
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"no position before the start: {base + offset}")
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read so many bytes, fewer only at the end of the file; all that is left without a size."""
+        return bytes(self.read_buffer(size))
+
+    def readall(self) -> bytes:
+        """Read all that is left."""
+        return self.read(-1)
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the Buffer protocol is 3.12's
+        """Fill a buffer and return how many bytes there were."""
+        view = memoryview(buffer).cast("B")
+        data = self.read_buffer(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def read_buffer(self, size: int | None = -1) -> memoryview | bytes:
+        """Read as ``read`` does, without a copy where the bytes are at hand; pyarrow asks for this."""
+        self._open()
+        left = max(0, self._size - self._position)
+        wanted = left if size is None or size < 0 else min(size, left)
+        start, stop = self._position, self._position + wanted
+        data = self._bytes(start, stop)
+        self._position = stop
+        return data
+
+    def _bytes(self, start: int, stop: int) -> memoryview | bytes:
+        if start == stop:
+            return b""
+        at_hand = self._at_hand(start)
+        if len(at_hand) >= stop - start:
+            return at_hand[: stop - start]
+        pieces: list[memoryview | bytes] = []
+        while start < stop:
+            piece = self._at_hand(start)[: stop - start] or self._fetch(start, self._next_kept(start, stop))
+            pieces.append(piece)
+            start += len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _at_hand(self, start: int) -> memoryview:
+        """Return the bytes in memory from an offset on, none if it is not there."""
+        kept = self._kept_from(start)
+        first, data = self._ahead
+        ahead = memoryview(data)[start - first :] if first <= start else memoryview(b"")
+        return ahead if len(ahead) > len(kept) else kept
+
+    def _kept_from(self, start: int) -> memoryview:
+        number = bisect_right(self._starts, start) - 1
+        return memoryview(self._kept[number])[start - self._starts[number] :] if number >= 0 else memoryview(b"")
+
+    def _gaps(self, start: int, stop: int) -> Iterator[Range]:
+        """Yield the parts of a range that are not kept."""
+        while start < stop:
+            there = len(self._kept_from(start))
+            if not there:
+                end = self._next_kept(start, stop)
+                yield start, end
+                there = end - start
+            start += there
+
+    def _next_kept(self, start: int, stop: int) -> int:
+        number = bisect_right(self._starts, start)
+        return min(stop, self._starts[number]) if number < len(self._starts) else stop
+
+    def _fetch(self, start: int, stop: int) -> memoryview:
+        if stop - start >= _READ_AHEAD:
+            (data,) = self._store.read_ranges(self._path, [(start, stop)])
+        else:
+            data = self._store.read_range(self._path, start, min(start + _READ_AHEAD, self._size))
+            self._ahead = (start, data)
+        return memoryview(data)[: stop - start]
+
+    def _open(self) -> None:
+        if self.closed:
+            raise ValueError("the file is closed")
+
+    def close(self) -> None:
+        """Close the file and forget what was fetched."""
+        if not self.closed:
+            self.drop()
+        super().close()
+
+    def __repr__(self) -> str:
+        return f"RangedFile({self._path!r}, size={self._size})"

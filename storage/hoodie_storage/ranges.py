@@ -1,0 +1,73 @@
+"""Which requests to make for a list of byte ranges.
+
+A request costs about as much as reading 64 KiB more, so ranges closer together than that are fetched as one; a
+request of many megabytes is slower than several beside each other, so large ones are cut.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Range = tuple[int, int]
+
+GAP = 64 * 1024
+LARGEST = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RangePlan:
+    """Requests that together cover the ranges asked for.
+
+    ``requests`` are in order of their offsets, not empty, and do not overlap; ``asked`` are the ranges in the order
+    asked.
+    """
+
+    requests: tuple[Range, ...]
+    asked: tuple[Range, ...]
+
+    def cut(self, answers: Sequence[bytes]) -> list[bytes]:
+        """Return the bytes of each range asked, given the answer to each request."""
+        starts = [start for start, _ in self.requests]
+        return [_assemble(wanted, starts, answers) for wanted in self.asked]
+
+
+def plan_ranges(ranges: Sequence[Range], gap: int = GAP, largest: int = LARGEST) -> RangePlan:
+    """Plan the requests for some ranges.
+
+    Args:
+        ranges: (start, stop) each, in any order; they may overlap and may be empty.
+        gap: ranges with fewer bytes between them are fetched together.
+        largest: most bytes in one request.
+
+    Raises:
+        ValueError: a range that starts below zero or ends before it starts.
+    """
+    asked = tuple((int(start), int(stop)) for start, stop in ranges)
+    for start, stop in asked:
+        if not 0 <= start <= stop:
+            raise ValueError(f"no byte range: from {start} to {stop}")
+    merged: list[list[int]] = []
+    for start, stop in sorted(each for each in asked if each[0] < each[1]):
+        if merged and start - merged[-1][1] < gap:
+            merged[-1][1] = max(merged[-1][1], stop)
+        else:
+            merged.append([start, stop])
+    requests = tuple((at, min(at + largest, stop)) for start, stop in merged for at in range(start, stop, largest))
+    return RangePlan(requests, asked)
+
+
+def _assemble(wanted: Range, starts: Sequence[int], answers: Sequence[bytes]) -> bytes:
+    start, stop = wanted
+    pieces: list[memoryview] = []
+    number = bisect_right(starts, start) - 1
+    while start < stop:
+        offset = start - starts[number]
+        piece = memoryview(answers[number])[offset : offset + stop - start]
+        if not pieces and len(piece) == stop - start == len(answers[number]):
+            return bytes(answers[number])
+        pieces.append(piece)
+        start += len(piece)
+        number += 1
+    return b"".join(pieces)

@@ -1,0 +1,71 @@
+"""Keeping credentials out of everything that a person may read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+HIDDEN = "***"
+
+_SECRET_KEY = re.compile(
+    r"secret|passw|token|credential|signature|sas|connection.?string|(access|account|api|private|encryption).?key"
+    r"|^key$|^username$|^auth",
+    re.IGNORECASE,
+)
+_NOT_SECRET = re.compile(r"provider|endpoint|region|^anon", re.IGNORECASE)
+_ENVIRONMENT = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+# In Azure's URIs the container stands before the @.
+_USERINFO = re.compile(r"(\b(?!abfss?:|wasbs?:)[A-Za-z][A-Za-z0-9+.-]*://)[^/\s'\"@?#]*@")
+_QUERY = re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"?]*)\?[^\s'\"]*")
+_AZURE = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+_SHORTEST = 6  # shorter ones ("test") would blot out ordinary words
+
+
+def redact_uri(uri: str) -> str:
+    """Hide user names, passwords and query strings of URIs in a text."""
+    return _QUERY.sub(rf"\1?{HIDDEN}", _USERINFO.sub(rf"\1{HIDDEN}@", uri))
+
+
+class Redactor:
+    """Hides the secrets of some storage options, and of a URI, wherever they turn up in a text."""
+
+    def __init__(self, options: Mapping[str, Any], uri: str = "") -> None:
+        self._secrets = frozenset(_secrets(options, hidden=False)) | frozenset(_secrets_of_uri(uri))
+
+    def __call__(self, text: str) -> str:
+        """Return the text without secrets."""
+        known = self._secrets | {os.environ.get(name, "") for name in _ENVIRONMENT}
+        for secret in sorted(known, key=len, reverse=True):
+            if len(secret) >= _SHORTEST:
+                text = text.replace(secret, HIDDEN)
+        return redact_uri(text)
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+
+def _secrets_of_uri(uri: str) -> Iterator[str]:
+    """Yield user name, password and the values of the query, as they stand and decoded."""
+    scheme, _, rest = uri.partition("://")
+    place, _, query = rest.partition("?")
+    if scheme.lower() not in _AZURE and "@" in place.partition("/")[0]:
+        for part in place.partition("/")[0].rpartition("@")[0].split(":"):
+            yield from (part, unquote(part))
+    for name_and_value in query.split("&"):
+        value = name_and_value.partition("=")[2]
+        yield from (value, unquote(value))
+
+
+def _secrets(value: Any, *, hidden: bool) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            secret = bool(_SECRET_KEY.search(str(key))) and not _NOT_SECRET.search(str(key))
+            yield from _secrets(inner, hidden=hidden or secret)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _secrets(inner, hidden=hidden)
+    elif hidden and isinstance(value, str | bytes):
+        yield value if isinstance(value, str) else value.decode("utf-8", "replace")

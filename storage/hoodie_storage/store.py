@@ -1,0 +1,301 @@
+"""Store: all the verbs, over a backend.
+
+What it adds to the backend: paths are checked and joined to the root; reads that fail for a passing reason are tried
+again, writes only where the store certainly did nothing; every answer has the length asked for; foreign exceptions
+become StorageFaults without credentials. A store is a value, its URI and options: it can be pickled, opens on first
+use, and opens anew after a fork.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from hoodie_storage import classify
+from hoodie_storage.backend import Backend, Entry
+from hoodie_storage.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    PathError,
+    ShortReadError,
+    StorageFault,
+    UnknownOutcomeError,
+)
+from hoodie_storage.local import LocalBackend
+from hoodie_storage.location import Location, parse_location
+from hoodie_storage.options import fsspec_options
+from hoodie_storage.paths import check_path, join
+from hoodie_storage.ranged_file import RangedFile
+from hoodie_storage.ranges import Range, plan_ranges
+from hoodie_storage.redact import Redactor
+from hoodie_storage.remote import open_remote
+from hoodie_storage.retry import RetryPolicy, call_with_retries
+from hoodie_storage.verbs import FileInfo
+
+T = TypeVar("T")
+
+# s3fs takes what follows for a version.
+_VERSION = "?versionId="
+_CONFLICT = 409
+_CREATED_MEANWHILE = 412
+
+
+def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Store:
+    """Return the store at a URI or local path. Nothing is asked of it yet.
+
+    Args:
+        uri: ``/path``, ``file:///path``, ``memory://name``, ``s3://bucket/path`` (or ``s3a://``), or any URI that
+            fsspec knows.
+        storage_options: credentials, endpoint and the like, in any spelling that ``hoodie_storage.options`` lists.
+
+    Raises:
+        PathError: the URI cannot be understood.
+    """
+    location = parse_location(uri)
+    options = dict(storage_options or {})
+    if location.protocol != "file":
+        bucket = location.root.partition("/")[0] if location.protocol == "s3" else ""
+        options = fsspec_options(location.protocol, options, os.environ, bucket)
+    return Store(location, options)
+
+
+class Store:
+    """Files below one root. Safe to share between threads.
+
+    Args:
+        location: the root.
+        options: arguments of fsspec's file system.
+        prefix: folder below the root that paths are relative to.
+        retries: how reads are tried again.
+    """
+
+    def __init__(
+        self, location: Location, options: Mapping[str, Any], prefix: str = "", retries: RetryPolicy | None = None
+    ) -> None:
+        self._location = location
+        self._options = dict(options)
+        self._prefix = prefix
+        self._retries = retries or RetryPolicy()
+        self._redact = Redactor(self._options, location.root if location.root != location.uri else "")
+        self._opened: tuple[int, Backend, str] | None = None
+
+    @property
+    def uri(self) -> str:
+        """The root without credentials: an absolute path where it is local, else a URI."""
+        return self._show("")
+
+    def read(self, path: str) -> bytes:
+        """Return the whole file. Raises NotFoundError."""
+        return self._ask("read", path, lambda backend, key: backend.read(key))
+
+    def read_range(self, path: str, start: int, stop: int) -> bytes:
+        """Return the bytes from start up to stop. Raises ShortReadError if there are not as many."""
+        return self.read_ranges(path, [(start, stop)])[0]
+
+    def read_ranges(self, path: str, ranges: Sequence[Range]) -> list[bytes]:
+        """Return the bytes of every range, in the order asked. Raises ShortReadError if there are not as many."""
+        plan = plan_ranges(ranges)
+        answers: dict[Range, bytes] = {}
+
+        def fetch(backend: Backend, key: str) -> None:
+            missing = [each for each in plan.requests if each not in answers]
+            problem: Exception | None = None
+            for each, answer in zip(missing, backend.read_ranges(key, missing), strict=True):
+                if isinstance(answer, Exception):
+                    problem = problem or answer
+                else:
+                    answers[each] = _whole(answer, each)
+            if problem is not None:
+                raise problem
+
+        if plan.requests:
+            self._ask("read", path, fetch)
+        else:
+            check_path(path)
+        return plan.cut([answers[each] for each in plan.requests])
+
+    def list_many(self, paths: Sequence[str]) -> list[list[FileInfo]]:
+        """Return the listings of several folders, made at once, in the order asked. Raises NotFoundError."""
+        backend, _ = self._backend()
+        width = min(backend.parallel, len(paths))
+        if width <= 1:
+            return [self.list(path) for path in paths]
+        with ThreadPoolExecutor(width, thread_name_prefix="hoodie-list") as pool:
+            return list(pool.map(self.list, paths))
+
+    def list(self, path: str) -> list[FileInfo]:
+        """Return what is right inside a folder, by name. Raises NotFoundError."""
+        entries = self._ask("list", path, lambda backend, key: backend.list(key))
+        found = [FileInfo(join(path, each.name), each.size, each.is_dir) for each in entries]
+        return sorted(found, key=lambda info: (info.path, info.is_dir))
+
+    def stat(self, path: str) -> FileInfo:
+        """Return kind and size. Raises NotFoundError."""
+        found: Entry = self._ask("stat", path, lambda backend, key: backend.stat(key))
+        return FileInfo(path, found.size, found.is_dir)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+        try:
+            self.stat(path)
+        except NotFoundError:
+            return False
+        return True
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file, or write over it."""
+        self._ask("write", path, lambda backend, key: backend.put(key, data), again=classify.is_refusal)
+
+    def put_if_absent(self, path: str, data: bytes, *, unique: bool = False) -> None:
+        """Write a file if there is none.
+
+        Args:
+            path: where.
+            data: the content.
+            unique: nobody else would write these very bytes, so a file that holds them is this writer's own.
+
+        Raises:
+            AlreadyExistsError: there is one; ``identical`` tells whether it has the same content.
+            UnknownOutcomeError: the answer got lost and reading back did not tell.
+        """
+        check_path(path)
+        backend, key = self._backend(path)
+        try:
+            call_with_retries(lambda: backend.create(key, data), self._retries, _create_again)
+            return
+        except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
+            problem = error
+        lost = classify.may_have_happened(problem)
+        if not lost and not _is_conflict(problem):
+            raise self._fault(problem, "create", path)
+        outcome = self._compare(path, data)
+        if outcome is True and unique:
+            return
+        if outcome is None:
+            raise self._unknown(problem, path)
+        raise AlreadyExistsError(
+            "there is a file already", operation="create", path=self._show(path), identical=outcome
+        )
+
+    def delete(self, path: str) -> None:
+        """Remove a file; one that is not there is no error."""
+        try:
+            self._ask("delete", path, lambda backend, key: backend.delete(key), again=classify.is_refusal)
+        except NotFoundError:
+            return
+
+    def local_path(self, path: str) -> str | None:
+        """Return the path in the local file system, symbolic links followed, for memory mapping; None if it is
+        elsewhere.
+        """
+        check_path(path)
+        backend, key = self._backend(path)
+        return backend.inside(key) if isinstance(backend, LocalBackend) else None
+
+    def open(self, path: str, size: int | None = None) -> RangedFile:
+        """Return a seekable file over range requests; the size is asked for where it is not given."""
+        return RangedFile(self, check_path(path), self.stat(path).size if size is None else size)
+
+    def sub(self, path: str) -> Store:
+        """Return the store of a folder; its links still may lead as far as this store's root."""
+        inner = Store(self._location, self._options, join(self._prefix, check_path(path)), self._retries)
+        inner._opened = self._opened
+        return inner
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Store, (self._location, self._options, self._prefix, self._retries)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Store) and self.__reduce__() == other.__reduce__()
+
+    def __hash__(self) -> int:
+        return hash((self._location, self._prefix))
+
+    def __repr__(self) -> str:
+        return f"Store({self.uri!r})"
+
+    def _backend(self, path: str = "") -> tuple[Backend, str]:
+        """Return the backend of this process, and a path's key."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = (os.getpid(), *self._connect())
+        _, backend, root = self._opened
+        if _VERSION in path and self._location.protocol == "s3":
+            raise PathError(f"a path with {_VERSION!r}", hint="It would name a version of another object.")
+        key = join(self._prefix, path)
+        return backend, f"{root.rstrip('/')}/{key}" if key else root
+
+    def _connect(self) -> tuple[Backend, str]:
+        if self._location.protocol == "file":
+            return LocalBackend(self._location.root), self._location.root
+        try:
+            return open_remote(self._location, self._options)
+        except StorageFault:
+            raise
+        except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
+            problem = error
+        raise self._fault(problem, "open", "")
+
+    def _ask(
+        self,
+        operation: str,
+        path: str,
+        call: Callable[[Backend, str], T],
+        again: Callable[[Exception], bool] = classify.is_passing,
+    ) -> T:
+        check_path(path)
+        backend, key = self._backend(path)
+        try:
+            return call_with_retries(lambda: call(backend, key), self._retries, again)
+        except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
+            problem = error
+        # Raised out here, so that an exception with a secret in its text is not dragged along as context.
+        raise self._fault(problem, operation, path)
+
+    def _fault(self, error: Exception, operation: str, path: str) -> StorageFault:
+        local = self._location.protocol == "file"
+        return classify.fault_of(error, operation, self._show(path), self._redact, local=local)
+
+    def _unknown(self, error: Exception, path: str) -> UnknownOutcomeError:
+        cause = self._fault(error, "create", path)
+        fault = UnknownOutcomeError(
+            f"the store did not say whether the file was written ({cause.reason})",
+            operation="create",
+            path=cause.path,
+            hint="Look whether it is there before anything is removed.",
+        )
+        fault.__cause__ = cause
+        return fault
+
+    def _compare(self, path: str, data: bytes) -> bool | None:
+        """Whether a file holds these bytes; None if there is none, or it cannot be read."""
+        try:
+            return self.stat(path).size == len(data) and self.read(path) == data
+        except StorageFault:
+            return None
+
+    def _show(self, path: str) -> str:
+        whole = join(self._prefix, path)
+        uri = self._location.uri
+        return self._redact(f"{uri.rstrip('/')}/{whole}" if whole and not uri.endswith("://") else uri + whole)
+
+
+def _whole(answer: bytes, wanted: Range) -> bytes:
+    start, stop = wanted
+    if len(answer) != stop - start:
+        raise ShortReadError(f"{stop - start} bytes from offset {start} on were asked for, {len(answer)} came back")
+    return bytes(answer)
+
+
+def _is_conflict(error: Exception) -> bool:
+    return isinstance(error, FileExistsError) or classify.http_status(error) in {_CONFLICT, _CREATED_MEANWHILE}
+
+
+def _create_again(error: Exception) -> bool:
+    """Whether a creation certainly did nothing and may do better next time: the store was busy, or another was under
+    way.
+    """
+    return classify.is_refusal(error) or (
+        not isinstance(error, FileExistsError) and classify.http_status(error) == _CONFLICT
+    )

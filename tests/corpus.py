@@ -1,0 +1,50 @@
+"""Reference tables: written by Java Hudi, each with the answers that Java Hudi gave.
+
+A folder per table: ``table.zip``, ``case.json`` (how it was made, the queries asked of it) and ``expected/*.parquet``.
+A choice of them lies in tests/data/corpus; where the whole collection lies beside the checkout, it is used instead.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGED = ROOT / "tests" / "data" / "corpus"
+WHOLE = ROOT.parent / "shared" / "corpus"
+
+
+@cache
+def corpus_names() -> tuple[str, ...]:
+    """Names of all reference tables at hand, sorted."""
+    return tuple(sorted({case.parent.name for place in (WHOLE, PACKAGED) for case in place.glob("*/case.json")}))
+
+
+def case_folder(name: str) -> Path:
+    """The packed folder of a reference table; skips the test where it is not at hand."""
+    for place in (WHOLE, PACKAGED):
+        if (place / name / "case.json").is_file():
+            return place / name
+    pytest.skip(f"NOT TESTED: reference table {name} is neither in tests/data/corpus nor in {WHOLE}")
+
+
+@cache
+def load_case(name: str) -> dict[str, Any]:
+    """The table's case.json."""
+    return json.loads((case_folder(name) / "case.json").read_text())
+
+
+def unpack(name: str, into: Path) -> Path:
+    """Unpack a reference table below ``into`` with read-only files and return the table's folder."""
+    with zipfile.ZipFile(case_folder(name) / "table.zip") as archive:
+        archive.extractall(into)
+    for path in into.rglob("*"):
+        if path.is_file():
+            path.chmod(0o444)
+    inner = into / load_case(name)["name"]
+    return inner if inner.is_dir() else into
