@@ -3,25 +3,23 @@
     with local_s3() as s3:
         table = HoodieTable.open(f"{s3.uri}/trips", s3.storage_options)
 
-pytest is imported only where a fixture is asked for: ``from hoodie_py.testing import s3`` in a conftest.py gives the fixture ``s3``.
+pytest is imported only for the fixture: ``from hoodie_py.testing import local_s3_server`` in a conftest.py gives tests
+a server for the session.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
-
-import hoodie_storage
 
 from hoodie_py.errors import UnsupportedFeatureError
 
 __all__ = ["LocalS3", "local_s3"]
 
-_KEY = "testing"
-_REGION = "us-east-1"
+_KEY, _SECRET, _REGION = "local-s3-key", "local-s3-secret", "us-east-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +45,23 @@ class LocalS3:
 
     def spark_conf(self) -> dict[str, str]:
         """Return the same as settings of a Spark session, for Hadoop's S3A file system."""
-        prefix = "spark.hadoop.fs.s3a."
-        return {
-            f"{prefix}access.key": self.env["AWS_ACCESS_KEY_ID"],
-            f"{prefix}secret.key": self.env["AWS_SECRET_ACCESS_KEY"],
-            f"{prefix}endpoint": self.endpoint_url,
-            f"{prefix}endpoint.region": _REGION,
-            f"{prefix}path.style.access": "true",
-            f"{prefix}connection.ssl.enabled": "false",
+        settings = {
+            "access.key": _KEY,
+            "secret.key": _SECRET,
+            "endpoint": self.endpoint_url,
+            "endpoint.region": _REGION,
+            "path.style.access": "true",
+            "connection.ssl.enabled": "false",
         }
+        return {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
 
 
 @contextmanager
 def local_s3(bucket: str = "lake") -> Iterator[LocalS3]:
     """Run an S3 server on a free port of 127.0.0.1 for as long as the block lasts; its objects are held in memory.
 
-    Objects of several servers in one process are kept apart by their bucket names only. Nothing is changed in the
-    environment, and no thread is left behind.
+    Servers that run at the same time in one process share their objects, so give their buckets different names. Nothing
+    is changed in the environment, and neither threads nor the bucket stay behind.
 
     Args:
         bucket: name of the bucket that is there from the start.
@@ -77,10 +75,75 @@ def local_s3(bucket: str = "lake") -> Iterator[LocalS3]:
         raise UnsupportedFeatureError(
             "a local S3 server needs a package that is not installed", hint="pip install 'hoodie_py[testing]'"
         ) from error
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
+    with _quiet("werkzeug"):
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        try:
+            host, port = server.get_host_and_port()
+            endpoint = f"http://{host}:{port}"
+            with _bucket(endpoint, bucket):
+                yield _describe(endpoint, bucket)
+        finally:
+            server.stop()
+            server._server.server_close()  # noqa: SLF001 - stop() leaves the socket open
+
+
+def _describe(endpoint: str, bucket: str) -> LocalS3:
+    return LocalS3(
+        uri=f"s3://{bucket}",
+        endpoint_url=endpoint,
+        storage_options={"key": _KEY, "secret": _SECRET, "endpoint_url": endpoint, "region": _REGION},
+        env={
+            "AWS_ACCESS_KEY_ID": _KEY,
+            "AWS_SECRET_ACCESS_KEY": _SECRET,
+            "AWS_REGION": _REGION,
+            "AWS_DEFAULT_REGION": _REGION,
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ENDPOINT_URL_S3": endpoint,
+            "AWS_ALLOW_HTTP": "true",
+        },
+    )
+
+
+@contextmanager
+def _bucket(endpoint: str, name: str) -> Iterator[None]:
+    """Make a bucket, and remove it with all that is in it at the end, as the server's memory outlives it."""
+    import boto3  # comes with the server
+
+    session = boto3.session.Session(_KEY, _SECRET, region_name=_REGION)
+    service = session.resource("s3", endpoint_url=endpoint)
+    bucket = service.create_bucket(Bucket=name)
     try:
-        host, port = server.get_host_and_port()
-        yield _with_bucket(f"http://{host}:{port}", bucket)
+        yield
     finally:
-        server.stop()
+        if name in [each.name for each in service.buckets.all()]:
+            bucket.object_versions.delete()
+            bucket.delete()
+        service.meta.client.close()
+
+
+@contextmanager
+def _quiet(logger_name: str) -> Iterator[None]:
+    """Keep a logger from reporting every request."""
+    logger = logging.getLogger(logger_name)
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "local_s3_server":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import pytest
+
+    @pytest.fixture(scope="session")
+    def local_s3_server() -> Iterator[LocalS3]:
+        """An S3 server for the whole session."""
+        with local_s3() as s3:
+            yield s3
+
+    globals()[name] = local_s3_server
+    return local_s3_server

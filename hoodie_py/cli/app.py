@@ -48,4 +48,4 @@ for _command in (show, timeline, slices, log, read, doctor, demo):
 
 def main() -> None:
     """Run the command line; ends the process with its exit status."""
-    app()
+    app(prog_name="hoodie")

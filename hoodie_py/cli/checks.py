@@ -1,6 +1,7 @@
 """What ``hoodie doctor`` looks at: the interpreter, packages, Java and the store.
 
-Versions are compared with the bounds that this package's own metadata declares.  Nothing here prints, and no check raises.
+Versions are compared with the bounds that this package's own metadata declares.  Nothing here prints, and no check
+raises.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where output goes: results to stdout, everything else to stderr; colour and progress bars on a terminal only.
 
-Tables fit the terminal.  Where stdout is no terminal nothing is cut off, so that ``hoodie ... | grep`` sees whole values
-(COLUMNS, if set, still gives the width).
+Tables fit the terminal.  Where stdout is no terminal nothing is cut off, so that ``hoodie ... | grep`` sees whole
+values (COLUMNS, if set, still gives the width).
 """
 
 from __future__ import annotations
@@ -63,7 +63,13 @@ class Column:
 def build_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], title: str | None = None) -> Table:
     """Return a table of plain values; their text is never taken for markup."""
     table = Table(
-        box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 1, 0, 0)
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for column in columns:
         table.add_column(

@@ -12,7 +12,9 @@ from hoodie_py.cli.reporting import reported
 if TYPE_CHECKING:
     from hoodie_py.cli.checks import Check
 
-MaybeTable = Annotated[str | None, typer.Argument(metavar="[TABLE]", help="A table to try to open, with the storage options given.")]
+MaybeTable = Annotated[
+    str | None, typer.Argument(metavar="[TABLE]", help="A table to try to open, with the storage options given.")
+]
 
 
 def doctor(
@@ -22,7 +24,7 @@ def doctor(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Check Python, packages, Java, Spark and storage, and say what to install."""
+    """Check Python, Java, Spark and storage; say what to install."""
     with reported(debug):
         from dataclasses import asdict
 
@@ -46,7 +48,9 @@ def _print(checks: list[Check]) -> None:
     from hoodie_py.cli.console import Column, build_table, stdout
 
     style = {Status.OK: "green", Status.MISSING: "yellow", Status.BROKEN: "bold red"}
-    rows = [[check.name, Text(check.status.value, style=style[check.status]), check.found] for check in checks]
+    rows: list[list[str | Text]] = [
+        [check.name, Text(check.status.value, style=style[check.status]), check.found] for check in checks
+    ]
     console = stdout(100)
     console.print(build_table([Column("", style="bold", keep=True), Column("", keep=True), Column("found")], rows))
     advice = dict.fromkeys(f"{check.name}: {check.advice}" for check in checks if check.advice)

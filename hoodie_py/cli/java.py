@@ -11,8 +11,8 @@ from pathlib import Path
 
 OLDEST_JAVA = 17
 HOW_TO_INSTALL = (
-    f"Install Java {OLDEST_JAVA} or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless; macOS: brew install openjdk@17) "
-    "and set JAVA_HOME if it is not on the PATH."
+    f"Install Java {OLDEST_JAVA} or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless; "
+    "macOS: brew install openjdk@17) and set JAVA_HOME if it is not on the PATH."
 )
 
 

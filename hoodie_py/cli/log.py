@@ -1,7 +1,8 @@
 """``hoodie log``: the blocks of one log file.
 
-The file may lie anywhere that the storage layer reaches and need not belong to a table.  Stretches that were not written
-whole are listed too, as corrupt, since readers skip them.  Records are counted from the block's own head, without decoding.
+The file may lie anywhere that the storage layer reaches and need not belong to a table.  Stretches that were not
+written whole are listed too, as corrupt, since readers skip them.  Records are counted from the block's own head,
+without decoding.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 LogUri = Annotated[str, typer.Argument(metavar="FILE", help="Path or URI of a log file.")]
 Headers = Annotated[bool, typer.Option("--headers", help="Print every block's headers in full.")]
 
-_RECORD_COUNT = struct.Struct(">ii")   # version of the data format, number of records
+_RECORD_COUNT = struct.Struct(">ii")  # version of the data format, number of records
 _SHORT_HEADER = 40
 
 
@@ -35,7 +36,7 @@ def log(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """List the blocks of a log file: what each holds and which commit wrote it."""
+    """List the blocks of a log file."""
     with reported(debug):
         from hoodie_py.cli.console import print_json, working
 
@@ -54,7 +55,9 @@ def read_file(uri: str, options: dict[str, Any]) -> bytes:
 
     folder, slash, name = uri.rpartition("/")
     if not name:
-        raise InvalidQueryError("This is a folder, not a log file.", path=uri, hint="`hoodie slices TABLE --files` lists the files.")
+        raise InvalidQueryError(
+            "This is a folder, not a log file.", path=uri, hint="`hoodie slices TABLE --files` lists the files."
+        )
     return TableFiles.open(folder or slash or ".", options).read(name)
 
 
@@ -70,7 +73,7 @@ def describe(data: bytes, path: str) -> list[dict[str, Any]]:
     try:
         return [_corrupt(block) if isinstance(block, CorruptBlock) else _block(block) for block in iter_blocks(data)]
     except HoodieError as error:
-        raise error.located(path=path)
+        raise error.located(path=path) from None
 
 
 def _block(block: LogBlock) -> dict[str, Any]:
@@ -166,19 +169,14 @@ def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
 
 
 def header_summary(headers: dict[str, str]) -> str:
-    """Return what a block's headers say beyond its instant, in short."""
+    """Return in short what a block's headers say beyond what every block has: its instant and its schema."""
     parts = []
     for name, value in headers.items():
         match name:
-            case "INSTANT_TIME":
+            case "INSTANT_TIME" | "SCHEMA" | "BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS":
                 continue
-            case "SCHEMA":
-                parts.append("schema")
             case "RECORD_POSITIONS":
                 parts.append("record positions")
-            case "BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS":
-                if "RECORD_POSITIONS" in headers:
-                    parts.append(f"in base {value}")
             case "COMMAND_BLOCK_TYPE":
                 parts.append("rollback" if value.strip() == "0" else f"command {value}")
             case "TARGET_INSTANT_TIME":

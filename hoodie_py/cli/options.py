@@ -1,8 +1,9 @@
 """Arguments and options that several subcommands share, and what a storage option on the command line means.
 
-``--storage-option K=V`` adds one entry to the storage options: ``a.b=c`` is ``{"a": {"b": "c"}}``; ``true``, ``false``, ``null``
-and JSON objects or lists are read as JSON, anything else stays text, so a key or secret of digits is left alone.  Values are
-never printed, since they may be credentials.
+``--storage-option K=V`` adds one entry to the storage options.  ``client_kwargs.a=b`` puts one into a group; other
+names with dots (``fs.s3a.endpoint``) stay whole.  ``true``, ``false``, ``null`` and JSON objects or lists are read as
+JSON, anything else stays text, so a key or secret of digits is left alone.  Values are never printed, since they may
+be credentials.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from typing import Annotated, Any
 
 import typer
 
-TableUri = Annotated[str, typer.Argument(metavar="TABLE", help="Folder of the table: a path, or a URI such as s3://lake/trips.")]
+TableUri = Annotated[
+    str, typer.Argument(metavar="TABLE", help="Folder of the table: a path, or a URI such as s3://lake/trips.")
+]
 StorageOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--storage-option",
         metavar="K=V",
-        help="Option for the store, as fsspec takes it; may be repeated. Dots nest: client_kwargs.region_name=eu-west-1.",
+        help="Option for the store, as fsspec takes it, such as anon=true; may be repeated.",
     ),
 ]
 EndpointUrl = Annotated[
@@ -29,6 +32,7 @@ EndpointUrl = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")]
 
+_GROUPS = ("client_kwargs", "config_kwargs", "s3_additional_kwargs")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -41,7 +45,8 @@ def storage_options(pairs: Sequence[str] | None, endpoint_url: str | None) -> di
     options: dict[str, Any] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
-        path = key.split(".")
+        group, dot, rest = key.partition(".")
+        path = [group, rest] if dot and group in _GROUPS else [key]
         if not equals or not all(path):
             raise typer.BadParameter("expected K=V, such as anon=true", param_hint="--storage-option")
         _put(options, path, _value(key, value))

@@ -38,18 +38,28 @@ class QueryType(StrEnum):
     read_optimized = "read_optimized"
 
 
-Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B,...", help="Columns, in the order wanted; all unless given.")]
-Where = Annotated[str | None, typer.Option("--where", metavar="SQL", help="Only such rows: \"price > 10 and city = 'sf'\".")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", metavar="A,B,...", help="Columns, in the order wanted; all unless given.")
+]
+Where = Annotated[
+    str | None, typer.Option("--where", metavar="SQL", help="Only such rows: \"price > 10 and city = 'sf'\".")
+]
 AsOf = Annotated[
     str | None, typer.Option("--as-of", metavar="TIME", help="The table as it was: an instant, or an ISO date or time.")
 ]
 Kind = Annotated[QueryType, typer.Option("--query-type", help="Merged rows, or those of base files alone.")]
-As = Annotated[Format, typer.Option("--format", help="Table for the terminal, CSV, JSON (one object a line) or Parquet.")]
+As = Annotated[
+    Format, typer.Option("--format", help="Table for the terminal, CSV, JSON (one object a line) or Parquet.")
+]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout.")
+]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", min=0, metavar="N", help=f"At most so many rows; {ROWS_ON_THE_TERMINAL} for tables, all otherwise."),
+    typer.Option(
+        "--limit", min=0, metavar="N", help=f"At most so many rows; {ROWS_ON_THE_TERMINAL} for tables, all otherwise."
+    ),
 ]
 
 
@@ -111,7 +121,11 @@ def _write(scan: Scan, kind: Format, output: Path | None) -> None:
     from hoodie_py.cli import row_files
     from hoodie_py.cli.console import note
 
-    writer = {Format.csv: row_files.CsvWriter, Format.json: row_files.JsonWriter, Format.parquet: row_files.ParquetWriter}[kind]
+    writer = {
+        Format.csv: row_files.CsvWriter,
+        Format.json: row_files.JsonWriter,
+        Format.parquet: row_files.ParquetWriter,
+    }[kind]
     if output is None and kind is Format.parquet and row_files.stdout_is_terminal():
         raise typer.BadParameter("Parquet is binary: give --output FILE, or redirect stdout", param_hint="--format")
     rows = 0

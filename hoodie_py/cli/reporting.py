@@ -43,7 +43,9 @@ def _show_error(error: Exception, debug: bool) -> None:
     from hoodie_py.cli.values import printable
 
     if debug:
-        stderr().print(Text(printable("".join(traceback.format_exception(error)), lines=True), style="dim"), soft_wrap=True)
+        stderr().print(
+            Text(printable("".join(traceback.format_exception(error)), lines=True), style="dim"), soft_wrap=True
+        )
     line = Text("error: ", style="bold red")
     if isinstance(error, HoodieError):
         line.append(printable(error.message), style="red")
@@ -61,7 +63,7 @@ def _show_error(error: Exception, debug: bool) -> None:
     stderr().print(line, soft_wrap=True)
 
 
-def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     from hoodie_py.cli.console import note
 
     if issubclass(category, HoodieWarning):

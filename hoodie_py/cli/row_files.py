@@ -1,7 +1,7 @@
 """Rows as CSV, JSON lines and Parquet, batch by batch, to a file or to stdout.
 
-A file appears under its name only when it is complete.  CSV has nested and binary columns as JSON text; null is an empty
-field, an empty string is quoted.  JSON lines keep decimals as text, binary as base64 and NaN as "NaN".
+A file appears under its name only when it is complete.  CSV has nested and binary columns as JSON text; null is an
+empty field, an empty string is quoted.  JSON lines keep decimals as text, binary as base64 and NaN as "NaN".
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class RowWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self.close()
 

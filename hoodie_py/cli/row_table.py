@@ -31,7 +31,9 @@ def _print(rows: pa.Table, console: Console, width: int | None) -> list[str]:
     if width is not None:
         cells = {name: [_cut(text) for text in texts] for name, texts in cells.items()}
     fitting = list(cells) if width is None else _fitting(cells, width)
-    columns = [Column(name, "right" if _is_number(rows.schema.field(name).type) else "left", keep=True) for name in fitting]
+    columns = [
+        Column(name, "right" if _is_number(rows.schema.field(name).type) else "left", keep=True) for name in fitting
+    ]
     lines = zip(*(cells[name] for name in fitting), strict=True) if fitting else ()
     console.print(build_table(columns, lines))
     return [name for name in cells if name not in fitting]

@@ -19,7 +19,7 @@ def show(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show what a table is: version, type, keys, merge mode, files, columns."""
+    """Show what a table is: type, keys, merge mode, files, columns."""
     with reported(debug):
         from hoodie_py.cli.console import print_json, working
         from hoodie_py.table.snapshot import open_snapshot

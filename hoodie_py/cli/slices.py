@@ -33,7 +33,7 @@ def slices(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """List the file slices of a snapshot: base files with their log files."""
+    """List the base files of a snapshot with their log files."""
     with reported(debug):
         from hoodie_py import HoodieTable
         from hoodie_py.cli.console import print_json, working

@@ -11,6 +11,8 @@ from hoodie_py.cli.reporting import reported
 from hoodie_py.cli.values import size_of
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from hoodie_py.formats.commit_metadata import CommitMetadata
     from hoodie_py.formats.timeline import Instant
     from hoodie_py.table.timeline_loader import TableTimeline
@@ -67,21 +69,36 @@ def _print(found: list[dict[str, Any]]) -> None:
     if not found:
         note("The timeline is empty: nothing has been committed yet.")
         return
-    counts = ("files", "inserts", "updates", "deletes")
-    columns = [Column("instant", style="cyan", keep=True), Column("action"), Column("operation"), Column("done")]
-    columns += [Column(name, justify="right") for name in (*counts, "bytes")]
-    rows = [
+    columns = [
+        Column("instant", style="cyan", keep=True),
+        Column("action"),
+        Column("operation"),
+        Column("done", "right"),
+        Column("files", "right"),
+        Column("+new ~upd -del"),
+        Column("bytes", "right"),
+    ]
+    rows: list[list[str | Text]] = [
         [
             row["instant"],
             row["action"],
             (row["operation"] or "").lower(),
             _done(row),
-            *("" if row[name] is None else str(row[name]) for name in counts),
+            "" if row["files"] is None else str(row["files"]),
+            _changes(row),
             size_of(row["bytes"]),
         ]
         for row in found
     ]
     stdout().print(build_table(columns, rows))
+
+
+def _changes(row: Mapping[str, Any]) -> Text:
+    """Return the rows that a write inserted, updated and deleted, without the zeros."""
+    from rich.text import Text
+
+    signs = (("+", "inserts", "green"), ("~", "updates", "yellow"), ("-", "deletes", "red"))
+    return Text(" ").join(Text(f"{sign}{row[name]}", style=style) for sign, name, style in signs if row[name])
 
 
 def _done(row: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """How values look: as text in a terminal, and as JSON.
 
-Text from a table is data, never markup, and may hold control characters that would drive the reader's terminal: they are
-shown escaped.  JSON keeps what it can exactly: decimals and non-finite floats are strings, binary is base64, times are ISO.
+Text from a table is data, never markup, and may hold control characters that would drive the reader's terminal: they
+are shown escaped.  JSON keeps what it can exactly: decimals and non-finite floats are strings, binary is base64, times
+are ISO.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Columns of single Avro values: how each type is read, and how its values become an Arrow array.
 
 A column has a *step* (``avro_bytes``), which reads one value and keeps it in a compact buffer, and ``array``, which
-makes the Arrow array of what was kept. No Python object is made per value, and nothing is kept for nulls: the values lie
-densely in their buffer, and ``Slots`` says which rows they belong to. ``array`` also checks what a step cannot see at
-once: UTF-8 and decimal precision.
+makes the Arrow array of what was kept. No Python object is made per value, and nothing is kept for nulls: the values
+lie densely in their buffer, and ``Slots`` says which rows they belong to. ``array`` also checks what a step cannot see
+at once: UTF-8 and decimal precision.
 """
 
 from __future__ import annotations

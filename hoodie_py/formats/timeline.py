@@ -13,6 +13,7 @@ from functools import cached_property
 from hoodie_py.formats.instants import (
     CLUSTERING,
     COMPACTION,
+    COMPLETED_ACTION,
     LOG_COMPACTION,
     REPLACE_COMMIT,
     SAVEPOINT,
@@ -164,7 +165,10 @@ class Timeline:
 
 def _outranks(instant: Instant, known: Instant) -> bool:
     rank, known_rank = instant.sort_key[2], known.sort_key[2]
-    if rank != known_rank:
-        return rank > known_rank
-    # Two completed files of one instant: the first to complete made it count; one with its time beats one without.
-    return (instant.is_legacy, instant.completion_time or "") < (known.is_legacy, known.completion_time or "")
+    return rank > known_rank if rank != known_rank else _tie(instant) < _tie(known)
+
+
+def _tie(instant: Instant) -> tuple[bool, str, bool, str]:
+    """Of two files in the same state: the one with its completion time, the first to complete, the table service."""
+    service = instant.action in COMPLETED_ACTION
+    return instant.is_legacy, instant.completion_time or "", not service, instant.action

@@ -1,4 +1,4 @@
-"""Which rows meet: log entries by key and rank, base rows by key.
+"""Which rows meet: log entries by key (or position) and rank, base rows by key or position.
 
 The n-th version of a key in log order has rank n.  A fold over ranks merges each key's versions in log order and all keys
 at once.
@@ -6,33 +6,21 @@ at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie_py.errors import CorruptFileError
 
-@dataclass(frozen=True, slots=True)
-class KeyTable:
-    """The distinct keys of a run of entries.
 
-    Attributes:
-        keys: distinct keys in order of first appearance.
-        codes: int64 per entry: the index of its key.
+def number_keys(keys: pa.Array) -> tuple[np.ndarray, int]:
+    """Number the distinct keys in order of first appearance.
+
+    Returns:
+        (codes, count): int64 number of each entry's key, and how many keys there are.
     """
-
-    keys: pa.Array
-    codes: np.ndarray
-
-    @classmethod
-    def of(cls, keys: pa.Array) -> KeyTable:
-        """Number the keys of all entries."""
-        encoded = keys.dictionary_encode()
-        return cls(encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
-
-    def __len__(self) -> int:
-        return len(self.keys)
+    encoded = keys.dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 
 
 def rounds(codes: np.ndarray, count: int) -> list[np.ndarray]:
@@ -72,4 +60,22 @@ def match_base(base_keys: pa.ChunkedArray, log_keys: pa.Array) -> np.ndarray:
         again = np.ones(len(hits), bool)
         again[first] = False
         at[hits[again]] = -1
+    return at
+
+
+def match_positions(positions: np.ndarray, base_rows: int) -> np.ndarray:
+    """Find for each base row the log record that was written for its position, -1 for none.
+
+    Args:
+        positions: distinct row numbers of the base file, one a log record.
+        base_rows: rows of the base file.
+
+    Raises:
+        CorruptFileError: a position lies beyond the file's end.
+    """
+    if len(positions) and int(positions.max()) >= base_rows:
+        raise CorruptFileError(f"Log blocks name row {int(positions.max())} of a base file that has {base_rows} rows.",
+                               hint="Read with hoodie.merge.use.record.positions=false to pair rows by key.")
+    at = np.full(base_rows, -1, np.int64)
+    at[positions] = np.arange(len(positions))
     return at

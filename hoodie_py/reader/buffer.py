@@ -7,18 +7,35 @@ step merges the n-th versions of all keys at once.  The order in which one key's
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import MergeError
-from hoodie_py.reader.align import KeyTable, rounds
+from hoodie_py.reader.align import number_keys, rounds
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.strategies import MergeStrategy
 
 
+@dataclass(frozen=True, slots=True)
+class FoldedLog:
+    """What the log says in the end.
+
+    Attributes:
+        records: one record a key, or one a base row where rows pair by position.
+        positions: int64 row of the base file each record belongs to; None where records pair by key.
+    """
+
+    records: BufferedBatch
+    positions: np.ndarray | None
+
+
 class LogBuffer:
     """Collects log entries and folds them.
+
+    Entries pair by their positions in the base file if every block has usable ones, else by key (Hudi's
+    PositionBasedFileGroupRecordBuffer switches to keys at the first block without).
 
     Args:
         strategy: decides between two versions.
@@ -28,35 +45,51 @@ class LogBuffer:
         self._strategy = strategy
         self._entries: list[BufferedBatch] = []
         self._instants: list[str] = []
+        self._positions: list[np.ndarray] | None = []
         self.total_log_records = 0
 
-    def add(self, entries: BufferedBatch, instant: str) -> None:
-        """Append the entries of one block, written by the given instant, in log order."""
-        if len(entries):
-            self._entries.append(entries)
-            self._instants.append(instant)
-            self.total_log_records += len(entries)
+    @property
+    def by_position(self) -> bool:
+        """Whether entries pair by position so far."""
+        return self._positions is not None
 
-    def fold(self) -> BufferedBatch | None:
-        """Return one record a key in order of first appearance; None without entries.
+    def add(self, entries: BufferedBatch, instant: str, positions: np.ndarray | None = None) -> None:
+        """Append the entries of one block in log order.
+
+        Args:
+            entries: the block's records or deletes.
+            instant: the instant that wrote the block.
+            positions: the base row of each entry; None makes the whole buffer pair by key.
+        """
+        if positions is None:
+            self._positions = None
+        elif self._positions is not None:
+            self._positions.append(positions)
+        self._entries.append(entries)
+        self._instants.append(instant)
+        self.total_log_records += len(entries)
+
+    def fold(self) -> FoldedLog | None:
+        """Return what the log says in the end; None without entries.
 
         Raises:
             MergeError: with the key and the instants of its versions, where known.
         """
-        if not self._entries:
+        if not self.total_log_records:
             return None
         entries = BufferedBatch.concat(self._entries)
-        table = KeyTable.of(entries.keys)
+        if self._positions is None:
+            places, (codes, count) = None, number_keys(entries.keys)
+        else:
+            places, codes = np.unique(np.concatenate(self._positions), return_inverse=True)
+            count = len(places)
         try:
-            return fold_by_rounds(self._strategy, entries, table)
+            return FoldedLog(fold_by_rounds(self._strategy, entries, codes, count), places)
         except MergeError as error:
-            raise error.located(instants=self._instants_of(error.where.get("key")))
+            raise error.located(instants=self.instants_of(error.where.get("key")))
 
     def instants_of(self, key: str | None) -> str | None:
         """Return the instants that wrote versions of a key, for messages."""
-        return self._instants_of(key)
-
-    def _instants_of(self, key: str | None) -> str | None:
         if key is None:
             return None
         wrote = (instant for entries, instant in zip(self._entries, self._instants, strict=True)
@@ -64,30 +97,29 @@ class LogBuffer:
         return " ".join(dict.fromkeys(wrote)) or None
 
 
-def fold_by_rounds(strategy: MergeStrategy, entries: BufferedBatch, table: KeyTable) -> BufferedBatch:
-    """Fold entries to one record a key, keys in the order of the table.
+def fold_by_rounds(strategy: MergeStrategy, entries: BufferedBatch, codes: np.ndarray, count: int) -> BufferedBatch:
+    """Fold entries to one record a number, in the order of the numbers.
 
     Args:
-        strategy: its ``delta`` is applied key by key in log order.
+        strategy: its ``delta`` is applied to equal numbers in log order.
         entries: all entries in log order.
-        table: the keys of the entries.
+        codes: int64 per entry: the number of its key or position, from 0 to ``count`` - 1.
+        count: how many numbers there are.
     """
-    if len(table) == len(entries):
-        return entries
-    winners = strategy.winners(entries, table.codes, len(table))
+    winners = strategy.winners(entries, codes, count)
     if winners is not None:
         return entries.take(winners)
-    return _fold(strategy, entries, table, rounds(table.codes, len(table)))
+    return _fold(strategy, entries, codes, rounds(codes, count))
 
 
-def _fold(strategy: MergeStrategy, entries: BufferedBatch, table: KeyTable, steps: Sequence[np.ndarray]) -> BufferedBatch:
+def _fold(strategy: MergeStrategy, entries: BufferedBatch, numbers: np.ndarray, steps: Sequence[np.ndarray]) -> BufferedBatch:
     """Keep the keys that still have versions to come in one batch; park each key when its last version is merged."""
     running = entries.take(steps[0])
-    codes = table.codes[steps[0]]
+    codes = numbers[steps[0]]
     parked: list[BufferedBatch] = []
     parked_codes: list[np.ndarray] = []
     for step in steps[1:]:
-        later = table.codes[step]
+        later = numbers[step]
         sorter = np.argsort(codes, kind="stable")
         at = sorter[np.searchsorted(codes, later, sorter=sorter)]
         if len(at) < len(codes):
@@ -99,6 +131,7 @@ def _fold(strategy: MergeStrategy, entries: BufferedBatch, table: KeyTable, step
         codes = later
     parked.append(running)
     parked_codes.append(codes)
-    where = np.empty(len(table), np.int64)
-    where[np.concatenate(parked_codes)] = np.arange(len(table))
+    everyone = np.concatenate(parked_codes)
+    where = np.empty(len(everyone), np.int64)
+    where[everyone] = np.arange(len(everyone))
     return BufferedBatch.concat(parked).take(where)

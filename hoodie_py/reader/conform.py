@@ -1,7 +1,7 @@
 """Bring a batch of a file's own schema to the schema a read wants: by name, widened, nulls where a column is absent.
 
 The promotions are those of Hudi's schema-on-write evolution (AvroSchemaCompatibility, HoodieAvroUtils.rewriteRecord):
-int -> long -> float -> double, numbers and dates to string, string <-> bytes, wider decimals, timestamps of another unit;
+int -> long -> float -> double (singles by their text: 1.1 stays 1.1), numbers and dates to string, string <-> bytes, wider decimals, timestamps of another unit;
 struct fields by name at every depth.  Anything else is refused, never guessed.
 """
 
@@ -71,6 +71,8 @@ def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
     if not _promotes(source, target):
         raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}.")
     try:
+        if pa.types.is_float32(source) and pa.types.is_float64(target):
+            return _double_by_text(array)
         return array.cast(target, safe=not _may_lose_digits(source, target))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}: {error}") from error
@@ -149,6 +151,11 @@ def _may_lose_digits(source: pa.DataType, target: pa.DataType) -> bool:
         (pa.types.is_integer(source) and pa.types.is_floating(target))
         or (pa.types.is_timestamp(source) and source.unit == "ns")
     )
+
+
+def _double_by_text(array: pa.Array) -> pa.Array:
+    """Widen single floats by their shortest text, so that 1.1 stays 1.1 (as Hudi's rewriteRecord does)."""
+    return array.cast(pa.string()).cast(pa.float64())
 
 
 def _to_text(array: pa.Array) -> pa.Array:

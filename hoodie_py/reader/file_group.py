@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie_py.errors import HoodieError, InvalidQueryError
-from hoodie_py.reader.align import match_base
+from hoodie_py.reader.align import match_base, match_positions
 from hoodie_py.reader.arrow_context import Row
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.buffer import FoldedLog
 from hoodie_py.reader.conform import conform_batch, constant
 from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.file_slice import FileSlice
@@ -129,9 +130,9 @@ class FileGroupReader:
 
     def log_records(self) -> Iterator[BufferedRecord[Row]]:
         """Yield what the log says of each key, deletes included, without looking at the base file."""
-        entries = self._log_side(self.info.schema.names).fold()
-        if entries is not None:
-            yield from entries.records()
+        folded = self._log_side(self.info.schema.names).fold()
+        if folded is not None:
+            yield from folded.records.records()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         if self.options.integrity == "strict":
@@ -162,11 +163,12 @@ class FileGroupReader:
 
     def _pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[_Piece]:
         """Yield the result piece by piece: base rows with what they met, then what only the log has."""
-        entries = log.fold()
+        folded = log.fold()
+        entries = None if folded is None else folded.records
         met = np.zeros(0 if entries is None else len(entries), bool)
         if self.file_slice.base_file is not None:
             base = BaseFileReader(self.info.files, self.file_slice.base_file)
-            at = self._match(base, log, entries)
+            at = self._match(base, log, folded)
             done = 0
             for batch in base.batches(base_schema, max(self.options.batch_rows, 256)):
                 batch = self._with_fallbacks(batch, base)
@@ -178,13 +180,16 @@ class FileGroupReader:
         if entries is not None:
             yield self._leftovers(entries, ~met)
 
-    def _match(self, base: BaseFileReader, log: LogSide, entries: BufferedBatch | None) -> np.ndarray:
-        if entries is None:
+    def _match(self, base: BaseFileReader, log: LogSide, folded: FoldedLog | None) -> np.ndarray:
+        """Return for each base row the log record it meets, -1 for none."""
+        if folded is None:
             return np.full(base.num_rows, -1, np.int64)
+        if folded.positions is not None:
+            return match_positions(folded.positions, base.num_rows)
         columns = list(dict.fromkeys(top_level(self.info.schema, name) for name in log.keys.columns))
         batches = base.column(columns, self.info.schema, _KEY_BATCH_ROWS)
         keys = [log.keys.keys_of_batch(self._with_fallbacks(batch, base)) for batch in batches]
-        return match_base(pa.chunked_array(keys, pa.string()), entries.keys)
+        return match_base(pa.chunked_array(keys, pa.string()), folded.records.keys)
 
     def _meet(
         self, batch: pa.RecordBatch, at: np.ndarray, entries: BufferedBatch | None, log: LogSide

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.blocks import decode_deleted, decode_records
-from hoodie_py.formats.log import BlockType
-from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_TYPES, option
+from hoodie_py.formats.blocks import decode_block_positions, decode_deleted, decode_records
+from hoodie_py.formats.log import BlockType, LogBlock
+from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_TYPES, MERGE_USE_POSITIONS, flag, option
 from hoodie_py.formats.table_config import MergeMode
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.buffer import LogBuffer
+from hoodie_py.reader.buffer import FoldedLog, LogBuffer
 from hoodie_py.reader.columns import merge_schema
 from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.delete_ordering import delete_ordering
@@ -76,6 +77,7 @@ class LogSide:
         self.store = RowStore(self.schema)
         self.context = ArrowRecordContext(self.store, info.schema, self.keys, ordering, self.deletes)
         self._custom = custom is not None
+        self._use_positions = flag(options.options, MERGE_USE_POSITIONS, True)
         self._buffer = LogBuffer(self.strategy)
 
     def base_schema(self, read: Sequence[str]) -> pa.Schema:
@@ -85,7 +87,7 @@ class LogSide:
         wanted = {*read, *(top_level(self.schema, name) for name in self.context.ordering_fields)}
         return pa.schema([field for field in self.schema if field.name in wanted])
 
-    def fold(self) -> BufferedBatch | None:
+    def fold(self) -> FoldedLog | None:
         """Scan, decode and fold; None if the log files hold no record."""
         scanned = ScanStats()
         strict = self.options.integrity == "strict"
@@ -116,13 +118,25 @@ class LogSide:
         if block.type is BlockType.DELETE:
             deleted = decode_deleted(block)
             ordering = delete_ordering(deleted, self.context.ordering_types)
-            self._buffer.add(BufferedBatch.of_deletes(self.context, deleted.keys, ordering), scanned.instant)
+            entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
+            self._buffer.add(entries, scanned.instant, self._positions(block, len(entries)))
             return
         rows = conform_batch(decode_records(block, self.schema.names), self.schema, {**self.info.defaults, **self.info.fallbacks})
         codes = self.deletes.operations(rows)
         first = self.store.add(rows)
         self._check_memory()
-        self._buffer.add(BufferedBatch.of_rows(self.context, first, rows, codes), scanned.instant)
+        entries = BufferedBatch.of_rows(self.context, first, rows, codes)
+        self._buffer.add(entries, scanned.instant, self._positions(block, len(entries)))
+
+    def _positions(self, block: LogBlock, count: int) -> np.ndarray | None:
+        """Return the base row of each of a block's entries, where the block has that and it is about this base file."""
+        base = self.file_slice.base_file
+        if not self._use_positions or base is None or not self._buffer.by_position:
+            return None
+        if block.base_instant_of_positions != base.instant:
+            return None
+        positions = decode_block_positions(block, count)
+        return positions if positions is not None and (len(positions) or not count) else None
 
     def _check_memory(self) -> None:
         limit = self.options.memory_limit

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hoodie_py.spark.mergers import Merger
 from hoodie_py.spark.options import session_settings
-from hoodie_py.spark.source import source_class
+
+if TYPE_CHECKING:
+    from hoodie_py.spark.mergers import Merger
 
 
 def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -> None:
@@ -27,6 +28,8 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
         TypeError: something that is no RecordMerger, or one that no table can name.
         MergeError: a merger that holds what cannot be pickled.
     """
+    from hoodie_py.spark.source import source_class
+
     settings = dict(spark.conf.getAll)
     context = getattr(spark, "sparkContext", None) if _is_classic(spark) else None
     if context is not None:

@@ -146,7 +146,7 @@ def _to_string(source: pa.DataType) -> _Kernel | None:
 
 def _from_number(source: pa.DataType, target: pa.DataType) -> _Kernel | None:
     if pat.is_boolean(target):
-        return lambda values, _: pc.not_equal(values, pa.scalar(0).cast(values.type))
+        return lambda values, _: pc.not_equal(values, pa.scalar(0, values.type))
     if is_integral(source):
         if pat.is_timestamp(target):
             return _seconds_to_timestamp

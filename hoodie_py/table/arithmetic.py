@@ -68,7 +68,7 @@ def _overflow(operator: str, result: pa.DataType) -> InvalidQueryError:
 
 
 def _check_divisors(operator: str, left: pa.Array, right: pa.Array) -> None:
-    zero = pc.and_(left.is_valid(), pc.equal(right, pa.scalar(0).cast(right.type)))
+    zero = pc.and_(left.is_valid(), pc.equal(right, pa.scalar(0, right.type)))
     if pc.any(zero).as_py():
         raise InvalidQueryError(
             f"{'Division' if operator == '/' else 'Remainder'} by zero",

@@ -14,6 +14,7 @@ from pyarrow import types as pat
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.ansi_casts import can_cast
+from hoodie_py.table.constant_folding import fold
 from hoodie_py.table.predicate import (
     Arithmetic,
     Cast,
@@ -114,7 +115,7 @@ def in_list(child: Node, options: Sequence[Node]) -> Node:
         names = ", ".join(dict.fromkeys(type_text(node.type) for node in (child, *options)))
         raise InvalidQueryError(f"The values of an IN list must have one common type, not {names}: {child} in (...)")
     type_ = pa.bool_() if pat.is_null(type_) else type_
-    child, options = cast(child, type_), [cast(option, type_) for option in options]
+    child, options = cast(child, type_), [fold(cast(option, type_)) for option in options]
     if all(isinstance(option, Literal) for option in options):
         return InList(child, tuple(option.value for option in options if isinstance(option, Literal)))
     equal: list[Node] = [Comparison("=", child, option) for option in options]

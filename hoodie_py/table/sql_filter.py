@@ -76,9 +76,10 @@ class _Parser:
     def parse(self) -> Predicate:
         if self._next.kind == "end":
             self._fail("The filter is empty")
-        root = self._bound(bind.boolean, self._disjunction())
+        root = self._disjunction()
         if self._next.kind != "end":
             self._unexpected()
+        root = self._bound(bind.boolean, root)
         if depth(root) > 2 * MAX_DEPTH:
             self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels")
         return Predicate(fold(root))
@@ -201,6 +202,10 @@ class _Parser:
     def _postfix(self, node: Node) -> Node:
         while self._skip("::"):
             node = self._bound(bind.cast, node, self._type())
+        following = self._next
+        refused = _REFUSED_SYMBOLS if following.kind == "symbol" else _REFUSED_WORDS if following.kind == "word" else ()
+        if following.text.upper() in refused:
+            self._unexpected()
         return node
 
     def _primary(self) -> Node:

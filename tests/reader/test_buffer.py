@@ -26,7 +26,7 @@ def fold(strategy: MergeStrategy, history: list[Version]) -> dict[str, object]:
     if batch is not None:
         buffer.add(batch, "001")
     result = buffer.fold()
-    return {} if result is None else outcome(result)
+    return {} if result is None else outcome(result.records)
 
 
 @given(versions(foreign=True))

@@ -20,7 +20,7 @@ US = pa.timestamp("us", "UTC")
     [
         ([1, None], pa.int32(), pa.int64(), [1, None]),
         ([1, 2**53 + 1], pa.int64(), pa.float64(), [1.0, float(2**53)]),
-        ([1.5], pa.float32(), pa.float64(), [1.5]),
+        ([1.1, None, float("inf"), -0.0, 1e-45], pa.float32(), pa.float64(), [1.1, None, float("inf"), -0.0, 1e-45]),
         ([7, -1, None], pa.int64(), pa.string(), ["7", "-1", None]),
         ([1.0, 1e10, 1.5e-5], pa.float64(), pa.string(), ["1.0", "1.0E10", "1.5E-5"]),
         ([True], pa.bool_(), pa.string(), ["true"]),

@@ -1,0 +1,84 @@
+"""The part of ``hoodie demo`` that reads the table through PySpark, in a local session of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def read_with_spark(table: Path, columns: Sequence[str], debug: bool = False) -> list[dict[str, Any]]:
+    """Read a table's rows through ``spark.read.format("hoodie")``, sorted by the first column.
+
+    Args:
+        table: folder of the table.
+        columns: columns to read.
+        debug: let Spark's own messages through.
+    """
+    from hoodie_py.spark import register
+
+    with _session(debug) as spark:
+        register(spark)
+        rows = spark.read.format("hoodie").load(str(table.resolve())).select(*columns).orderBy(columns[0]).collect()
+        return [row.asDict() for row in rows]
+
+
+@contextmanager
+def _session(debug: bool) -> Iterator[SparkSession]:
+    """Give the running Spark session, or a local one that is stopped afterwards."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with _without_messages(debug):
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .appName("hoodie demo")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "1")
+            .getOrCreate()
+        )
+    try:
+        if not debug:
+            spark.sparkContext.setLogLevel("ERROR")
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _without_messages(debug: bool) -> Iterator[None]:
+    """Keep what the Java process prints while it starts out of sight, unless it fails to start.
+
+    Java inherits the file descriptor and keeps it, so that later messages are out of sight too.
+    """
+    if debug:
+        yield
+        return
+    sys.stderr.flush()
+    ours = os.dup(2)
+    with tempfile.TemporaryFile() as hidden:
+        os.dup2(hidden.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            os.dup2(ours, 2)
+            hidden.seek(0)
+            os.write(2, hidden.read()[-4000:])
+            raise
+        finally:
+            os.dup2(ours, 2)
+            os.close(ours)

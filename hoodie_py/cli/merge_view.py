@@ -1,0 +1,128 @@
+"""Base files beside merged rows, key by key, with what the logs said in between: what a merge did.
+
+For tables small enough to look at: everything is held in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from rich.table import Table
+from rich.text import Text
+
+from hoodie_py.cli.console import Column, build_table
+from hoodie_py.cli.values import text_of
+from hoodie_py.formats.blocks import decode_deleted, decode_records
+from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+
+if TYPE_CHECKING:
+    from hoodie_py.hoodie_table import HoodieTable
+
+RECORD_KEY = "_hoodie_record_key"
+STYLES = {"updated": "yellow", "deleted": "red", "inserted": "green", "unchanged": "dim"}
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class KeyStory:
+    """One record: its row in the base file, what the log files say of it, oldest first, and its row after merging."""
+
+    key: str
+    base: Row | None = None
+    log: list[str] = field(default_factory=list)
+    merged: Row | None = None
+
+    @property
+    def outcome(self) -> str:
+        """What the merge did to the base file's row."""
+        if self.merged is None:
+            return "deleted"
+        if self.base is None:
+            return "inserted"
+        return "unchanged" if self.base == self.merged else "updated"
+
+
+def key_stories(table: HoodieTable, columns: Sequence[str]) -> list[KeyStory]:
+    """Return every record that base or log files hold, by key.
+
+    Args:
+        table: a table with meta fields.
+        columns: columns to compare.
+    """
+    stories: dict[str, KeyStory] = {}
+    wanted = [RECORD_KEY, *columns]
+    for row in _rows(table.scan(wanted, query_type="read_optimized").to_arrow()):
+        key = row.pop(RECORD_KEY)
+        stories.setdefault(key, KeyStory(key)).base = row
+    for key, said in _log_entries(table):
+        stories.setdefault(key, KeyStory(key)).log.append(said)
+    for row in _rows(table.scan(wanted).to_arrow()):
+        key = row.pop(RECORD_KEY)
+        stories.setdefault(key, KeyStory(key)).merged = row
+    return [stories[key] for key in sorted(stories)]
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    return list(table.to_pylist())
+
+
+def _log_entries(table: HoodieTable) -> Iterable[tuple[str, str]]:
+    ordering = table.config.merge_ordering_fields
+    for file_slice in table.file_slices():
+        for log in file_slice.log_files:
+            for block in iter_blocks(table.files.read(log.path)):
+                if isinstance(block, LogBlock):
+                    yield from _entries(block, ordering)
+
+
+def _entries(block: LogBlock, ordering: Sequence[str]) -> Iterable[tuple[str, str]]:
+    if block.type is BlockType.DELETE:
+        deletes = decode_deleted(block)
+        for key, value in zip(deletes.keys.to_pylist(), deletes.values, strict=True):
+            yield key, "delete" if value is None else f"delete {_ordering(ordering, [value])}"
+    elif block.is_data:
+        for row in decode_records(block, (RECORD_KEY, *ordering)).to_pylist():
+            yield row[RECORD_KEY], _ordering(ordering, [row[name] for name in ordering]) or "write"
+
+
+def _ordering(names: Sequence[str], values: Sequence[Any]) -> str:
+    return ", ".join(f"{name} {text_of(value)}" for name, value in zip(names, values, strict=True))
+
+
+def side_by_side(stories: Sequence[KeyStory], columns: Sequence[str]) -> Table:
+    """Return a table with base row, log entries, merged row and outcome of each record."""
+    widths = [max(len(_cell(row, name)) for story in stories for row in (story.base, story.merged)) for name in columns]
+    header = [
+        Column("key", keep=True),
+        Column("base file"),
+        Column("log files, oldest first"),
+        Column("merged"),
+        Column("", keep=True),
+    ]
+    rows: list[list[str | Text]] = []
+    for story in stories:
+        style = STYLES[story.outcome]
+        rows.append(
+            [
+                story.key,
+                Text(_line(story.base, columns, widths), style="strike" if story.merged is None else ""),
+                ", ".join(story.log),
+                Text(_line(story.merged, columns, widths), style=style),
+                Text(story.outcome, style=style),
+            ]
+        )
+    return build_table(header, rows)
+
+
+def _line(row: Row | None, columns: Sequence[str], widths: Sequence[int]) -> str:
+    if row is None:
+        return ""
+    return "  ".join(_cell(row, name).ljust(width) for name, width in zip(columns, widths, strict=True))
+
+
+def _cell(row: Row | None, name: str) -> str:
+    return "" if row is None else text_of(row[name]) or "null"
