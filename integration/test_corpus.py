@@ -60,14 +60,14 @@ def test_memory(query: Query, in_memory: Callable[[str], str]) -> None:
 
 @pytest.fixture(scope="module")
 def on_s3(corpus: Callable[[str], Path]) -> Iterator[Callable[[str], tuple[str, dict[str, Any]]]]:
-    with local_s3() as server:
-        store = fsspec.filesystem("s3", **server.storage_options)
-        store.mkdir("corpus-tests")
+    with local_s3("corpus-tests") as server:
+        options = dict(server.storage_options)
+        store = fsspec.filesystem("s3", key=options["key"], secret=options["secret"], endpoint_url=server.endpoint_url)
 
         def copied(name: str) -> tuple[str, dict[str, Any]]:
             if not store.exists(f"corpus-tests/{name}"):
                 store.put(str(corpus(name)), f"corpus-tests/{name}", recursive=True)
-            return f"s3a://corpus-tests/{name}", server.storage_options
+            return f"s3a://corpus-tests/{name}", options
 
         yield copied
 

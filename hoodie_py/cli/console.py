@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -27,12 +27,25 @@ UNLIMITED_WIDTH = 10_000
 T = TypeVar("T")
 
 
+class PlainConsole(Console):
+    """A console for what is no terminal: wide, and without blanks at the ends of lines."""
+
+    def __init__(self, file: IO[str] | None = None, width: int | None = None) -> None:
+        super().__init__(file=file, width=width or UNLIMITED_WIDTH, highlight=False, markup=False, emoji=False)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print the objects."""
+        with self.capture() as captured:
+            super().print(*objects, **options)
+        self.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+
+
 def stdout(width: int | None = None) -> Console:
     """Return the console for results; ``width`` is that of output which is no terminal's."""
     console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal and not os.environ.get("COLUMNS"):
-        console.width = width or UNLIMITED_WIDTH
-    return console
+    if console.is_terminal or os.environ.get("COLUMNS"):
+        return console
+    return PlainConsole(width=width)
 
 
 def stderr() -> Console:

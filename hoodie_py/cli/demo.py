@@ -109,7 +109,7 @@ def _show_blocks(console: Console, table: HoodieTable, name: str) -> None:
     rows = [
         [block["type"], block["instant"], str(block["records"]), header_summary(block["headers"])]
         for log in last.log_files
-        for block in describe(table.files.read(log.path), log.path)
+        for block in describe(table.files.read(log.path))[0]
     ]
     columns = [
         Column("block", style="bold", keep=True),

@@ -19,6 +19,7 @@ from hoodie_py.cli.values import number_of, size_of
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from hoodie_py.errors import HoodieError
     from hoodie_py.formats.log import CorruptBlock, LogBlock
 
 LogUri = Annotated[str, typer.Argument(metavar="FILE", help="Path or URI of a log file.")]
@@ -26,6 +27,7 @@ Headers = Annotated[bool, typer.Option("--headers", help="Print every block's he
 
 _RECORD_COUNT = struct.Struct(">ii")  # version of the data format, number of records
 _SHORT_HEADER = 40
+CORRUPT = "CORRUPT"
 
 
 def log(
@@ -41,11 +43,14 @@ def log(
         from hoodie_py.cli.console import print_json, working
 
         with working("reading the log file"):
-            found = describe(read_file(file, storage_options(storage_option, endpoint_url)), file)
+            data = read_file(file, storage_options(storage_option, endpoint_url))
+        found, error = describe(data)
         if as_json:
             print_json(found)
-        else:
+        elif found or error is None:
             print_blocks(found, headers)
+        if error is not None:
+            raise error.located(path=file)
 
 
 def read_file(uri: str, options: dict[str, Any]) -> bytes:
@@ -61,30 +66,30 @@ def read_file(uri: str, options: dict[str, Any]) -> bytes:
     return TableFiles.open(folder or slash or ".", options).read(name)
 
 
-def describe(data: bytes, path: str) -> list[dict[str, Any]]:
-    """Return the blocks of a log file as JSON values.
-
-    Raises:
-        HoodieError: a block that was written whole and is damaged inside.
-    """
+def describe(data: bytes) -> tuple[list[dict[str, Any]], HoodieError | None]:
+    """Return the blocks of a log file as JSON values, and the error that ends the file early, if there is one."""
     from hoodie_py.errors import HoodieError
     from hoodie_py.formats.log import CorruptBlock, iter_blocks
 
+    found: list[dict[str, Any]] = []
+    blocks = iter_blocks(data)
     try:
-        return [_corrupt(block) if isinstance(block, CorruptBlock) else _block(block) for block in iter_blocks(data)]
+        found.extend(_corrupt(block) if isinstance(block, CorruptBlock) else _block(block) for block in blocks)
     except HoodieError as error:
-        raise error.located(path=path) from None
+        return found, error
+    return found, None
 
 
 def _block(block: LogBlock) -> dict[str, Any]:
+    records, problem = _records(block)
     return {
         "offset": block.offset,
         "type": block.type.name,
         "instant": block.instant_time,
-        "records": _records(block),
+        "records": records,
         "bytes": block.size,
-        "content_bytes": len(block.content),
         "partial": block.is_partial,
+        "problem": problem,
         "headers": {key.name: value for key, value in sorted(block.headers.items())},
     }
 
@@ -92,30 +97,33 @@ def _block(block: LogBlock) -> dict[str, Any]:
 def _corrupt(block: CorruptBlock) -> dict[str, Any]:
     return {
         "offset": block.offset,
-        "type": "CORRUPT",
+        "type": CORRUPT,
         "instant": None,
         "records": None,
         "bytes": block.end - block.offset,
-        "content_bytes": None,
         "partial": False,
+        "problem": block.reason,
         "headers": {},
-        "reason": block.reason,
     }
 
 
-def _records(block: LogBlock) -> int | None:
-    """Return the number of records or deletes of a block; None where it has none or does not say."""
+def _records(block: LogBlock) -> tuple[int | None, str | None]:
+    """Return the number of records or deletes of a block and what is wrong with it; None for what does not say."""
+    from hoodie_py.errors import HoodieError
     from hoodie_py.formats.blocks import decode_deleted
     from hoodie_py.formats.log import BlockType
 
-    match block.type:
-        case BlockType.AVRO_DATA | BlockType.CDC_DATA if len(block.content) >= _RECORD_COUNT.size:
-            return int(_RECORD_COUNT.unpack_from(block.content)[1])
-        case BlockType.PARQUET_DATA:
-            return _parquet_rows(block)
-        case BlockType.DELETE:
-            return len(decode_deleted(block))
-    return None
+    try:
+        match block.type:
+            case BlockType.AVRO_DATA | BlockType.CDC_DATA if len(block.content) >= _RECORD_COUNT.size:
+                return int(_RECORD_COUNT.unpack_from(block.content)[1]), None
+            case BlockType.PARQUET_DATA:
+                return _parquet_rows(block), None
+            case BlockType.DELETE:
+                return len(decode_deleted(block)), None
+    except HoodieError as error:
+        return None, error.message
+    return None, None
 
 
 def _parquet_rows(block: LogBlock) -> int:
@@ -150,11 +158,11 @@ def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
     rows: list[list[str | Text]] = [
         [
             str(block["offset"]),
-            Text(block["type"], style="bold red" if block["type"] == "CORRUPT" else "bold"),
+            Text(block["type"], style="bold red" if block["type"] == CORRUPT else "bold"),
             block["instant"] or "",
             "" if block["records"] is None else str(block["records"]),
             size_of(block["bytes"]),
-            block.get("reason") or header_summary(block["headers"]),
+            block["problem"] or header_summary(block["headers"]),
         ]
         for block in found
     ]
@@ -163,7 +171,7 @@ def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
     for block in found if headers else ():
         console.print()
         console.print(facts(block["headers"].items(), title=f"{block['type']} at {block['offset']}"))
-    corrupt = sum(block["type"] == "CORRUPT" for block in found)
+    corrupt = sum(block["type"] == CORRUPT for block in found)
     if corrupt:
         note(f"{number_of(corrupt, 'corrupt block')}: readers skip such stretches", style="yellow")
 
@@ -178,9 +186,9 @@ def header_summary(headers: dict[str, str]) -> str:
             case "RECORD_POSITIONS":
                 parts.append("record positions")
             case "COMMAND_BLOCK_TYPE":
-                parts.append("rollback" if value.strip() == "0" else f"command {value}")
+                parts.extend([] if value.strip() == "0" else [f"command {value}"])
             case "TARGET_INSTANT_TIME":
-                parts.append(f"of {value}")
+                parts.append(f"rolls back {value}")
             case "COMPACTED_BLOCK_TIMES":
                 parts.append(f"compacts {value}")
             case "IS_PARTIAL":

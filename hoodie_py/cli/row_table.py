@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 
-from hoodie_py.cli.console import Column, build_table, stdout
+from hoodie_py.cli.console import Column, PlainConsole, build_table, stdout
 from hoodie_py.cli.values import printable, text_of
 
-WIDEST_CELL = 40
-_GAP = 1
+CELL_WIDTHS = (40, 24, 16)  # how far cells may be cut to make room for all columns
+_GAP = 2
 
 
 def print_rows(rows: pa.Table, output: Path | None = None) -> list[str]:
@@ -21,16 +21,16 @@ def print_rows(rows: pa.Table, output: Path | None = None) -> list[str]:
     """
     if output is not None:
         with output.open("w", encoding="utf-8") as target:
-            return _print(rows, Console(file=target, width=10_000, markup=False, highlight=False, emoji=False), None)
+            return _print(rows, PlainConsole(target), None)
     console = stdout()
     return _print(rows, console, console.width if console.is_terminal else None)
 
 
 def _print(rows: pa.Table, console: Console, width: int | None) -> list[str]:
     cells = {name: [text_of(value) for value in column.to_pylist()] for name, column in _columns(rows)}
+    fitting = list(cells)
     if width is not None:
-        cells = {name: [_cut(text) for text in texts] for name, texts in cells.items()}
-    fitting = list(cells) if width is None else _fitting(cells, width)
+        cells, fitting = _fit(cells, width)
     columns = [
         Column(name, "right" if _is_number(rows.schema.field(name).type) else "left", keep=True) for name in fitting
     ]
@@ -43,8 +43,18 @@ def _columns(rows: pa.Table) -> list[tuple[str, pa.ChunkedArray]]:
     return list(zip(rows.schema.names, rows.columns, strict=True))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDEST_CELL else text[: WIDEST_CELL - 1] + "…"
+def _fit(cells: dict[str, list[str]], width: int) -> tuple[dict[str, list[str]], list[str]]:
+    """Return cells cut so that as many columns as possible fit, and the names of those that do."""
+    cut = cells
+    for most in CELL_WIDTHS:
+        cut = {name: [_cut(text, most) for text in texts] for name, texts in cells.items()}
+        if len(fitting := _fitting(cut, width)) == len(cells):
+            return cut, fitting
+    return cut, _fitting(cut, width)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _fitting(cells: dict[str, list[str]], width: int) -> list[str]:

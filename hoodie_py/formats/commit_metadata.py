@@ -11,14 +11,15 @@ Every path is checked to lie under the table when it is parsed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro_container import is_container, read_single
 from hoodie_py.formats.metadata_fields import Fields, expect_list, expect_number, expect_text
-from hoodie_py.formats.names import check_inside
+from hoodie_py.formats.names import check_inside, file_name_of
 
 SCHEMA_KEY = "schema"
 LATEST_SCHEMA_KEY = "latest_schema"
@@ -72,48 +73,60 @@ class WriteStat:
     @classmethod
     def from_record(cls, record: Any) -> WriteStat:
         """Take the stat from its decoded Avro or JSON form."""
-        stat = Fields(record)
-        runtime = stat.record("runtimeStats")
-        return cls(
-            file_id=stat.text("fileId"),
-            path=stat.path("path"),
-            prev_commit=stat.text("prevCommit"),
-            num_writes=stat.count("numWrites"),
-            num_deletes=stat.count("numDeletes"),
-            num_update_writes=stat.count("numUpdateWrites"),
-            num_inserts=stat.count("numInserts"),
-            num_updates=stat.count("numUpdates"),
-            total_write_bytes=stat.count("totalWriteBytes"),
-            total_write_errors=stat.count("totalWriteErrors"),
-            partition_path=stat.partition(),
-            total_log_records=stat.count("totalLogRecords"),
-            total_log_files=stat.count("totalLogFiles"),
-            total_updated_records_compacted=stat.count("totalUpdatedRecordsCompacted"),
-            total_log_blocks=stat.count("totalLogBlocks"),
-            total_corrupt_log_block=stat.count("totalCorruptLogBlock"),
-            total_rollback_blocks=stat.count("totalRollbackBlocks"),
-            file_size_in_bytes=stat.count("fileSizeInBytes"),
-            log_version=stat.number("logVersion"),
-            log_offset=stat.number("logOffset"),
-            base_file=stat.file("baseFile"),
-            log_files=stat.files("logFiles"),
-            cdc_stats={check_inside(path): size for path, size in stat.mapping("cdcStats", expect_number).items()},
-            prev_base_file=stat.file("prevBaseFile"),
-            min_event_time=stat.number("minEventTime"),
-            max_event_time=stat.number("maxEventTime"),
-            runtime_stats=_runtime_stats(runtime),
-            total_log_files_compacted=stat.count("totalLogFilesCompacted"),
-            total_log_read_time_ms=stat.count("totalLogReadTimeMs"),
-            total_log_size_compacted=stat.count("totalLogSizeCompacted"),
-        )
+        if not isinstance(record, Mapping):
+            raise CorruptFileError("a write stat is not a record")
+        values: dict[str, Any] = {}
+        for name, value in record.items():
+            known = _STAT_FIELDS.get(name)
+            if known is not None and value is not None:
+                values[known[0]] = known[1](value)
+        return cls(**{"file_id": None, "path": None} | values)
 
 
-def _runtime_stats(runtime: Fields | None) -> dict[str, int]:
-    if runtime is None:
-        return {}
-    names = {"totalScanTime": "total_scan_time", "totalCreateTime": "total_create_time",
-             "totalUpsertTime": "total_upsert_time"}  # fmt: skip
-    return {snake: runtime.count(name) for name, snake in names.items()}
+def _path(value: Any) -> str:
+    return check_inside(expect_text(value))
+
+
+def _file(value: Any) -> str | None:
+    return file_name_of(value) if expect_text(value) else None
+
+
+def _files(value: Any) -> tuple[str, ...]:
+    return tuple(file_name_of(expect_text(item)) for item in expect_list(value))
+
+
+def _cdc_stats(value: Any) -> dict[str, int]:
+    return Fields({"cdcStats": value}).by_partition("cdcStats", expect_number)
+
+
+def _runtime_stats(value: Any) -> dict[str, int]:
+    runtime = Fields(value)
+    return {snake: runtime.count(name) for name, snake in _RUNTIME_FIELDS.items()}
+
+
+_RUNTIME_FIELDS = {
+    "totalScanTime": "total_scan_time",
+    "totalCreateTime": "total_create_time",
+    "totalUpsertTime": "total_upsert_time",
+}
+_NUMBERS = (
+    "numWrites", "numDeletes", "numUpdateWrites", "numInserts", "numUpdates", "totalWriteBytes", "totalWriteErrors",
+    "totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted", "totalLogBlocks", "totalCorruptLogBlock",
+    "totalRollbackBlocks", "fileSizeInBytes", "logVersion", "logOffset", "minEventTime", "maxEventTime",
+    "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted",
+)  # fmt: skip
+# Name in the file -> name here, and what turns the one's value into the other's.
+_STAT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "fileId": ("file_id", expect_text),
+    "path": ("path", _path),
+    "prevCommit": ("prev_commit", expect_text),
+    "partitionPath": ("partition_path", _path),
+    "baseFile": ("base_file", _file),
+    "logFiles": ("log_files", _files),
+    "cdcStats": ("cdc_stats", _cdc_stats),
+    "prevBaseFile": ("prev_base_file", _file),
+    "runtimeStats": ("runtime_stats", _runtime_stats),
+} | {name: (re.sub(r"(?=[A-Z])", "_", name).lower(), expect_number) for name in _NUMBERS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Typed access to the fields of a metadata record, whether it came as Avro or as JSON.
 
 A field that is missing or null is what the caller says it is then; a field of another type than expected is an error.
-Paths are checked on the way: ``path`` and ``partition`` must lie under the table, ``file`` gives a bare file name even
-where Hudi wrote an absolute URI.
+Paths are checked on the way: partitions must lie under the table, files are given by bare name even where Hudi wrote an
+absolute URI.
 """
 
 from __future__ import annotations
@@ -62,11 +62,6 @@ class Fields:
         """A boolean field that is false when missing."""
         return self._typed(name, bool) or False
 
-    def path(self, name: str) -> str | None:
-        """A path relative to the table's base path."""
-        value = self.text(name)
-        return check_inside(value) if value is not None else None
-
     def partition(self, name: str = "partitionPath") -> str:
         """A partition path; "" when missing."""
         return check_inside(self.text(name) or "")
@@ -98,7 +93,7 @@ class Fields:
         return {expect_text(key): convert(value) for key, value in found.items()}
 
     def by_partition(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
-        """A map field whose keys are partition paths."""
+        """A map field whose keys are paths relative to the table's base path, of partitions as a rule."""
         return {check_inside(key): value for key, value in self.mapping(name, convert).items()}
 
 

@@ -48,7 +48,7 @@ class BaseFileReader:
         local = files.local_path(base_file.path)
         if local is not None:
             return pq.ParquetFile(local, memory_map=True)
-        self._ranged = files.open(base_file.path, base_file.size or None)
+        self._ranged = files.open_file(base_file.path, base_file.size or None)
         size = self._ranged.size
         self._ranged.prefetch([(max(0, size - _TAIL), size)])
         return pq.ParquetFile(pa.PythonFile(self._ranged, mode="r"))

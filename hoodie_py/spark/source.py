@@ -20,9 +20,9 @@ from pyspark.sql.types import StructField, StructType
 from hoodie_py.spark.columns import find_names
 from hoodie_py.spark.mergers import Merger, dump_mergers
 from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, LoadOptions
+from hoodie_py.spark.pin import Pin, open_table
 from hoodie_py.spark.reader import HoodieReader
 from hoodie_py.spark.types import spark_schema
-from hoodie_py.table.snapshot import Snapshot, open_snapshot
 
 _NOTE = "hoodie_py"  # key of the metadata that catalog tables carry
 _CATALOG_OPTIONS = ("provider", "location", "owner", "external", "is_managed_location", "comment")
@@ -43,7 +43,7 @@ class HoodieSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._snapshot: Snapshot | None = None
+        self._pin: Pin | None = None
         self._planned = False
 
     @classmethod
@@ -58,12 +58,13 @@ class HoodieSource(DataSource):
             HoodieError: no path, no table there, or one that cannot be read.
         """
         options = LoadOptions.parse(self.options, self.session)
-        self._snapshot = open_table(options)
-        columns = spark_schema(self._snapshot.schema.arrow)
+        snapshot = open_table(options)
+        columns = spark_schema(snapshot.schema.arrow)
+        self._pin = Pin.of(snapshot)
         if options.columns is not None:
             columns = StructType([columns[name] for name in find_names(options.columns, columns.names)])
         if "provider" in self.options and columns.fields:
-            columns = _annotated(columns, {PATH: self._snapshot.files.uri, **_kept(self.options)})
+            columns = _annotated(columns, {PATH: snapshot.files.uri, **_kept(self.options)})
         return columns
 
     def reader(self, schema: StructType) -> HoodieReader:
@@ -74,13 +75,13 @@ class HoodieSource(DataSource):
         """
         given = {**_noted(schema), **self.options}
         options = LoadOptions.parse(given, self.session)
-        snapshot = open_table(options) if self._snapshot is None else self._snapshot
+        snapshot = open_table(options) if self._pin is None else self._pin.snapshot(options)
         self._planned = True
         return HoodieReader(snapshot, options, schema, self.packed_mergers)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the snapshot out once a query is planned: its tasks have what they need."""
-        return {**vars(self), "_snapshot": None} if self._planned else vars(self)
+        """Leave the pin out once a query is planned: its tasks have what they need."""
+        return {**vars(self), "_pin": None} if self._planned else vars(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.options.get(PATH)!r})"
@@ -96,17 +97,6 @@ def source_class(name: str, mergers: Sequence[Merger], session: Mapping[str, str
         "__module__": __name__,
     }
     return type("RegisteredHoodieSource", (HoodieSource,), members)
-
-
-def open_table(options: LoadOptions) -> Snapshot:
-    """Open the table that a load names.
-
-    Raises:
-        HoodieError: no table there, or one that cannot be read.
-    """
-    return open_snapshot(
-        options.path, storage_options=options.storage_options, as_of=options.as_of, timezone=options.timezone
-    )
 
 
 def _kept(options: Mapping[str, str]) -> dict[str, str]:

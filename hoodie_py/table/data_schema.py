@@ -14,7 +14,7 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
+from hoodie_py.errors import CorruptFileError, FileMissingError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.log import LogBlock, iter_blocks
@@ -29,13 +29,22 @@ _FIRST_READ = 1 << 20
 _MOST_BLOCK_BYTES = 1 << 28
 
 
-def newest_data_schema(timeline: TableTimeline, instants: Sequence[Instant]) -> pa.Schema | None:
+def newest_data_schema(
+    timeline: TableTimeline, instants: Sequence[Instant], *, tolerant: bool = False
+) -> pa.Schema | None:
     """Schema of a data file that the newest of ``instants`` with rows wrote, in Spark's types.
 
     Files that are gone (cleaned, replaced) are passed over; None when a handful of them gave no answer.
 
+    Args:
+        timeline: of the table.
+        instants: completed writes, oldest first.
+        tolerant: also pass over files that are damaged or of a type that is not handled. For questions that the rows
+            do not hang on: whoever reads such a file for its rows is told.
+
     Raises:
         CorruptFileError: the file is damaged.
+        UnsupportedFeatureError: a column type that is not handled.
         StorageError: reading failed.
     """
     for path in islice(_written_files(timeline, reversed(instants)), _MOST_FILES):
@@ -43,7 +52,9 @@ def newest_data_schema(timeline: TableTimeline, instants: Sequence[Instant]) -> 
             schema = file_schema(timeline.files, path)
         except FileMissingError:
             continue
-        except HoodieError as error:
+        except (CorruptFileError, UnsupportedFeatureError) as error:
+            if tolerant:
+                continue
             error.located(path=path)
             raise
         if schema is not None:

@@ -59,13 +59,11 @@ def _written(timeline: TableTimeline, slices: Iterable[FileSlice]) -> Mapping[st
     paths = {log.path for each in slices for log in each.log_files}
     paths.update(each.base_file.path for each in slices if each.base_file is not None)
     written: dict[str, WrittenFile] = {}
-    for metadata in timeline.metadata_of(timeline.completed_writes()):
-        for stat in metadata.stats():
-            if stat.path is None or stat.path not in paths:
-                continue
+    for path in paths:
+        for stat in timeline.stats_by_path.get(path, ()):
             is_log = stat.log_version is not None or (stat.file_name or "").startswith(".")
             end = (stat.log_offset or 0) + stat.file_size_in_bytes if is_log else stat.file_size_in_bytes
-            known = written.get(stat.path)
+            known = written.get(path)
             if end > 0 and (known is None or end >= known.size):
-                written[stat.path] = WrittenFile(end, None if is_log else stat.num_writes)
+                written[path] = WrittenFile(end, None if is_log else stat.num_writes)
     return written

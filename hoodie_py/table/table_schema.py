@@ -72,14 +72,16 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
     """
     config = timeline.config
     writes = [each for each in timeline.completed_writes() if as_of is None or each.request_time <= as_of]
-    data = newest_data_schema(timeline, writes) if config.populate_meta_fields else None
     instant, text, evolving = _stored(timeline, writes, as_of)
     text = text or config.create_schema
+    data = None
+    if config.populate_meta_fields or text is None:
+        data = newest_data_schema(timeline, writes, tolerant=text is not None)
     if text is not None:
         avro = _parse(text, instant)
         arrow, defaults = avro.arrow, avro.defaults
     else:
-        arrow, defaults = data or newest_data_schema(timeline, writes), {}
+        arrow, defaults = data, {}
     if arrow is None:
         if as_of is not None:
             return resolve_schema(timeline)

@@ -10,7 +10,7 @@ kept; an instant that was archived meanwhile is found in the archive, which is r
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from threading import Lock
@@ -24,7 +24,7 @@ from hoodie_py.errors import (
     UnsupportedFeatureError,
 )
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.plans import CleanMetadata, CompactionPlan
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
 from hoodie_py.formats.timeline import Instant, Timeline
@@ -126,6 +126,16 @@ class TableTimeline:
             return [self.metadata(instant) for instant in instants]
         with ThreadPoolExecutor(min(_READ_THREADS, len(instants)), "hoodie-timeline") as pool:
             return list(pool.map(self.metadata, instants))
+
+    @cached_property
+    def stats_by_path(self) -> Mapping[str, tuple[WriteStat, ...]]:
+        """Write statistics of every completed write of the active timeline, by the file's path, oldest first."""
+        found: dict[str, tuple[WriteStat, ...]] = {}
+        for metadata in self.metadata_of(self.completed_writes()):
+            for stat in metadata.stats():
+                if stat.path is not None:
+                    found[stat.path] = (*found.get(stat.path, ()), stat)
+        return found
 
     def compaction_plan(self, instant: Instant) -> CompactionPlan:
         """The plan of a compaction or log compaction, pending or completed.

@@ -14,6 +14,7 @@ Rules (Hudi ``HoodieDefaultTimeline``, ``AbstractTableFileSystemView``):
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from hoodie_py.reader.file_slice import BaseFile, BlockRules
@@ -83,10 +84,13 @@ class Visibility:
         """Rules for the blocks of this table's log files at ``query_instant``."""
         if not self.logs_carry_base_instant:
             return BlockRules(query_instant=query_instant)
+        return replace(self._rules_by_commit, query_instant=query_instant)
+
+    @cached_property
+    def _rules_by_commit(self) -> BlockRules:
         completed = frozenset(instant.request_time for instant in self._writes)
         pending = frozenset(each.request_time for each in self._timeline.pending() if each.is_write) - completed
-        first = self._timeline.first_active_time
-        return BlockRules(query_instant, completed, pending, first, check_commits=True)
+        return BlockRules(None, completed, pending, self._timeline.first_active_time, check_commits=True)
 
     @cached_property
     def _pending_compactions(self) -> Mapping[GroupKey, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import fsspec
@@ -116,6 +117,12 @@ class RemoteBackend:
         """Write a file if there is none."""
         if self._protocol not in _CREATES:
             raise UnsupportedStoreError(f"{self._protocol}:// cannot create a file only where there is none")
+        write = self._system._pipe_file if self._system.async_impl else self._system.pipe_file  # noqa: SLF001
+        if "mode" not in signature(write).parameters:  # older ones would write over the file
+            raise UnsupportedStoreError(
+                f"the installed package for {self._protocol}:// cannot create a file only where there is none",
+                hint="Install fsspec 2024.12.0 or newer, and s3fs likewise.",
+            )
         if self._protocol == "memory":
             with _MEMORY_LOCK:
                 self._system.pipe_file(key, data, mode="create")

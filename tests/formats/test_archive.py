@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 from typing import Any
 
@@ -41,8 +42,6 @@ def entry(time: str, action: str, state: str | None, commit: Any = None) -> dict
 
 def block(*records: bytes, schema: Any = ENTRY, kind: int = 3, count: int | None = None, tail: bytes = b"") -> bytes:
     """A log block of Avro records, as the archiver writes it."""
-    import json
-
     text = json.dumps(schema).encode()
     content = struct.pack(">ii", 3, len(records) if count is None else count)
     content += b"".join(struct.pack(">i", len(record)) + record for record in records) + tail

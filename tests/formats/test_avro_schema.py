@@ -55,7 +55,7 @@ def test_recursion_is_refused(tree: Any) -> None:
 @pytest.mark.parametrize("kind", ["array", "map", "record"])
 def test_depth_is_limited(kind: str) -> None:
     parse(record(nested(MAX_DEPTH - 1, kind), name="top"))
-    for depth in (MAX_DEPTH, 1000 if kind == "array" else 200):
+    for depth in (MAX_DEPTH, 200):
         with pytest.raises(UnsupportedFeatureError, match="nested too deeply"):
             parse(record(nested(depth, kind), name="top"))
 

@@ -15,8 +15,8 @@ from hoodie_py.formats.avro import AvroSchema
 from tests.formats.real_logs import real_blocks
 
 
-def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "logicalType": name, **more}
+def logical(kind: str, logical_type: str, /, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": logical_type, **more}
 
 
 def schema_of(tree: Any, **field: Any) -> AvroSchema:

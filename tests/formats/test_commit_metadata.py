@@ -133,6 +133,9 @@ def completed(case: str) -> list[tuple[MetaFile, CommitMetadata]]:
     ]
 
 
+OPERATIONS = ["INSERT", "UPSERT", "DELETE", "UPSERT"]
+
+
 @pytest.mark.parametrize("case", ["basic_mor_v6_part", "basic_mor_v9_part"])
 def test_commits_that_java_wrote(case: str) -> None:
     commits = [commit for _, commit in completed(case)]

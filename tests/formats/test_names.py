@@ -81,7 +81,7 @@ def test_log_files_sort_by_time_then_version_as_a_number_then_token_as_text() ->
         LogFileName("f", "20260101000000000", 2, "1-0-9"),
         LogFileName("f", "20260101000000000", 10, "0-0-0"),
     ]
-    assert sorted(reversed(ordered), key=lambda name: name.sort_key) == ordered
+    assert sorted(set(ordered), key=lambda name: name.sort_key) == ordered
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,9 @@ def test_any_text_is_parsed_or_not_but_never_fails(text: str) -> None:
         assert parsed is None or parsed.name == text
 
 
-@pytest.mark.parametrize("path", ["", "p0", "p0/a.parquet", "year=2026/month=01", "12%3A30", "..a/b..", "a\\b", "x:y", "é"])
+@pytest.mark.parametrize(
+    "path", ["", "p0", "p0/a.parquet", "year=2026/month=01", "12%3A30", "..a/b..", "a\\b", "x:y", "é"]
+)
 def test_paths_inside_the_table_pass(path: str) -> None:
     assert check_inside(path) == path
 

@@ -26,7 +26,8 @@ NAMES = [
      Instant(T, None, "deltacommit", "inflight")),
     (f"{T}.compaction.requested", Instant(T, None, "compaction", "requested"),
      Instant(T, None, "compaction", "requested")),
-    (f"{T}.clustering.inflight", Instant(T, None, "clustering", "inflight"), Instant(T, None, "clustering", "inflight")),
+    (f"{T}.clustering.inflight", Instant(T, None, "clustering", "inflight"),
+     Instant(T, None, "clustering", "inflight")),
     (f"{T}.savepoint.inflight", Instant(T, None, "savepoint", "inflight"), Instant(T, None, "savepoint", "inflight")),
     (f"{T}_{C}.restore", None, Instant(T, C, "restore", "completed")),
     ("20180101000000.rollback", Instant("20180101000000", "20180101000000", "rollback", "completed"),
@@ -68,7 +69,12 @@ def test_instants_round_trip_through_their_names(time: str, done: str, action: s
     assert found is not None
     assert found.instant.file_name(layout) == written.file_name(layout)
     expected = (time, written.completion_time, written.comparable_action if completed else action, state)
-    assert (found.instant.request_time, found.instant.completion_time, found.instant.action, found.instant.state) == expected
+    assert (
+        found.instant.request_time,
+        found.instant.completion_time,
+        found.instant.action,
+        found.instant.state,
+    ) == expected
 
 
 @given(st.text(max_size=40), st.sampled_from([1, 2]))

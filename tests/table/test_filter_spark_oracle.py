@@ -24,6 +24,7 @@ CHUNK = 50
 def spark_rows(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The rows of ``filter_rows`` as a Spark DataFrame."""
     settings = {"spark.sql.subexpressionElimination.enabled": "false", "spark.sql.caseSensitive": "true"}
+    settings |= {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}
     for key, value in settings.items():  # no expression is computed earlier than its own filter would compute it
         spark.conf.set(key, value)
     place = tmp_path_factory.mktemp("filter") / "rows.parquet"

@@ -87,7 +87,8 @@ def test_pruning_by_text_looks_at_whole_partitions_only(tmp_path: Path):
 VALUES = [
     ("7", pa.int32(), 7), ("-7", pa.int64(), -7), ("99999999999", pa.int32(), ...), ("x", pa.int32(), ...),
     ("1_0", pa.int32(), ...), ("a b", pa.string(), "a b"), ("a%2Fb", pa.string(), "a/b"), ("50%", pa.string(), "50%"),
-    ("default", pa.string(), "default"), ("2024-02-29", pa.date32(), date(2024, 2, 29)), ("2024-02-30", pa.date32(), ...),
+    ("default", pa.string(), "default"), ("2024-02-29", pa.date32(), date(2024, 2, 29)),
+    ("2024-02-30", pa.date32(), ...),
     ("true", pa.bool_(), True), ("False", pa.bool_(), False), ("1", pa.bool_(), ...), ("1.5", pa.float64(), 1.5),
     ("1_5", pa.float64(), ...), ("1.50", pa.decimal128(5, 2), Decimal("1.50")), ("1.555", pa.decimal128(5, 2), ...),
     ("12345", pa.decimal128(5, 2), ...), ("1e9999999", pa.decimal128(5, 2), ...), ("NaN", pa.decimal128(5, 2), ...),

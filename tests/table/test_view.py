@@ -167,9 +167,36 @@ def test_version_6_slices_are_those_in_the_write_statistics(name: str, corpus: C
         if not (stat.file_name or "").startswith("."):
             assert found.base_file.path == stat.path
             continue
-        assert {stat.file_name, *stat.log_files} <= {log.path.rpartition("/")[2] for log in found.log_files}
+        listed = {file for file in (stat.file_name, *stat.log_files) if not file.endswith(".cdc")}
+        assert listed <= {log.path.rpartition("/")[2] for log in found.log_files}
         if file_id not in pending:
             assert (found.base_file.name if found.base_file else None) == (stat.base_file or None)
+
+
+MOR_V8 = [
+    name for name in corpus_names()
+    if load_case(name)["table_version"] >= 8 and load_case(name)["table_type"] == "MERGE_ON_READ"
+    and "bootstrap" not in name and "archived" not in name and "upgraded" not in name
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOR_V8)
+def test_slices_hold_the_committed_files_since_the_newest_base_file(name: str, corpus: Callable[[str], Path]):
+    view = open_view(corpus(name))
+    bases: dict[str, tuple[str, str]] = {}
+    logs: dict[str, list[tuple[str, str]]] = {}
+    writes = view.timeline.completed_writes()
+    for instant, metadata in zip(writes, view.timeline.metadata_of(writes), strict=True):
+        for stat in metadata.stats():
+            if (stat.file_name or "").startswith("."):
+                logs.setdefault(stat.file_id, []).append((instant.completion_time, stat.path))
+            else:
+                bases[stat.file_id] = max(bases.get(stat.file_id, ("", "")), (instant.request_time, stat.path))
+    for each in view.slices():
+        started, path = bases.get(each.file_id, ("", None))
+        assert (each.base_file.path if each.base_file else None) == path
+        expected = {log for completed, log in logs.get(each.file_id, []) if completed >= started}
+        assert {log.path for log in each.log_files} == expected
 
 
 def test_many_files(tmp_path: Path):

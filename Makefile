@@ -1,0 +1,84 @@
+# Every target sets up what it needs, in .venv, from the locked requirements. `make` alone lists them.
+# PYTHON=/path/to/python chooses the interpreter; pip's own configuration (PIP_*, pip.conf) is honoured.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+UV     := .venv-lock/bin/uv
+LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup python-found java-note demo test lint format types imports wheel lock clean
+
+help:
+	@echo 'make demo     read a small table that Java Hudi wrote: its files, its log blocks, what merging does'
+	@echo 'make test     all tests (ARGS="-k name" passes arguments to pytest)'
+	@echo 'make lint     ruff check and ruff format --check;  make format mends what can be mended'
+	@echo 'make types    mypy --strict'
+	@echo 'make imports  the layer rules'
+	@echo 'make wheel    build dist/*.whl'
+	@echo 'make lock     make requirements/*.txt anew from pyproject.toml'
+	@echo 'make clean    remove environments, caches and builds'
+
+setup: $(STAMP)
+
+python-found:
+	@if ! '$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	  echo "hoodie_py needs Python 3.11 or newer, and $(if $(PYTHON),$(PYTHON) is not,none was found)." >&2; \
+	  echo "Install one (Debian, Ubuntu: apt install python3 python3-venv; macOS: brew install python)" >&2; \
+	  echo "or say where it is: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; fi
+
+java-note:
+	@v=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1); \
+	if [ "$${v:-0}" -lt 17 ]; then \
+	  echo "Note: Spark needs Java 17 or newer, and $$([ -n "$$v" ] && echo "this is Java $$v" || echo "there is none here")." >&2; \
+	  echo "      Install one (Debian, Ubuntu: apt install openjdk-17-jre-headless; macOS: brew install openjdk@17)" >&2; \
+	  echo "      and set JAVA_HOME if it is not on the PATH. What follows leaves out everything that needs Spark." >&2; fi
+
+$(STAMP): requirements/dev.txt pyproject.toml | python-found
+	'$(PYTHON)' -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP) java-note
+	$(BIN)/hoodie demo
+
+test: $(STAMP) java-note
+	@# Two runs: tests without Spark on all cores, then those that share one Spark session. 5 is pytest's "none selected".
+	@$(BIN)/python -m pytest -n auto --maxprocesses 6 -m 'not spark' $(ARGS); plain=$$?; \
+	$(BIN)/python -m pytest -m spark $(ARGS); spark=$$?; \
+	for status in $$plain $$spark; do case $$status in 0|5) ;; *) exit $$status;; esac; done; \
+	if [ "$$plain$$spark" = 55 ]; then exit 5; fi
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	PYTHONPATH=.:storage $(BIN)/lint-imports
+
+wheel: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m hatchling build -t wheel -d dist
+
+$(UV): | python-found
+	'$(PYTHON)' -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet uv
+
+lock: $(UV)
+	$(LOCK) --extra dev --output-file requirements/dev.txt
+	$(LOCK) --extra smoke --resolution lowest-direct --output-file requirements/minimum.txt
+
+clean:
+	rm -rf $(VENV) .venv-* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,51 @@
+"""A snapshot on its way between Spark's planning workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.timeline import Timeline
+from hoodie_py.spark.options import LoadOptions
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.table.timeline_loader import TableTimeline
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Pin:
+    """What a snapshot depends on: while these are the same, so are its rows, whatever happens to the table.
+
+    Attributes:
+        files: access to the table's files.
+        config: the table's properties.
+        timeline: the timeline when the snapshot was made.
+    """
+
+    files: TableFiles
+    config: TableConfig
+    timeline: Timeline
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Pin:
+        """Pin a snapshot."""
+        return cls(snapshot.files, snapshot.config, snapshot.timeline.timeline)
+
+    def snapshot(self, options: LoadOptions) -> Snapshot:
+        """Return the pinned snapshot of a load."""
+        timeline = TableTimeline(self.timeline, self.files, self.config)
+        return Snapshot(self.files, self.config, timeline, as_of=options.as_of, timezone=options.timezone)
+
+    def __repr__(self) -> str:
+        return f"Pin({self.config.name!r})"
+
+
+def open_table(options: LoadOptions) -> Snapshot:
+    """Open the table that a load names, as it is now or at the instant asked for.
+
+    Raises:
+        HoodieError: no table there, or one that cannot be read.
+    """
+    return open_snapshot(
+        options.path, storage_options=options.storage_options, as_of=options.as_of, timezone=options.timezone
+    )

@@ -1,0 +1,216 @@
+"""What every store must do, as a class of tests: a subclass gives the fixture ``place``."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hoodie_storage import (
+    AlreadyExistsError,
+    FileInfo,
+    NotFoundError,
+    PathError,
+    ShortReadError,
+    StorageFault,
+    Store,
+)
+
+BAD_PATHS = ["../x", "a/../x", "a/..", "/x", "a//b", "./a", "a\\b", "a\0b", "s3://other/x", "file:/etc/passwd", "a/"]
+
+
+class StorageTests:
+    """Subclasses define the fixture ``store``: empty, and new for each test."""
+
+    def test_reads_what_was_put(self, store: Store) -> None:
+        for content in (b"", b"x", bytes(range(256)) * 4096):
+            store.put("a/b/c", content)
+            assert store.read("a/b/c") == content
+            assert store.stat("a/b/c") == FileInfo("a/b/c", len(content), is_dir=False)
+
+    def test_missing_things(self, store: Store) -> None:
+        store.put("a/b", b"x")
+        for ask in (store.read, store.stat, store.list, lambda path: store.read_range(path, 0, 1)):
+            for path in ("nothing", "a/nothing", "a/b/nothing"):
+                with pytest.raises(NotFoundError, match="nothing") as caught:
+                    ask(path)
+                assert isinstance(caught.value, FileNotFoundError)
+                assert store.uri in str(caught.value)
+        assert not store.exists("a/nothing")
+
+    def test_an_empty_store_has_no_root_or_an_empty_one(self, store: Store) -> None:
+        try:
+            assert store.list("") == []
+        except NotFoundError:
+            assert not store.exists("")
+
+    def test_lists_one_level_by_name(self, store: Store) -> None:
+        for path in ("t/b", "t/a=1/x", "t/a=1/y/z", "t/.hidden", "t/a", "t/Z", "u"):
+            store.put(path, b"12")
+        assert store.list("t") == [
+            FileInfo("t/.hidden", 2, is_dir=False),
+            FileInfo("t/Z", 2, is_dir=False),
+            FileInfo("t/a", 2, is_dir=False),
+            FileInfo("t/a=1", 0, is_dir=True),
+            FileInfo("t/b", 2, is_dir=False),
+        ]
+        assert [(info.name, info.is_dir) for info in store.list("")] == [("t", True), ("u", False)]
+
+    def test_a_file_is_no_folder(self, store: Store) -> None:
+        store.put("t/a", b"12")
+        with pytest.raises(NotFoundError):
+            store.list("t/a")
+
+    def test_listings_are_never_stale(self, store: Store) -> None:
+        store.put("t/a", b"1")
+        assert [info.name for info in store.list("t")] == ["a"]
+        other = pickle.loads(pickle.dumps(store))
+        other.put("t/b", b"1")
+        assert [info.name for info in store.list("t")] == ["a", "b"]
+        other.delete("t/a")
+        assert [info.name for info in store.list("t")] == ["b"]
+        assert not store.exists("t/a")
+
+    def test_lists_many_in_the_order_asked(self, store: Store) -> None:
+        paths = [f"p={number}" for number in range(20)]
+        for path in paths:
+            store.put(f"{path}/file", b"1")
+        asked = paths[::-1] + ["", "p=3"]
+        assert store.list_many(asked) == [store.list(path) for path in asked]
+        assert store.list_many([]) == []
+        with pytest.raises(NotFoundError, match="p=no"):
+            store.list_many([*paths, "p=no"])
+
+    def test_reads_ranges(self, store: Store) -> None:
+        content = os.urandom(300_000)
+        store.put("f", content)
+        ranges = [(299_999, 300_000), (0, 10), (5, 5), (100_000, 250_000), (3, 20), (0, 300_000)]
+        assert store.read_ranges("f", ranges) == [content[start:stop] for start, stop in ranges]
+        assert store.read_range("f", 7, 9) == content[7:9]
+        assert store.read_ranges("f", []) == []
+
+    @pytest.mark.parametrize(("start", "stop"), [(9, 11), (10, 11), (50, 60)])
+    def test_a_range_past_the_end_is_an_error(self, store: Store, start: int, stop: int) -> None:
+        store.put("f", b"0123456789")
+        with pytest.raises(ShortReadError):
+            store.read_range("f", start, stop)
+
+    def test_a_range_that_is_none_is_an_error(self, store: Store) -> None:
+        store.put("f", b"0123456789")
+        for start, stop in ((-1, 2), (3, 2)):
+            with pytest.raises(ValueError, match="no byte range"):
+                store.read_range("f", start, stop)
+
+    def test_put_writes_over(self, store: Store) -> None:
+        store.put("f", b"one")
+        store.put("f", b"twelve")
+        assert store.read("f") == b"twelve"
+        assert [info.name for info in store.list("")] == ["f"]
+
+    def test_put_if_absent_writes_once(self, store: Store) -> None:
+        store.put_if_absent("t/f", b"first")
+        with pytest.raises(AlreadyExistsError) as caught:
+            store.put_if_absent("t/f", b"second")
+        assert isinstance(caught.value, FileExistsError)
+        assert caught.value.identical is False
+        assert store.read("t/f") == b"first"
+        assert [info.name for info in store.list("t")] == ["f"]
+
+    def test_put_if_absent_knows_its_own_bytes(self, store: Store) -> None:
+        store.put_if_absent("f", b"mine alone")
+        with pytest.raises(AlreadyExistsError) as caught:
+            store.put_if_absent("f", b"mine alone")
+        assert caught.value.identical is True
+        store.put_if_absent("f", b"mine alone", unique=True)
+        with pytest.raises(AlreadyExistsError):
+            store.put_if_absent("f", b"not there ", unique=True)
+
+    def test_one_of_many_creators_wins(self, store: Store) -> None:
+        def create(number: int) -> bool:
+            try:
+                store.put_if_absent("race", b"%d" % number)
+            except AlreadyExistsError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(8) as pool:
+            won = list(pool.map(create, range(8)))
+        assert won.count(True) == 1
+        assert store.read("race") == b"%d" % won.index(True)
+
+    def test_delete_is_idempotent(self, store: Store) -> None:
+        store.put("t/f", b"x")
+        store.delete("t/f")
+        store.delete("t/f")
+        store.delete("never/was")
+        assert not store.exists("t/f")
+
+    @pytest.mark.parametrize("path", BAD_PATHS)
+    def test_paths_stay_inside(self, store: Store, path: str) -> None:
+        asks = (
+            store.read, store.list, store.stat, store.exists, store.delete, store.local_path, store.open, store.sub,
+            lambda path: store.read_range(path, 0, 1),
+            lambda path: store.read_ranges(path, []),
+            lambda path: store.list_many([path]),
+            lambda path: store.put(path, b""),
+            lambda path: store.put_if_absent(path, b""),
+        )  # fmt: skip
+        for ask in asks:
+            with pytest.raises(PathError):
+                ask(path)
+
+    @pytest.mark.parametrize("name", ["a b", "ä→😀", "p=1%2F2", "50%", "a+b&c", "x#y", "what?", "[glob]*", "a:b", "a'b\"c"])
+    def test_odd_names(self, store: Store, name: str) -> None:
+        store.put(f"{name}/{name}", b"odd")
+        assert store.read(f"{name}/{name}") == b"odd"
+        assert store.list("") == [FileInfo(name, 0, is_dir=True)]
+        assert store.list(name) == [FileInfo(f"{name}/{name}", 3, is_dir=False)]
+        store.delete(f"{name}/{name}")
+        assert not store.exists(f"{name}/{name}")
+
+    def test_a_sub_store_is_the_folder(self, store: Store) -> None:
+        inner = store.sub("a/b")
+        inner.put("c/d", b"x")
+        assert store.read("a/b/c/d") == b"x"
+        assert inner.list("c") == [FileInfo("c/d", 1, is_dir=False)]
+        assert inner.sub("c").read("d") == b"x"
+        assert inner.uri == f"{store.uri}/a/b"
+        assert store.sub("") == store
+        with pytest.raises(PathError):
+            inner.read("../x")
+
+    def test_travels(self, store: Store) -> None:
+        store.put("f", b"x")
+        for each in (store, store.sub("")):
+            copy = pickle.loads(pickle.dumps(each))
+            assert copy == each
+            assert hash(copy) == hash(each)
+            assert copy.uri == each.uri
+            assert copy.read("f") == b"x"
+
+    @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+    def test_works_after_a_fork(self, store: Store) -> None:
+        store.put("f", b"x")
+        assert store.read("f") == b"x"
+        child = os.fork()
+        if not child:
+            try:
+                os._exit(0 if store.read("f") == b"x" and store.list("")[0].name == "f" else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+
+    def test_opens_files(self, store: Store) -> None:
+        store.put("f", b"0123456789")
+        with store.open("f") as file:
+            assert (file.size, file.name) == (10, "f")
+            assert file.seek(-3, 2) == 7
+            assert file.read() == b"789"
+        with pytest.raises(NotFoundError):
+            store.open("g")
+
+    def test_looks_like_its_uri(self, store: Store) -> None:
+        assert repr(store) == f"Store({store.uri!r})"
+        assert issubclass(NotFoundError, StorageFault)
