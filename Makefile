@@ -66,7 +66,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 imports: $(STAMP)
-	PYTHONPATH=.:storage $(BIN)/lint-imports
+	PYTHONPATH=.:storage $(BIN)/lint-imports --no-cache
 
 wheel: $(STAMP)
 	rm -rf dist

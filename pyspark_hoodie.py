@@ -1,4 +1,4 @@
-"""PySpark looks in top-level modules called pyspark_* for a DefaultSource, and so finds the format "hoodie" by itself."""
+"""PySpark looks for a DefaultSource in top-level modules called pyspark_*, and so finds the format "hoodie"."""
 
 from hoodie_py.spark.source import HoodieSource as DefaultSource
 

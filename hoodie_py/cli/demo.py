@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hoodie_py.cli.options import Debug
+from hoodie_py.cli.options import Debug, EndpointUrl, StorageOptions, storage_options
 from hoodie_py.cli.reporting import reported
 from hoodie_py.cli.values import number_of, size_of
 
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
     from hoodie_py.cli.merge_view import KeyStory
     from hoodie_py.hoodie_table import HoodieTable
 
-Keep = Annotated[Path | None, typer.Option("--keep", metavar="DIR", help="Leave the table in this new folder.")]
+Keep = Annotated[
+    str | None, typer.Option("--keep", metavar="TABLE", help="Leave the table there: a new folder, or a URI.")
+]
 WithSpark = Annotated[
     bool, typer.Option("--spark/--no-spark", help="Read the table through PySpark too, where it is installed.")
 ]
@@ -28,7 +29,13 @@ KEY, SHOWN = COLUMNS[0], COLUMNS[1:]
 WIDTH = 88
 
 
-def demo(keep: Keep = None, with_spark: WithSpark = True, debug: Debug = False) -> None:
+def demo(
+    keep: Keep = None,
+    with_spark: WithSpark = True,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    debug: Debug = False,
+) -> None:
     """Show a small table that Java Hudi wrote and how its rows merge."""
     with reported(debug):
         from hoodie_py import HoodieTable
@@ -37,16 +44,17 @@ def demo(keep: Keep = None, with_spark: WithSpark = True, debug: Debug = False) 
         from hoodie_py.cli.merge_view import key_stories
 
         console = stdout(WIDTH)
-        with demo_table(keep) as folder:
-            table = HoodieTable.open(str(folder))
-            name = str(keep or "TABLE")
+        options = storage_options(storage_option, endpoint_url)
+        with demo_table(keep, options) as uri:
+            table = HoodieTable.open(uri, options if keep else None)
+            name = keep or "TABLE"
             _introduce(console, table, name)
             _show_files(console, table, name)
             _show_blocks(console, table, name)
             stories = key_stories(table, SHOWN)
             _show_merge(console, stories, name)
             if with_spark:
-                _show_spark(console, folder, stories, debug)
+                _show_spark(console, uri, options if keep else {}, stories, debug)
         _say_what_next(console, keep)
 
 
@@ -138,7 +146,9 @@ def _show_merge(console: Console, stories: Sequence[KeyStory], name: str) -> Non
     console.print(Text("The higher ts wins. These deletes carry no ts, so they count by their arrival.", style="dim"))
 
 
-def _show_spark(console: Console, folder: Path, stories: Sequence[KeyStory], debug: bool) -> None:
+def _show_spark(
+    console: Console, uri: str, options: Mapping[str, Any], stories: Sequence[KeyStory], debug: bool
+) -> None:
     from rich.text import Text
 
     from hoodie_py.cli.console import Column, build_table, note
@@ -153,7 +163,7 @@ def _show_spark(console: Console, folder: Path, stories: Sequence[KeyStory], deb
     from hoodie_py.cli.demo_spark import read_with_spark
 
     note("starting Spark ...")
-    rows = read_with_spark(folder, COLUMNS, debug)
+    rows = read_with_spark(uri, COLUMNS, options, debug)
     console.print(Text('register(spark); spark.read.format("hoodie").load(path)', style="cyan"))
     console.print(
         build_table([Column(name) for name in COLUMNS], [[text_of(row[name]) for name in COLUMNS] for row in rows])
@@ -164,7 +174,7 @@ def _show_spark(console: Console, folder: Path, stories: Sequence[KeyStory], deb
     console.print(Text("The same rows as above.", style="green"))
 
 
-def _say_what_next(console: Console, keep: Path | None) -> None:
+def _say_what_next(console: Console, keep: str | None) -> None:
     from rich.text import Text
 
     console.print(Text("\nNext", style="bold"))
@@ -177,5 +187,5 @@ def _say_what_next(console: Console, keep: Path | None) -> None:
         ("hoodie doctor", "what else to install"),
     ]
     for command, what in lines:
-        console.print(Text.assemble(("  " + command.ljust(48), "cyan"), what))
+        console.print(Text.assemble(("  " + command.ljust(52), "cyan"), what))
     console.print(Text("\nIn Python: HoodieTable.open(path).scan().to_arrow() - see docs/quickstart.md"))

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def read_with_spark(table: Path, columns: Sequence[str], debug: bool = False) -> list[dict[str, Any]]:
+def read_with_spark(
+    uri: str, columns: Sequence[str], options: Mapping[str, Any], debug: bool = False
+) -> list[dict[str, Any]]:
     """Read a table's rows through ``spark.read.format("hoodie")``, sorted by the first column.
 
     Args:
-        table: folder of the table.
+        uri: place of the table, absolute.
         columns: columns to read.
+        options: storage options.
         debug: let Spark's own messages through.
     """
     from hoodie_py.spark import register
 
     with _session(debug) as spark:
         register(spark)
-        rows = spark.read.format("hoodie").load(str(table.resolve())).select(*columns).orderBy(columns[0]).collect()
-        return [row.asDict() for row in rows]
+        reader = spark.read.format("hoodie")
+        if options:
+            reader = reader.option("storage_options", json.dumps(options))
+        rows = reader.load(uri).select(*columns).collect()
+        return sorted((row.asDict() for row in rows), key=lambda row: row[columns[0]])
 
 
 @contextmanager

@@ -8,46 +8,53 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import as_file, files
-from pathlib import Path, PurePosixPath
+from typing import Any
 
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import InvalidQueryError, StorageError
+from hoodie_py.files import TableFiles
 
 
 @contextmanager
-def demo_table(keep: Path | None = None) -> Iterator[Path]:
-    """Unpack the table and give its folder; it goes away afterwards unless ``keep`` names a place for it.
+def demo_table(keep: str | None, options: Mapping[str, Any]) -> Iterator[str]:
+    """Unpack the table and give its URI; it goes away afterwards unless ``keep`` names a place for it.
 
     Raises:
         InvalidQueryError: there is something at that place already.
+        StorageError: the place cannot be written to.
     """
     if keep is not None:
-        unpack(keep)
-        yield keep
+        target = TableFiles.open(keep, options)
+        unpack(target)
+        yield target.uri
         return
     with tempfile.TemporaryDirectory(prefix="hoodie-demo-") as folder:
-        table = Path(folder, "table")
-        unpack(table)
-        yield table
+        unpack(TableFiles.open(folder))
+        yield folder
 
 
-def unpack(into: Path) -> None:
-    """Unpack the table into a folder of its own.
+def unpack(target: TableFiles) -> None:
+    """Write the table's files below an empty or new folder.
 
     Raises:
         InvalidQueryError: the folder holds something already.
+        StorageError: it cannot be written to.
     """
-    if into.exists() and (not into.is_dir() or any(into.iterdir())):
-        raise InvalidQueryError(
-            "There is something at that place already.", path=into, hint="Give --keep a new folder."
-        )
+    if _has_content(target):
+        hint = "Give --keep a new folder."
+        raise InvalidQueryError("There is something at that place already.", path=target.uri, hint=hint)
     with as_file(files("hoodie_py.cli") / "data" / "demo_table.zip") as packed, zipfile.ZipFile(packed) as archive:
         for entry in archive.infolist():
-            target = into.joinpath(*PurePosixPath(entry.filename).parts[1:])
-            if entry.is_dir():
-                target.mkdir(parents=True, exist_ok=True)
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(archive.read(entry))
+            if not entry.is_dir():
+                target.put(entry.filename.partition("/")[2], archive.read(entry))
+
+
+def _has_content(target: TableFiles) -> bool:
+    try:
+        return bool(target.list(""))
+    except StorageError as error:
+        if error.missing:
+            return False
+        raise

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hoodie_py.cli.checks import Check
 
 MaybeTable = Annotated[
-    str | None, typer.Argument(metavar="[TABLE]", help="A table to try to open, with the storage options given.")
+    str | None, typer.Argument(metavar="TABLE", help="A table to try to open, with the storage options given.")
 ]
 
 

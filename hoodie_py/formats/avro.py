@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -43,9 +43,9 @@ class AvroSchema:
     """
 
     text: str
-    arrow: pa.Schema
-    defaults: Mapping[str, Any]
-    record: Record
+    arrow: pa.Schema = field(compare=False)
+    defaults: Mapping[str, Any] = field(compare=False, repr=False)
+    record: Record = field(compare=False, repr=False)
 
     @staticmethod
     def parse(text: str) -> AvroSchema:
@@ -62,7 +62,7 @@ class AvroSchema:
         return _parse, (self.text,)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _parse(text: str) -> AvroSchema:
     record = parse_record(text)
     return AvroSchema(text, arrow_schema(record), MappingProxyType(default_values(record)), record)
@@ -95,15 +95,16 @@ def decode_avro_data(
     fields: list[pa.Field] = []
     wanted: list[Column] = []
     steps: list[Step] = []
-    for field in schema.record.fields:
-        if columns is None or field.name in columns:
-            column = builder.column(field.type)
-            fields.append(schema.arrow.field(field.name))
+    names = None if columns is None else frozenset(columns)
+    for place, part in enumerate(schema.record.fields):
+        if names is None or part.name in names:
+            column = builder.column(part.type)
+            fields.append(schema.arrow.field(place))
             wanted.append(column)
             step = column.step
         else:
-            step = skip(data, field.type)
-        if field.type.min_size:
+            step = skip(data, part.type)
+        if part.type.min_size:
             steps.append(step)
     _read_records(data, count, steps)
     return _batch(count, fields, wanted)
@@ -152,11 +153,11 @@ def _read_records(data: bytes, count: int, steps: Sequence[Step]) -> None:
 
 def _batch(count: int, fields: list[pa.Field], columns: list[Column]) -> pa.RecordBatch:
     arrays: list[pa.Array] = []
-    for field, column in zip(fields, columns, strict=True):
+    for arrow, column in zip(fields, columns, strict=True):
         try:
             arrays.append(column.array(Slots(count)))
         except HoodieError as error:
-            raise error.located(column=field.name) from None
+            raise error.located(column=arrow.name) from None
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

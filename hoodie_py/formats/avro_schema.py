@@ -23,7 +23,7 @@ from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 
 MAX_DEPTH = 64
 MAX_WIDTH = 50_000
-MAX_TEXT = 1 << 24
+MAX_TEXT = 1 << 23
 MAX_DECIMAL_PRECISION = 38
 
 _MIN_SIZES: dict[str, int] = {

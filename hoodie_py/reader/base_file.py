@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet import column_chunk_ranges
-from hoodie_py.reader.conform import conform_batch
+from hoodie_py.reader.conform import conform_batch, without_columns
 from hoodie_py.reader.file_slice import BaseFile
 
 _TAIL = 1 << 20
@@ -116,4 +116,4 @@ def _without_columns(schema: pa.Schema, rows: int, batch_rows: int) -> Iterator[
     """Rows of which no wanted column is stored: nulls, as many as the footer says."""
     for start in range(0, rows, batch_rows):
         count = min(batch_rows, rows - start)
-        yield conform_batch(pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([]))), schema)
+        yield conform_batch(without_columns(count), schema)

@@ -39,8 +39,13 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, defaults: Mapping[st
         except UnsupportedFeatureError as error:
             raise error.located(column=field.name)
     if not arrays:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+        return without_columns(batch.num_rows)
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def without_columns(rows: int) -> pa.RecordBatch:
+    """Return a batch that has rows but no columns."""
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["_"]).select([])
 
 
 def constant(value: Any, type_: pa.DataType, length: int) -> pa.Array:

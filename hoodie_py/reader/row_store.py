@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from hoodie_py.reader.conform import without_columns
+
 NO_ROW = -1
 
 
@@ -56,6 +58,8 @@ class RowStore:
         """
         names = self.schema.names if columns is None else list(columns)
         schema = pa.schema([self.schema.field(name) for name in names])
+        if not names:
+            return without_columns(len(handles))
         pieces, positions = [], []
         for chunk_index, where in self._by_chunk(handles):
             if chunk_index < 0:
@@ -65,7 +69,7 @@ class RowStore:
                 pieces.append(self._chunks[chunk_index].select(names).take(local))
             positions.append(where)
         if not pieces:
-            return schema.empty_table().to_batches()[0] if names else _nulls(schema, 0)
+            return _nulls(schema, 0)
         if len(pieces) == 1:
             return pieces[0]
         back = np.empty(len(handles), np.int64)

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from pyspark import cloudpickle
+import pyspark.cloudpickle
 
 from hoodie_py.errors import MergeError
 from hoodie_py.formats.merge_config import MergeMode
@@ -22,6 +23,7 @@ from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.merger import RecordMerger
 
 Merger = RecordMerger | type[RecordMerger]
+cloudpickle: Any = pyspark.cloudpickle  # untyped
 
 
 def dump_mergers(mergers: Sequence[Merger]) -> bytes:
@@ -63,7 +65,7 @@ def load_mergers(packed: bytes) -> tuple[Merger, ...]:
 
 
 def choose_merger(config: TableConfig, mergers: Sequence[Merger]) -> Merger | None:
-    """Return the first merger that the table names by strategy id or payload class; None where it names none of them."""
+    """Return the first merger that the table names, by strategy id or payload class; None where it names none."""
     if config.merge_mode is not MergeMode.CUSTOM:
         return None
     payload = config.payload_class if config.is_payload_based else None

@@ -1,10 +1,10 @@
 """What the options of ``spark.read.format("hoodie")`` mean.
 
 Spark lower-cases option names and makes text of their values.  Names that only this package knows are ``columns``,
-``storage_options`` (a JSON object, as single keys would lose case and type), ``timezone``, ``integrity``, ``batch_rows`` and
-``memory_limit``; the others are Java Hudi's own (``hoodie.datasource.query.type``, ``as.of.instant``, ...), which are all in
-lower case, and Hadoop's ``fs.s3a.*``.  Options that do not concern a read are ignored, as in Java Hudi, unless they look like
-a slip of the pen for one of ours.
+``storage_options`` (a JSON object, as single keys would lose case and type), ``timezone``, ``integrity``,
+``batch_rows`` and ``memory_limit``; the others are Java Hudi's own (``hoodie.datasource.query.type``,
+``as.of.instant``, ...), which are all in lower case, and Hadoop's ``fs.s3a.*``.  Options that do not concern a read
+are ignored, as in Java Hudi, unless they look like a slip of the pen for one of ours.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ def parse_columns(text: str | None) -> tuple[str, ...] | None:
 def _path(given: Mapping[str, str]) -> str:
     path = given.get(PATH)
     if given.get("paths") or given.get(READ_PATHS):
-        raise InvalidQueryError("A load reads one table, and several paths were given.", hint="Load each and union them.")
+        raise InvalidQueryError("Several paths were given; a load reads one table.", hint="Load each and union them.")
     if not path or not path.strip():
-        raise InvalidQueryError("No path was given.", hint='Write spark.read.format("hoodie").load("/path/of/the/table").')
+        raise InvalidQueryError("No path was given.", hint='Write .load("/path/of/the/table").')
     return path
 
 

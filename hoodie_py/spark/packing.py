@@ -1,9 +1,9 @@
 """Which file slices share a Spark partition.
 
-A slice is the smallest piece of work.  A Spark task costs tens of milliseconds whatever it does, so slices that take less
-than that to read are put together; every other one gets a partition to itself.  Planning does not know how many cores there
-are (it runs in a worker without a session), hence the fixed sizes.  Heavy partitions come first, so that no core is left
-with a long one at the end.
+A slice is the smallest piece of work.  A Spark task costs tens of milliseconds whatever it does, so slices that take
+less than that to read are put together; every other one gets a partition to itself.  Planning does not know how many
+cores there are (it runs in a worker without a session), hence the fixed sizes.  Heavy partitions come first, so that
+no core is left with a long one at the end.
 """
 
 from __future__ import annotations

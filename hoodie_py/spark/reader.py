@@ -1,11 +1,12 @@
 """The Spark reader of one query: columns, pushed filters, partitions, and the rows of a partition.
 
-Spark makes it in a planning worker, pushes filters, pickles it for the tasks and then asks for partitions; each task reads
-one partition.  The pickle holds only what tasks need.
+Spark makes it in a planning worker, pushes filters, pickles it for the tasks and then asks for partitions; each task
+reads one partition.  The pickle holds only what tasks need.
 
-Spark 4.1 and later refuse a reader that takes filters while ``spark.sql.python.filterPushdown.enabled`` is false, their
-default, by a look at ``reader.pushFilters.__func__``.  So that attribute says what Spark wants to see, and filters are taken
-wherever Spark sends them; where it does not, Spark filters itself.  Spark 4.0 knows no pushed filters.
+Spark 4.1 and later refuse a reader that takes filters while ``spark.sql.python.filterPushdown.enabled`` is false,
+their default, by a look at ``reader.pushFilters.__func__``.  So that attribute says what Spark wants to see, and
+filters are taken wherever Spark sends them; where it does not, Spark filters itself.  Spark 4.0 knows no pushed
+filters.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from pyspark.sql.types import StructType
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.spark.columns import find_names
-from hoodie_py.spark.filters import as_predicate
 from hoodie_py.spark.mergers import choose_merger, load_mergers
 from hoodie_py.spark.options import LoadOptions
 from hoodie_py.spark.packing import pack
 from hoodie_py.spark.types import arrow_schema, fit, same_values, widens
-from hoodie_py.table.predicate import Predicate
+from hoodie_py.table.predicate import Predicate, and_
 from hoodie_py.table.query import make_scan
+from hoodie_py.table.scan import Scan
 from hoodie_py.table.scan_task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.spark_filters import from_spark_filter
 
 LARGEST_PARTITION = 48 << 10  # bytes of a pickled partition that holds several slices
 
@@ -70,7 +72,8 @@ class HoodieReader(DataSourceReader):
         self._options = options
         self._packed_mergers = packed_mergers
         self._target = arrow_schema(schema)
-        self._columns = dict(zip(self._target.names, find_names(self._target.names, snapshot.schema.arrow.names), strict=True))
+        found = find_names(self._target.names, snapshot.schema.arrow.names)
+        self._columns = dict(zip(self._target.names, found, strict=True))
         self._predicate: Predicate | None = None
         for field in self._target:
             have = snapshot.schema.arrow.field(self._columns[field.name]).type
@@ -81,32 +84,27 @@ class HoodieReader(DataSourceReader):
                 )
 
     @property
-    def pushFilters(self) -> _PushFilters:  # type: ignore[override]  # noqa: N802 - Spark's name
+    def pushFilters(self) -> _PushFilters:  # noqa: N802 - Spark's name
         """What Spark calls with the filters of a query."""
         return _PushFilters(self)
 
     def push(self, filters: Sequence[Any]) -> list[Any]:
         """Take the filters that can be evaluated exactly as Spark does; return the others, the same objects."""
         table = self._snapshot.schema.arrow
-        exact = {
-            name: table.field(column)
-            for name, column in self._columns.items()
-            if same_values(table.field(column).type, self._target.field(name).type)
-        }
-        self._predicate, left = as_predicate(filters, exact, table)
-        return left
+        exact = pa.schema(
+            [
+                table.field(column)
+                for name, column in self._columns.items()
+                if name == column and same_values(table.field(column).type, self._target.field(name).type)
+            ]
+        )
+        bound = [from_spark_filter(each, exact) for each in filters]
+        self._predicate = and_(predicate for predicate in bound if predicate is not None)
+        return [each for each, predicate in zip(filters, bound, strict=True) if predicate is None]
 
     def partitions(self) -> list[InputPartition]:
         """Return the work, in partitions of less than 64 KB each."""
-        scan = make_scan(
-            self._snapshot,
-            columns=list(self._columns.values()),
-            filter=self._predicate,
-            memory_limit=self._options.memory_limit,
-            batch_rows=self._options.batch_rows,
-            integrity=self._options.integrity,
-            options=self._options.hoodie,
-        )
+        scan = ask(self._snapshot, self._options, list(self._columns.values()), self._predicate)
         return [partition for group in pack(scan.tasks()) for partition in _partitions(group)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -126,6 +124,25 @@ class HoodieReader(DataSourceReader):
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_packed_mergers": self._packed_mergers, "_target": self._target}
+
+
+def ask(
+    snapshot: Snapshot, options: LoadOptions, columns: Sequence[str], predicate: Predicate | None = None
+) -> Scan:
+    """Return the scan that a load's options ask for.
+
+    Raises:
+        HoodieError: an option whose value has no meaning, or a kind of query that is not handled.
+    """
+    return make_scan(
+        snapshot,
+        columns=columns,
+        filter=predicate,
+        memory_limit=options.memory_limit,
+        batch_rows=options.batch_rows,
+        integrity=options.integrity,
+        options=options.hoodie,
+    )
 
 
 class _PushFilters:

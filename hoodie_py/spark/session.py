@@ -20,8 +20,8 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
 
     Args:
         spark: a session, classic or Connect.
-        mergers: RecordMerger classes or instances for tables that name one by strategy id or payload class; their code goes
-            to the workers, so they may be defined in a notebook.
+        mergers: RecordMerger classes or instances, for tables that name one by strategy id or payload class; their
+            code goes to the workers, so they may be defined in a notebook.
         name: what to write in ``format``, for instance "hudi".
 
     Raises:

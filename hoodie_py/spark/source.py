@@ -1,11 +1,12 @@
 """The Spark data source: which table a load reads, pinned when it is made, and with what.
 
-Spark pickles the instance after ``schema()`` and sends that pickle to whoever plans a query on it later.  So the snapshot
-that ``schema()`` opened is the one that every query on the DataFrame reads.  With a schema of the user's own Spark does not
-call ``schema()``; then each query opens the table anew.
+Spark pickles the instance after ``schema()`` and sends that pickle to whoever plans a query on it later.  So the
+snapshot that ``schema()`` opened is the one that every query on the DataFrame reads.  With a schema of the user's own
+Spark does not call ``schema()``; then each query opens the table anew.
 
-A table of Spark's catalog (``CREATE TABLE t USING hoodie LOCATION '...'``) loses its options on the way to ``reader()``, but
-keeps its columns' metadata.  So path and read options, never storage options, go along in the metadata of the first column.
+A table of Spark's catalog (``CREATE TABLE t USING hoodie LOCATION '...'``) loses its options on the way to
+``reader()``, but keeps its columns' metadata.  So path and read options, never storage options, go along in the
+metadata of the first column.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hoodie_py.spark.columns import find_names
 from hoodie_py.spark.mergers import Merger, dump_mergers
 from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, LoadOptions
 from hoodie_py.spark.pin import Pin, open_table
-from hoodie_py.spark.reader import HoodieReader
+from hoodie_py.spark.reader import HoodieReader, ask
 from hoodie_py.spark.types import spark_schema
 
 _NOTE = "hoodie_py"  # key of the metadata that catalog tables carry
@@ -59,10 +60,10 @@ class HoodieSource(DataSource):
         """
         options = LoadOptions.parse(self.options, self.session)
         snapshot = open_table(options)
-        columns = spark_schema(snapshot.schema.arrow)
+        known = snapshot.schema.arrow.names
+        scan = ask(snapshot, options, known if options.columns is None else find_names(options.columns, known))
+        columns = spark_schema(scan.schema)
         self._pin = Pin.of(snapshot)
-        if options.columns is not None:
-            columns = StructType([columns[name] for name in find_names(options.columns, columns.names)])
         if "provider" in self.options and columns.fields:
             columns = _annotated(columns, {PATH: snapshot.files.uri, **_kept(self.options)})
         return columns

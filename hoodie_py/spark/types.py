@@ -1,10 +1,11 @@
 """Arrow types to Spark types and back, and batches brought to exactly the schema Spark expects.
 
-Spark compares the first batch of a task with the Arrow form of the declared schema and takes the others on trust, so every
-batch is cast.  Rules of that form (pyspark ``to_arrow_schema`` with time zone UTC): timestamps are microseconds, in UTC or
-without a zone; text and binary are the plain, not the large, layouts; nothing is dictionary-encoded.
+Spark compares the first batch of a task with the Arrow form of the declared schema and takes the others on trust, so
+every batch is cast.  Rules of that form (pyspark ``to_arrow_schema`` with time zone UTC): timestamps are microseconds,
+in UTC or without a zone; text and binary are the plain, not the large, layouts; nothing is dictionary-encoded.
 
-All columns and everything inside them are nullable in the schema that a load reports, as with Spark's own file sources.
+All columns and everything inside them are nullable in the schema that a load reports, as with Spark's own file
+sources.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def _arrow_field(name: str, kind: st.DataType, nullable: bool) -> pa.Field:
 
 
 def same_values(have: pa.DataType, want: pa.DataType) -> bool:
-    """Whether two types hold the same values, however their inner fields are named and whether or not they may be null."""
+    """Whether two types hold the same values, whatever the names and nullability of inner fields of lists and maps."""
     for is_kind in (pa.types.is_list, pa.types.is_map):
         if is_kind(have) or is_kind(want):
             return bool(is_kind(have) and is_kind(want)) and all(

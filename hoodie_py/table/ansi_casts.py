@@ -1,17 +1,11 @@
 """Convert arrays between types as Spark's ``cast`` does in ANSI mode (the default of Spark 4).
 
-A value that the target cannot hold, or a text that does not spell one, raises InvalidQueryError; null stays null. Text is
-read and written one distinct value at a time; the common spellings and all numbers go through vectorised kernels.
-Double to text follows Java 19 and later (the shortest digits that read back; older JVMs print a few values longer).
+A value that the target cannot hold, or a text that does not spell one, raises InvalidQueryError; null stays null.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import Any
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -19,26 +13,18 @@ import pyarrow.compute as pc
 from pyarrow import types as pat
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.table.datetime_text import (
-    BLANKS,
-    MICROS_PER_DAY,
-    MICROS_PER_SECOND,
-    date_text,
-    parse_date,
-    parse_timestamp,
-    timestamp_text,
-)
-from hoodie_py.table.predicate import type_text
+from hoodie_py.table.datetime_text import MICROS_PER_DAY, MICROS_PER_SECOND
 from hoodie_py.table.predicate_types import INTEGRAL_BOUNDS, decimal_of, is_integral, is_numeric
-
-_SHORT_INTEGER = r"\A[+-]?[0-9]{1,18}\z"
-_SHORT_FRACTION = r"\A-?[0-9]{1,15}(?:\.[0-9]{1,15})?\z"
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_REAL = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
-_SPECIAL_REALS = {"inf": math.inf, "infinity": math.inf, "nan": math.nan}
-_TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
-_WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
+from hoodie_py.table.sql_text import type_text
+from hoodie_py.table.text_casts import (
+    Kernel,
+    decimal_of_real,
+    each_distinct,
+    from_string,
+    nearest_single,
+    refusal,
+    to_string,
+)
 
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
@@ -95,14 +81,11 @@ def round_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
     return values.cast(target)
 
 
-_Kernel = Callable[[pa.Array, pa.DataType], pa.Array]
-
-
-def _kernel(source: pa.DataType, target: pa.DataType) -> _Kernel | None:
+def _kernel(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     if pat.is_string(source):
-        return _from_string(target)
+        return from_string(target)
     if pat.is_string(target):
-        return _to_string(source)
+        return to_string(source)
     if pat.is_boolean(source):
         return _boolean_to_number if is_numeric(target) else None
     if is_numeric(source):
@@ -114,37 +97,7 @@ def _kernel(source: pa.DataType, target: pa.DataType) -> _Kernel | None:
     return None
 
 
-def _from_string(target: pa.DataType) -> _Kernel | None:
-    if is_integral(target):
-        return _string_to_integer
-    if pat.is_floating(target):
-        return _string_to_real
-    if pat.is_decimal(target):
-        return lambda values, to: _each(values, lambda text: _decimal_of_text(text, to), to)
-    if pat.is_boolean(target):
-        return lambda values, to: _each(values, _boolean_of_text, to)
-    if pat.is_date32(target):
-        return lambda values, to: _each(values, parse_date, to)
-    if pat.is_timestamp(target):
-        return lambda values, to: _each(values, lambda text: parse_timestamp(text, zoned=bool(to.tz)), to)
-    return _arrow_cast if pat.is_binary(target) else None
-
-
-def _to_string(source: pa.DataType) -> _Kernel | None:
-    if is_integral(source) or pat.is_boolean(source) or pat.is_binary(source):
-        return _arrow_cast
-    if pat.is_decimal(source):
-        return lambda values, to: _each(values, lambda value: f"{value:f}", to)
-    if pat.is_floating(source):
-        return lambda values, to: _each(values, _java_text_of(source), to)
-    if pat.is_date32(source):
-        return lambda values, to: _each(values.view(pa.int32()), date_text, to)
-    if pat.is_timestamp(source):
-        return lambda values, to: _each(values.view(pa.int64()), timestamp_text, to)
-    return None
-
-
-def _from_number(source: pa.DataType, target: pa.DataType) -> _Kernel | None:
+def _from_number(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     if pat.is_boolean(target):
         return lambda values, _: pc.not_equal(values, pa.scalar(0, values.type))
     if is_integral(source):
@@ -158,11 +111,11 @@ def _from_number(source: pa.DataType, target: pa.DataType) -> _Kernel | None:
             return round_decimal
         return _decimal_to_integer if is_integral(target) else _decimal_to_real
     if pat.is_decimal(target):
-        return lambda values, to: _each(values, lambda value: _decimal_of_real(value, to), to)
+        return lambda values, to: each_distinct(values, lambda value: decimal_of_real(value, to), to)
     return _real_to_integer if is_integral(target) else _real_cast
 
 
-def _from_timestamp(source: pa.DataType, target: pa.DataType) -> _Kernel | None:
+def _from_timestamp(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     if pat.is_date32(target):
         return _timestamp_to_date
     if pat.is_timestamp(target):
@@ -172,132 +125,8 @@ def _from_timestamp(source: pa.DataType, target: pa.DataType) -> _Kernel | None:
     return None
 
 
-def _each(values: pa.Array, convert: Callable[[Any], Any], target: pa.DataType) -> pa.Array:
-    """Convert every distinct value in Python; a None from ``convert`` is a refusal, NotImplemented a null."""
-    coded = values.dictionary_encode()
-    converted = []
-    for value in coded.dictionary.to_pylist():
-        result = convert(value)
-        if result is None:
-            raise _refusal(value, values.type, target)
-        converted.append(None if result is NotImplemented else result)
-    return pa.array(converted, target).take(coded.indices)
-
-
-def _refusal(value: Any, source: pa.DataType, target: pa.DataType) -> InvalidQueryError:
-    shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + "..."
-    return InvalidQueryError(
-        f"The value {shown} of type {type_text(source)} cannot be cast to {type_text(target)}",
-        hint="Spark in ANSI mode refuses it as well.",
-    )
-
-
-def _arrow_cast(values: pa.Array, target: pa.DataType) -> pa.Array:
-    return values.cast(target)
-
-
 def _real_cast(values: pa.Array, target: pa.DataType) -> pa.Array:
     return values.cast(target, safe=is_integral(target))
-
-
-def _string_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
-    if pc.all(pc.match_substring_regex(values, _SHORT_INTEGER)).as_py():
-        return pc.replace_substring_regex(values, r"\A\+", "").cast(pa.int64()).cast(target)
-    low, high = INTEGRAL_BOUNDS[target]
-
-    def convert(text: str) -> int | None:
-        text = text.strip(BLANKS)
-        if _INTEGER.fullmatch(text) is None or len(text.lstrip("+-0")) > 19:
-            return None
-        value = int(text.lstrip("+-0") or "0") * (-1 if text[0] == "-" else 1)
-        return value if low <= value <= high else None
-
-    return _each(values, convert, target)
-
-
-def _string_to_real(values: pa.Array, target: pa.DataType) -> pa.Array:
-    if pat.is_float64(target):
-        if pc.all(pc.match_substring_regex(values, _SHORT_FRACTION)).as_py():
-            return values.cast(target)
-        return _each(values, _real_of_text, target)
-    return _each(values, lambda text: None if (real := _real_of_text(text)) is None else _single(real, text), target)
-
-
-def _real_of_text(text: str) -> float | None:
-    text = text.strip(BLANKS)
-    match = _REAL.fullmatch(text)
-    if match is not None:
-        return float(match[1])
-    word = text.lower()
-    if word[:1] in ("+", "-"):
-        return math.copysign(math.inf, -1 if word[0] == "-" else 1) if word[1:] in ("inf", "infinity") else None
-    return _SPECIAL_REALS.get(word)
-
-
-def _single(real: float, text: str) -> float:
-    """Round a decimal text to the nearest float32, without the double rounding that going by float64 can cause."""
-    guess = np.float32(real)
-    match = _REAL.fullmatch(text.strip(BLANKS))
-    if match is None or not np.isfinite(guess):
-        return float(guess)
-    exact = Decimal(match[1])
-    near = [np.nextafter(guess, np.float32(-math.inf)), guess, np.nextafter(guess, np.float32(math.inf))]
-    candidates = [value for value in near if np.isfinite(value)]
-    with np.errstate(all="ignore"):
-        best = min(candidates, key=lambda v: (_WIDE.abs(_WIDE.subtract(Decimal(float(v)), exact)), v.view(np.uint32) & 1))
-    return float(best)
-
-
-def _boolean_of_text(text: str) -> bool | None:
-    word = text.strip(BLANKS).lower()
-    return True if word in _TRUE else False if word in _FALSE else None
-
-
-def _decimal_of_text(text: str, target: pa.DataType) -> Decimal | None:
-    text = text.strip(BLANKS)
-    if _DECIMAL.fullmatch(text) is None:
-        return None
-    return _fit(Decimal(text), target)
-
-
-def _decimal_of_real(value: float, target: pa.DataType) -> Any:
-    return _fit(Decimal(repr(value)), target) if math.isfinite(value) else NotImplemented
-
-
-def _fit(value: Decimal, target: pa.DataType) -> Decimal | None:
-    if value and value.adjusted() > target.precision - target.scale:
-        return None
-    if value.adjusted() < -target.scale - 1:
-        value = Decimal(0)
-    try:
-        rounded = value.quantize(Decimal(1).scaleb(-target.scale), context=_WIDE)
-    except InvalidOperation:
-        return None
-    return rounded if rounded == 0 or rounded.adjusted() < target.precision - target.scale else None
-
-
-def _java_text_of(source: pa.DataType) -> Callable[[float], str]:
-    """Java's Double.toString or Float.toString."""
-    kind: Any = np.float32 if pat.is_float32(source) else np.float64
-
-    def convert(value: float) -> str:
-        if math.isnan(value):
-            return "NaN"
-        if math.isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-        sign = "-" if math.copysign(1, value) < 0 else ""
-        if value == 0:
-            return sign + "0.0"
-        mantissa, exponent_text = np.format_float_scientific(kind(abs(value)), unique=True, trim="-").split("e")
-        digits, exponent = mantissa.replace(".", ""), int(exponent_text)
-        if not -3 <= exponent < 7:
-            return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
-        if exponent < 0:
-            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-        digits = digits.ljust(exponent + 1, "0")
-        return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :] or '0'}"
-
-    return convert
 
 
 def _boolean_to_number(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -316,9 +145,9 @@ def _decimal_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
 def _decimal_to_real(values: pa.Array, target: pa.DataType) -> pa.Array:
     source = values.type
     if pat.is_float32(target):
-        return _each(values, lambda value: _single(float(value), f"{value:f}"), target)
+        return each_distinct(values, lambda value: nearest_single(float(value), f"{value:f}"), target)
     if source.precision > 15:
-        return _each(values, float, target)
+        return each_distinct(values, float, target)
     whole = values.cast(pa.decimal256(source.precision + source.scale, source.scale))
     shifted = pc.multiply(whole, pa.scalar(Decimal(10**source.scale), pa.decimal256(source.scale + 1, 0)))
     return pc.divide(shifted.cast(pa.int64()).cast(target), float(10**source.scale))
@@ -330,7 +159,7 @@ def _real_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
     reals = values.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
     bad = ~((np.floor(reals) <= float(high)) & (np.ceil(reals) >= float(low)))
     if bad.any():
-        raise _refusal(float(reals[bad][0]), values.type, target)
+        raise refusal(float(reals[bad][0]), values.type, target)
     saturated = reals >= 2.0**63
     whole = np.where(saturated, 0.0, np.trunc(reals)).astype(np.int64)
     return pa.array(np.where(saturated, high, whole), pa.int64(), mask=~valid).cast(target)

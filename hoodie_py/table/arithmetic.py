@@ -6,9 +6,7 @@ Decimals are exact and then rounded half up to the type of the result (Spark's D
 
 from __future__ import annotations
 
-import operator as op
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +61,8 @@ def can_fail(operator: str, result: pa.DataType) -> bool:
 
 def _overflow(operator: str, result: pa.DataType) -> InvalidQueryError:
     return InvalidQueryError(
-        f"The result of {operator} does not fit in {result}", hint="Spark in ANSI mode refuses it as well; cast an operand."
+        f"The result of {operator} does not fit in {result}",
+        hint="Spark in ANSI mode refuses it as well; cast an operand.",
     )
 
 
@@ -135,8 +134,7 @@ def _whole(operator: str, a: int, s1: int, b: int, s2: int) -> tuple[int, int]:
     if operator == "%":
         remainder = abs(a) % abs(b)
         return (-remainder if a < 0 else remainder), scale
-    combine: Any = op.add if operator == "+" else op.sub
-    return combine(a, b), scale
+    return (a + b if operator == "+" else a - b), scale
 
 
 def _divide_half_up(dividend: int, divisor: int) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -196,7 +197,7 @@ def _can_fail(root: Node) -> bool:
     return False
 
 
-_Datum = pa.Array | pa.Scalar
+_Datum: TypeAlias = Any  # an array or a scalar
 
 
 def _equal(left: _Datum, right: _Datum) -> pa.Array:

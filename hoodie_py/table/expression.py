@@ -25,7 +25,9 @@ def from_expression(expression: pc.Expression, schema: pa.Schema) -> Predicate:
     """
     text = str(expression)
     if "FieldPath(" in text:
-        raise InvalidQueryError(f"The filter refers to a column by position: {text}", hint="Use pyarrow.compute.field(name).")
+        raise InvalidQueryError(
+            f"The filter refers to a column by position: {text}", hint="Use pyarrow.compute.field(name)."
+        )
     columns = tuple(name for name in dict.fromkeys(schema.names) if name in text)
     node = ArrowFilter(expression, text, columns)
     repeated = [name for name in columns if schema.names.count(name) > 1]

@@ -11,7 +11,10 @@ from hoodie_py.table.predicate import Predicate
 from hoodie_py.table.sql_filter import parse_sql
 
 
-def as_predicate(filter: str | pc.Expression | Predicate | None, schema: pa.Schema) -> Predicate | None:
+def as_predicate(
+    filter: str | pc.Expression | Predicate | None,  # noqa: A002 - the name of the public argument it serves
+    schema: pa.Schema,
+) -> Predicate | None:
     """Bind a filter to the columns of a schema; None stays None.
 
     Raises:

@@ -42,7 +42,8 @@ STATS = pa.schema({
 LOG_BLOCKS = pa.schema({
     "offset": pa.int64(), "size": pa.int64(), "type": pa.string(), "instant": pa.string(),
     "target_instant": pa.string(), "records": pa.int64(), "is_partial": pa.bool_(),
-    "has_positions": pa.bool_(), "positions_instant": pa.string(), "compacted_instants": pa.list_(pa.string()), "schema": pa.string(), "problem": pa.string(),
+    "has_positions": pa.bool_(), "positions_instant": pa.string(),
+    "compacted_instants": pa.list_(pa.string()), "schema": pa.string(), "problem": pa.string(),
 })  # fmt: skip
 COMPACTION_PLAN = pa.schema({
     "partition_path": pa.string(), "file_id": pa.string(), "base_instant": pa.string(), "base_file": pa.string(),

@@ -191,4 +191,3 @@ _PARSERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str], Any]], ...]
     (pa.types.is_floating, _float),
     (pa.types.is_binary, str.encode),
 )
-

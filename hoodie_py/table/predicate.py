@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.table.datetime_text import date_text, timestamp_text
+from hoodie_py.table.sql_text import literal_text, name_text, string_text, type_text
 
 _BOOLEAN = pa.bool_()
 
@@ -30,7 +30,8 @@ class Node:
     @property
     def children(self) -> tuple[Node, ...]:
         """The nodes directly below, left to right."""
-        return ()
+        values = [getattr(self, name) for name in self.__slots__]
+        return tuple(value for value in values if isinstance(value, Node))
 
 
 class _BooleanNode(Node):
@@ -39,7 +40,7 @@ class _BooleanNode(Node):
     __slots__ = ()
 
     @property
-    def type(self) -> pa.DataType:  # type: ignore[override]
+    def type(self) -> pa.DataType:
         """Always boolean."""
         return _BOOLEAN
 
@@ -63,7 +64,7 @@ class Column(Node):
     type: pa.DataType
 
     def __str__(self) -> str:
-        return ".".join(_name_text(name) for name in self.path)
+        return ".".join(name_text(name) for name in self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,6 @@ class Cast(Node):
 
     child: Node
     type: pa.DataType
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     def __str__(self) -> str:
         return f"cast({self.child} as {type_text(self.type)})"
@@ -90,10 +87,6 @@ class Arithmetic(Node):
     right: Node
     type: pa.DataType
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
     def __str__(self) -> str:
         return f"({self.left} {self.operator} {self.right})"
 
@@ -104,10 +97,6 @@ class Negate(Node):
 
     child: Node
     type: pa.DataType
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     def __str__(self) -> str:
         return f"(- {self.child})"
@@ -121,10 +110,6 @@ class Function(Node):
     child: Node
     type: pa.DataType
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
     def __str__(self) -> str:
         return f"{self.name}({self.child})"
 
@@ -137,10 +122,6 @@ class Comparison(_BooleanNode):
     left: Node
     right: Node
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
     def __str__(self) -> str:
         return f"({self.left} {self.operator} {self.right})"
 
@@ -151,10 +132,6 @@ class InList(_BooleanNode):
 
     child: Node
     values: tuple[Any, ...]
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     def __str__(self) -> str:
         return f"({self.child} in ({', '.join(literal_text(value, self.child.type) for value in self.values)}))"
@@ -168,13 +145,9 @@ class Like(_BooleanNode):
     pattern: str
     escape: str
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
     def __str__(self) -> str:
-        escape = "" if self.escape == "\\" else f" escape {_string_text(self.escape)}"
-        return f"({self.child} like {_string_text(self.pattern)}{escape})"
+        escape = "" if self.escape == "\\" else f" escape {string_text(self.escape)}"
+        return f"({self.child} like {string_text(self.pattern)}{escape})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +155,6 @@ class IsNull(_BooleanNode):
     """Whether the child is null; never null itself."""
 
     child: Node
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     def __str__(self) -> str:
         return f"({self.child} is null)"
@@ -196,10 +165,6 @@ class Not(_BooleanNode):
     """Three-valued negation."""
 
     child: Node
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     def __str__(self) -> str:
         return f"(not {self.child})"
@@ -213,6 +178,7 @@ class And(_BooleanNode):
 
     @property
     def children(self) -> tuple[Node, ...]:
+        """The operands."""
         return self.operands
 
     def __str__(self) -> str:
@@ -227,6 +193,7 @@ class Or(_BooleanNode):
 
     @property
     def children(self) -> tuple[Node, ...]:
+        """The operands."""
         return self.operands
 
     def __str__(self) -> str:
@@ -304,57 +271,3 @@ def and_(predicates: Iterable[Predicate]) -> Predicate | None:
     if not nodes:
         return None
     return Predicate(nodes[0] if len(nodes) == 1 else And(tuple(nodes)))
-
-
-def type_text(type_: pa.DataType) -> str:
-    """Name an Arrow type as Spark SQL does."""
-    if pa.types.is_decimal(type_):
-        return f"decimal({type_.precision},{type_.scale})"
-    if pa.types.is_timestamp(type_):
-        return "timestamp" if type_.tz else "timestamp_ntz"
-    if pa.types.is_nested(type_):
-        return "struct" if pa.types.is_struct(type_) else "map" if pa.types.is_map(type_) else "array"
-    return _TYPE_NAMES.get(type_, str(type_))
-
-
-def literal_text(value: Any, type_: pa.DataType) -> str:
-    """Write a constant as Spark SQL would read it."""
-    if value is None:
-        return "null"
-    if pa.types.is_boolean(type_):
-        return "true" if value else "false"
-    if pa.types.is_string(type_):
-        return _string_text(value)
-    if pa.types.is_binary(type_):
-        return f"X'{value.hex().upper()}'"
-    if pa.types.is_date(type_):
-        return f"date'{date_text(value)}'"
-    if pa.types.is_timestamp(type_):
-        return f"{type_text(type_)}'{timestamp_text(value)}'"
-    if pa.types.is_floating(type_):
-        return f"{value!r}{'D' if pa.types.is_float64(type_) else 'F'}"
-    return f"{value:f}" if pa.types.is_decimal(type_) else str(value)
-
-
-_TYPE_NAMES = {
-    pa.null(): "void",
-    pa.bool_(): "boolean",
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.date32(): "date",
-}
-
-
-def _string_text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _name_text(name: str) -> str:
-    plain = name.isidentifier() and name.isascii()
-    return name if plain else "`" + name.replace("`", "``") + "`"

@@ -29,7 +29,6 @@ from hoodie_py.table.predicate import (
     Node,
     Not,
     Or,
-    type_text,
 )
 from hoodie_py.table.predicate_types import (
     arithmetic_type,
@@ -41,6 +40,7 @@ from hoodie_py.table.predicate_types import (
     spark_type,
     tight_decimal,
 )
+from hoodie_py.table.sql_text import type_text
 
 
 def column(path: Sequence[str], schema: pa.Schema) -> Column:
@@ -67,7 +67,9 @@ def column(path: Sequence[str], schema: pa.Schema) -> Column:
 def _no_such_column(shown: str, name: str, names: list[str]) -> InvalidQueryError:
     if name in names:
         return InvalidQueryError(f"The filter's column {shown!r} is ambiguous: several have that name", column=shown)
-    close = difflib.get_close_matches(name, names[:1000], n=3) or [each for each in names if each.lower() == name.lower()]
+    close = difflib.get_close_matches(name, names[:1000], n=3) or [
+        each for each in names if each.lower() == name.lower()
+    ]
     hint = f"Did you mean {' or '.join(map(repr, close))}? Names are case-sensitive." if close else None
     return InvalidQueryError(f"The filter names an unknown column {shown!r}", hint=hint, column=shown)
 

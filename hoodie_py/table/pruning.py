@@ -38,7 +38,7 @@ from hoodie_py.table.predicate import (
     Predicate,
     walk,
 )
-from hoodie_py.table.predicate_types import is_datetime, is_integral, is_text, spark_type
+from hoodie_py.table.predicate_types import is_datetime, is_integral, is_text
 
 _TRUE, _FALSE, _NULL = frozenset({True}), frozenset({False}), frozenset({None})
 _ANY: frozenset[bool | None] = frozenset({True, False, None})
@@ -103,6 +103,8 @@ def _truths(node: Node, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
         return _combine(node, [_truths(child, statistics) for child in node.children])
     if isinstance(node, Literal):
         return frozenset({node.value})
+    if isinstance(node, Column) and pat.is_boolean(node.type):
+        return _comparison(Comparison("=", node, Literal(True, node.type)), statistics)
     if isinstance(node, IsNull):
         return _null_test(node.child, statistics)
     if isinstance(node, Comparison):
@@ -156,8 +158,6 @@ def _range(node: Node, statistics: Mapping[str, ColumnStatistics]) -> _Range | N
         low, high = (None if end is None else cast(end, node.type) for end in (inner.low, inner.high))
     except InvalidQueryError:
         return None
-    if inner.extends != _Range(None, None, True, True, node.type).extends and not pat.is_floating(node.type):
-        return None
     return _Range(low, high, inner.may_be_null, inner.may_have_value, node.type)
 
 
@@ -189,13 +189,13 @@ def _bound(value: Any, type_: pa.DataType) -> pa.Array | None:
         return None
     try:
         array = _one(value, type_)
-        if array.type != type_:
-            array = array.cast(spark_type(type_))
+        array = array if array.type == type_ else array.cast(type_)
+        usable = not pat.is_string(type_) or _orders_by_bytes(array[0].as_py())
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
-    if array.null_count or (pat.is_floating(type_) and pc.is_nan(array)[0].as_py()):
+    if array.null_count or not usable or (pat.is_floating(type_) and pc.is_nan(array)[0].as_py()):
         return None
-    return array if not pat.is_string(type_) or _orders_by_bytes(array[0].as_py()) else None
+    return array
 
 
 def _orders_by_bytes(text: str) -> bool:
@@ -217,11 +217,13 @@ def _comparison(node: Comparison, statistics: Mapping[str, ColumnStatistics]) ->
     operator, left, right = node.operator, node.left, node.right
     if isinstance(left, Literal):
         operator, left, right = _MIRRORED[operator], right, left
-    where = _range(left, statistics)
-    if where is None or not isinstance(right, Literal):
+    if not isinstance(right, Literal):
         return _ANY
     if right.value is None:
         return _null_test(left, statistics) if operator == "<=>" else _NULL
+    where = _range(left, statistics)
+    if where is None:
+        return _ANY
     truths: _Truths = _compare(operator, where, right) if where.may_have_value else frozenset()
     return truths | ((_FALSE if operator == "<=>" else _NULL) if where.may_be_null else frozenset())
 
@@ -252,7 +254,7 @@ def _sides(where: _Range, literal: Literal) -> tuple[bool, bool, bool]:
     high_order = None if high is None else _order(high, point)
     extends_to = high is not None and is_text(where.type) and value.startswith(high[0].as_py())
     below = low_order is None or low_order < 0
-    above = high_order is None or high_order > 0 or where.extends and (not is_text(where.type) or extends_to)
+    above = high_order is None or high_order > 0 or (where.extends and (not is_text(where.type) or extends_to))
     equal = (low_order is None or low_order <= 0) and (high_order is None or high_order >= 0 or extends_to)
     return below, equal, above
 

@@ -8,7 +8,7 @@ filter to itself. A pushed filter is an exact test, null and NaN included, so Sp
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -118,7 +118,7 @@ def _days(value: date, _: pa.DataType) -> int:
 def _micros(value: datetime, type_: pa.DataType) -> int:
     if (value.tzinfo is None) == bool(type_.tz):
         raise TypeError("a timestamp with a time zone is not one without")
-    passed: timedelta = value.astimezone(timezone.utc).replace(tzinfo=None) - _EPOCH if type_.tz else value - _EPOCH
+    passed: timedelta = value.astimezone(UTC).replace(tzinfo=None) - _EPOCH if type_.tz else value - _EPOCH
     return passed.days * MICROS_PER_DAY + passed.seconds * MICROS_PER_SECOND + passed.microseconds
 
 

@@ -7,9 +7,8 @@ would read but a filter here does not offer is refused by name, never guessed at
 
 from __future__ import annotations
 
-import math
-from decimal import Decimal, InvalidOperation
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, ParamSpec
 
 import pyarrow as pa
 
@@ -18,17 +17,14 @@ from hoodie_py.table import predicate_binding as bind
 from hoodie_py.table.constant_folding import fold
 from hoodie_py.table.datetime_text import parse_date, parse_timestamp
 from hoodie_py.table.predicate import And, Literal, Node, Not, Or, Predicate, depth
-from hoodie_py.table.predicate_types import (
-    INTEGRAL_BOUNDS,
-    MAX_PRECISION,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    literal_decimal,
-)
+from hoodie_py.table.predicate_types import MAX_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 from hoodie_py.table.sql_lexer import Token, tokenize
+from hoodie_py.table.sql_literals import hex_literal, number_literal
+
+_P = ParamSpec("_P")
 
 #: Deeper nesting than this is refused.
-MAX_DEPTH = 64
+MAX_DEPTH = 50
 
 _COMPARISONS = {
     "=": "=", "==": "=", "<=>": "<=>", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
@@ -41,14 +37,34 @@ _TYPES = {
     "BINARY": pa.binary(), "BOOLEAN": pa.bool_(), "DATE": pa.date32(), "TIMESTAMP": TIMESTAMP,
     "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
 }  # fmt: skip
-_SUFFIX_TYPES = {"Y": pa.int8(), "S": pa.int16(), "L": pa.int64()}
 #: Words that begin or join an expression; as a column's name they need backquotes.
 _RESERVED = frozenset(
-    "AND OR NOT IN BETWEEN LIKE ILIKE RLIKE REGEXP IS ESCAPE CASE WHEN THEN ELSE SELECT FROM WHERE".split()
+    [
+        "AND",
+        "OR",
+        "NOT",
+        "IN",
+        "BETWEEN",
+        "LIKE",
+        "ILIKE",
+        "RLIKE",
+        "REGEXP",
+        "IS",
+        "ESCAPE",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "SELECT",
+        "FROM",
+        "WHERE",
+    ]
 )
 #: What may follow a value in Spark but is not offered.
 _REFUSED_WORDS = frozenset(["RLIKE", "REGEXP", "ILIKE", "DIV", "COLLATE", "CASE", "SELECT", "OVER", "AT", "SIMILAR"])
-_REFUSED_SYMBOLS = frozenset(["||", "&", "|", "^", "~", "[", "<<", ">>", "->", "=>", ":", "?", "@", "$", "{", "!<", "!>"])
+_REFUSED_SYMBOLS = frozenset(
+    ["||", "&", "|", "^", "~", "[", "<<", ">>", "->", "=>", ":", "?", "@", "$", "{", "!<", "!>"]
+)
 
 
 def parse_sql(text: str, schema: pa.Schema) -> Predicate:
@@ -62,6 +78,8 @@ def parse_sql(text: str, schema: pa.Schema) -> Predicate:
         return _Parser(tokenize(text), schema).parse()
     except InvalidQueryError as error:
         raise error.located(filter=text if len(text) <= 200 else text[:200] + "...") from None
+    except RecursionError:
+        raise InvalidQueryError("The filter is nested too deeply for the stack that is left") from None
 
 
 class _Parser:
@@ -333,7 +351,7 @@ class _Parser:
         elif word == "TIMESTAMP_NTZ":
             value, type_ = parse_timestamp(text, zoned=False), TIMESTAMP_NTZ
         elif word == "X":
-            value, type_ = _hex(text), pa.binary()
+            value, type_ = hex_literal(text), pa.binary()
         else:
             self._at -= 2
             self._refuse(f"a literal of type {word}")
@@ -344,7 +362,7 @@ class _Parser:
 
     def _number(self, sign: str) -> Node:
         token = self._next
-        literal = _number(sign + token.text.upper())
+        literal = number_literal(sign + token.text.upper())
         if literal is None:
             self._fail(f"The number {sign}{token.text} is out of range")
         self._at += 1
@@ -389,9 +407,10 @@ class _Parser:
         if self._depth > 2 * MAX_DEPTH:
             self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels")
 
-    def _bound(self, build, *arguments):  # type: ignore[no-untyped-def]
+    def _bound(self, build: Callable[_P, Node], *arguments: _P.args, **named: _P.kwargs) -> Node:
+        """Build a node; its error gets the position."""
         try:
-            return build(*arguments)
+            return build(*arguments, **named)
         except InvalidQueryError as error:
             raise error.located(position=self._tokens[max(self._at - 1, 0)].position) from None
 
@@ -409,54 +428,3 @@ class _Parser:
 
     def _fail(self, message: str, hint: str | None = None) -> NoReturn:
         raise InvalidQueryError(message, hint=hint, position=self._next.position)
-
-
-def _hex(text: str) -> bytes | None:
-    """Read hexadecimal digits; an odd one at the front counts as a byte."""
-    digits = text.zfill(len(text) + len(text) % 2)
-    try:
-        return bytes.fromhex(digits) if digits.isalnum() or not digits else None
-    except ValueError:
-        return None
-
-
-def _number(text: str) -> Literal | None:
-    """Type a number as Spark does: by its suffix, else int, bigint or decimal; with an exponent double."""
-    if text.endswith("BD"):
-        return _decimal(text[:-2])
-    if text[-1] in _SUFFIX_TYPES:
-        type_, text = _SUFFIX_TYPES[text[-1]], text[:-1]
-        low, high = INTEGRAL_BOUNDS[type_]
-        value = int(text) if text.lstrip("-").isdecimal() and len(text) <= 40 else None
-        return Literal(value, type_) if value is not None and low <= value <= high else None
-    if text[-1] in "DF" or "E" in text:
-        return _real(text)
-    if "." in text or len(text) > 20:
-        return _decimal(text)
-    whole = int(text)
-    for type_ in (pa.int32(), pa.int64()):
-        if INTEGRAL_BOUNDS[type_][0] <= whole <= INTEGRAL_BOUNDS[type_][1]:
-            return Literal(whole, type_)
-    return _decimal(text)
-
-
-def _decimal(text: str) -> Literal | None:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        return None
-    exponent = int(value.as_tuple().exponent)
-    if exponent > MAX_PRECISION or exponent < -MAX_PRECISION:
-        return None
-    if exponent > 0:
-        value = Decimal(int(value))
-    type_ = literal_decimal(value)
-    return None if type_ is None else Literal(value, type_)
-
-
-def _real(text: str) -> Literal | None:
-    single = text.endswith("F")
-    value = float(text.rstrip("DF"))
-    if single:
-        value = pa.scalar(value, pa.float64()).cast(pa.float32(), safe=False).as_py()
-    return Literal(value, pa.float32() if single else pa.float64()) if math.isfinite(value) else None

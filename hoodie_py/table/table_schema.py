@@ -129,9 +129,7 @@ def _parse(text: str, instant: str | None) -> AvroSchema:
 
 def _with_partition_columns(config: TableConfig, fields: Sequence[pa.Field]) -> list[pa.Field]:
     """Type formatted partition columns as strings and append those that no file stores."""
-    typed = [
-        pa.field(each.name, pa.string()) if is_formatted_time(config, each.name) else each for each in fields
-    ]
+    typed = [pa.field(each.name, pa.string()) if is_formatted_time(config, each.name) else each for each in fields]
     if not config.drop_partition_columns:
         return typed
     created = AvroSchema.parse(config.create_schema).arrow if config.create_schema else pa.schema([])

@@ -112,9 +112,7 @@ class FileSystemView:
         if self.last_instant is None:
             return ()
         groups = [
-            group
-            for group in self.file_groups(partitions)
-            if not self.visibility.is_replaced(group.key, query_instant)
+            group for group in self.file_groups(partitions) if not self.visibility.is_replaced(group.key, query_instant)
         ]
         if self.config.is_merge_on_read:
             return groups

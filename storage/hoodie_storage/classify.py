@@ -32,6 +32,8 @@ _TIMED_OUT = frozenset({"ReadTimeoutError", "ConnectTimeoutError", "ServerTimeou
 _REFUSED_STATUS = frozenset({429, 503})
 _PASSING_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _PASSING_ERRNO = frozenset({errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT, errno.ECONNRESET})
+# Its errors have a status too, but no server sent it: the answer could not be read.
+_PARSER = "aiohttp.http_exceptions"
 _DEEPEST = 8
 _LONGEST = 1000
 
@@ -63,6 +65,8 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 def http_status(error: BaseException) -> int | None:
     """Return the HTTP status of the answer that the exception stands for, if there was one."""
     for each in causes(error):
+        if type(each).__module__.startswith(_PARSER):
+            return None
         response = getattr(each, "response", None)
         found: list[Any] = [getattr(each, name, None) for name in ("status", "status_code", "code")]
         found.append(getattr(response, "status_code", None))
@@ -132,9 +136,21 @@ def fault_of(error: Exception, operation: str, path: str, redact: Redactor, *, l
         return error
     kind, hint = _kind(error, local=local)
     fault = kind(redact(_reason(error, kind)), operation=operation, path=path, hint=hint)
-    if all(redact(str(each)) == str(each) for each in causes(error)):
+    if all(redact(str(each)) == str(each) for each in _printed_with(error)):
         fault.__cause__ = error
     return fault
+
+
+def _printed_with(error: BaseException) -> Iterator[BaseException]:
+    """Yield all exceptions that a traceback of this one would print."""
+    waiting: list[BaseException | None] = [error]
+    for _ in range(_DEEPEST**2):
+        if not waiting:
+            return
+        each = waiting.pop()
+        if each is not None:
+            yield each
+            waiting += [each.__cause__, each.__context__]
 
 
 def _kind(error: Exception, *, local: bool) -> tuple[type[StorageFault], str | None]:

@@ -65,15 +65,16 @@ class RemoteBackend:
         self._system = system
         self._protocol = protocol
         self._seconds = seconds
+        self._whole: dict[str, Any] = {}
         self.parallel = _PARALLEL if system.async_impl else 1
         if protocol == "s3":
             system.retries = 1  # its own would repeat writes whose answer got lost
+            if "max_concurrency" in signature(system._cat_file).parameters:  # noqa: SLF001
+                self._whole = {"max_concurrency": 1}  # one request, not another before it for the size
 
     def read(self, key: str) -> bytes:
         """Read a file."""
-        # Without parallel parts S3 needs one request, not another for the size.
-        single = {"max_concurrency": 1} if self._protocol == "s3" else {}
-        return bytes(self._system.cat_file(key, **single, **self._limit(_WHOLE_FILE)))
+        return bytes(self._system.cat_file(key, **self._whole, **self._limit(_WHOLE_FILE)))
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:
         """Read each range, or say why not."""

@@ -95,7 +95,8 @@ class PutIfAbsent(Protocol):
             path: where.
             data: the content.
             unique: nobody else would write these very bytes. A file that holds them is then this writer's own, from an
-                attempt whose answer got lost, and counts as written.
+                attempt whose answer got lost, and counts as written. (HTTP clients repeat a request by themselves when
+                a connection breaks, and then are told that the file is there.)
 
         Raises:
             AlreadyExistsError: a file is there, and ``identical`` tells whether with the same content.

@@ -20,15 +20,15 @@ KEY_CLASS = "org.apache.hudi.common.model.HoodieKey"
 
 
 def block(
-    type: int,
-    headers: Mapping[int, str],
+    block_type: int,
+    headers: Mapping[HeaderKey, str] | Mapping[int, str],
     content: bytes,
     *,
     version: int = 1,
     footers: int = 0,
 ) -> bytes:
-    """One whole block; ``type`` and the header keys are numbers on disk or the enums."""
-    body = struct.pack(">iii", version, type, len(headers))
+    """One whole block; ``block_type`` and the header keys are numbers on disk or the enums."""
+    body = struct.pack(">iii", version, block_type, len(headers))
     for key, text in headers.items():
         raw = text.encode()
         body += struct.pack(">ii", key, len(raw)) + raw
@@ -55,7 +55,7 @@ def raw_data(encoded: Sequence[bytes], *, version: int = 3) -> bytes:
 
 
 def data_block(
-    instant: str, schema: str | dict[str, Any], records: Iterable[Any], headers: Mapping[int, str] | None = None
+    instant: str, schema: str | dict[str, Any], records: Iterable[Any], headers: Mapping[HeaderKey, str] | None = None
 ) -> bytes:
     """A whole AVRO_DATA block."""
     text = schema if isinstance(schema, str) else json.dumps(schema)
@@ -66,8 +66,8 @@ def data_block(
 def deletes(records: Iterable[tuple[str, str | None, Any]]) -> bytes:
     """Content of a DELETE block of version 3.
 
-    Ordering values: None; (OrderingKind, value) with ARRAY holding a sequence of them; or a plain value, whose kind is then
-    the obvious one (an int is INT where it fits in 32 bits and LONG elsewhere).
+    Ordering values: None; (OrderingKind, value) with ARRAY holding a sequence of them; or a plain value, whose kind is
+    then the obvious one (an int is INT where it fits in 32 bits and LONG elsewhere).
     """
     entries = list(records)
     payload = b"".join(_optional(key) + _optional(partition) + _ordering(value) for key, partition, value in entries)
@@ -161,6 +161,8 @@ def _typed(value: Any) -> tuple[OrderingKind, Any]:
 
 
 def _ordering(value: Any) -> bytes:
+    kind: OrderingKind
+    inner: Any
     kind, inner = _typed(value)
     out = varint(_BRANCHES[kind])
     match kind:
@@ -173,7 +175,7 @@ def _ordering(value: Any) -> bytes:
         case OrderingKind.DOUBLE:
             return out + struct.pack("<d", inner)
         case OrderingKind.BYTES:
-            return out + varint(len(inner)) + inner
+            return out + varint(len(inner)) + bytes(inner)
         case OrderingKind.STRING:
             return out + text(inner)
         case OrderingKind.DECIMAL:

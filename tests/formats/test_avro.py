@@ -41,7 +41,11 @@ def logical(kind: str, logical_type: str, /, **more: Any) -> dict[str, Any]:
     return {"type": kind, "logicalType": logical_type, **more}
 
 
-POINT = {"type": "record", "name": "p", "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": ["null", "int"]}]}
+POINT = {
+    "type": "record",
+    "name": "p",
+    "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": ["null", "int"]}],
+}
 FIXED_DECIMAL = logical("fixed", "decimal", name="d", size=3, precision=5, scale=2)
 WIDE_DECIMAL = logical("fixed", "decimal", name="d", size=20, precision=38, scale=0)
 BYTES_DECIMAL = logical("bytes", "decimal", precision=38, scale=2)
@@ -90,7 +94,11 @@ TABLE: list[tuple[Any, str, Any]] = [
     ({"type": "array", "items": "int"}, "0304020400", [1, 2]),  # negative count, length in bytes
     ({"type": "array", "items": ["null", "string"]}, "040002026100", [None, "a"]),
     ({"type": "map", "values": "int"}, "0202610600", [("a", 3)]),
-    ({"type": "map", "values": ["null", POINT]}, "040261020200026200" + "00", [("a", {"x": 1, "y": None}), ("b", None)]),
+    (
+        {"type": "map", "values": ["null", POINT]},
+        "040261020200026200" + "00",
+        [("a", {"x": 1, "y": None}), ("b", None)],
+    ),
     ({"type": "map", "values": "null"}, "02026100", [("a", None)]),
     (POINT, "020204", {"x": 1, "y": 2}),
     (POINT, "0200", {"x": 1, "y": None}),
@@ -134,7 +142,8 @@ def test_nested_lists() -> None:
 @pytest.mark.parametrize(("tree", "text", "value"), TABLE, ids=lambda value: str(value)[:50])
 def test_every_truncation_of_a_value_is_an_error(tree: Any, text: str, value: Any) -> None:
     record = bytes.fromhex(text)
-    for columns in (None, []):
+    choices: list[list[str] | None] = [None, []]
+    for columns in choices:
         for length in range(len(record)):
             with pytest.raises(CorruptFileError):
                 decode([tree], record[:length], columns=columns)
@@ -179,6 +188,8 @@ HOSTILE = [
     (["null", "int"], "0100"),  # branch -1
     (["null", "int"], "0400"),  # branch 2
     (["null", "int"], "8000"),
+    (["null", "int"], "01"),
+    (["null", "int"], "04"),
     (["null", "int", "string"], "0100"),
     (["null", "int", "string"], "0600"),
     (["int", "string"], "ffffffffffffffffff0100"),
@@ -206,6 +217,25 @@ def test_hostile_values_are_errors_that_say_where(tree: Any, text: str) -> None:
     with pytest.raises(CorruptFileError) as caught:
         decode(["int", tree], b"\x02" + bytes.fromhex(text))
     assert caught.value.where.keys() & {"record", "column", "offset"}
+
+
+@pytest.mark.parametrize(
+    ("tree", "text", "message"),
+    [
+        ("string", "01", "length -1"),
+        ({"type": "array", "items": "string"}, "0401" + "0100", "length -1"),  # would go back and forth
+        ("string", "ffffffffffffffffff02", "more than 64 bits"),
+        ({"type": "array", "items": "int"}, "feffffffffffffffff01", "does not fit"),
+        ({"type": "array", "items": "int"}, "0402", "2 items does not fit"),
+        ({"type": "map", "values": "int"}, "060261", "3 items does not fit"),
+        (["null", "int"], "01", "no branch -1"),
+        (["null", "int", "long"], "08", "no branch 4"),
+    ],
+)
+def test_what_could_loop_or_jump_is_refused_where_it_stands(tree: Any, text: str, message: str) -> None:
+    for columns in (["f0"], ["nosuch"]):
+        with pytest.raises(CorruptFileError, match=message):
+            decode([tree], bytes.fromhex(text), columns=columns)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +319,8 @@ PRIMITIVES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 def types_and_values(draw: st.DrawFn, depth: int = 3) -> tuple[Any, st.SearchStrategy[Any]]:
     kind = draw(st.sampled_from(["leaf", "leaf", "null", "array", "map", "record"] if depth else ["leaf"]))
     if kind == "leaf":
-        return draw(st.sampled_from(PRIMITIVES))
+        name, values = draw(st.sampled_from(PRIMITIVES))
+        return name, values
     tree, values = draw(types_and_values(depth=depth - 1))
     if kind == "null" and not isinstance(tree, list):
         return (["null", tree] if draw(st.booleans()) else [tree, "null"]), st.none() | values

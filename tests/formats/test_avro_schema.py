@@ -203,11 +203,15 @@ def test_logical_types_that_do_not_fit_are_ignored() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["null", "int", "record", "array", "decimal", "r", ""]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["type", "name", "fields", "items", "values", "symbols", "size", "logicalType", "precision"]),
-        inner,
-        max_size=5,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["type", "name", "fields", "items", "values", "symbols", "size", "logicalType", "precision"]
+            ),
+            inner,
+            max_size=5,
+        )
     ),
     max_leaves=12,
 )

@@ -25,7 +25,11 @@ def schema_of(tree: Any, **field: Any) -> AvroSchema:
     )
 
 
-POINT = {"type": "record", "name": "p", "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": ["null", "int"]}]}
+POINT = {
+    "type": "record",
+    "name": "p",
+    "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": ["null", "int"]}],
+}
 UTC, NTZ = pa.timestamp("us", "UTC"), pa.timestamp("us")
 
 TYPES = [
@@ -116,6 +120,7 @@ def test_a_schema_is_parsed_once_and_survives_pickling() -> None:
     schema = schema_of("int", default=3)
     assert AvroSchema.parse(schema.text) is schema
     assert pickle.loads(pickle.dumps(schema)) is schema
+    assert {schema: 1}[schema] == 1
 
 
 def test_schemas_of_real_blocks() -> None:

@@ -31,9 +31,9 @@ def parquet(rows: list[dict[str, object]]) -> bytes:
     return out.getvalue()
 
 
-@pytest.mark.parametrize("type", [BlockType.AVRO_DATA, BlockType.CDC_DATA])
-def test_avro_records(type: BlockType) -> None:
-    found = first(block(type, {HeaderKey.SCHEMA: json.dumps(SCHEMA)}, avro_data(SCHEMA, ROWS)))
+@pytest.mark.parametrize("block_type", [BlockType.AVRO_DATA, BlockType.CDC_DATA])
+def test_avro_records(block_type: BlockType) -> None:
+    found = first(block(block_type, {HeaderKey.SCHEMA: json.dumps(SCHEMA)}, avro_data(SCHEMA, ROWS)))
     assert decode_records(found).to_pylist() == ROWS
     assert decode_records(found, ["n"]).to_pylist() == [{"n": 1}, {"n": 2}]
     assert block_schema(found).arrow.names == ["id", "n"]

@@ -102,6 +102,7 @@ def test_deletes_in_several_blocks_of_the_array() -> None:
         "0202026b000000" + "00",  # left over
         "0202026b00" + "04feffffff1f" + "00",  # an int of 33 bits
         "0202026b00" + "06" + "80" * 11 + "0000",
+        "0202026b00" + "06ffffffffffffffffff02" + "00",  # a long of 65 bits
         "0202026b00" + "0202" + "00",  # a boolean of 2
         "0202026b00" + "0e02ff" + "00",
         "0202026b00" + "1200" + "00",  # a decimal of no bytes
@@ -117,7 +118,9 @@ def test_hostile_payloads(payload: str) -> None:
         decode_deletes(delete_content(3, bytes.fromhex(payload)))
 
 
-@pytest.mark.parametrize("payload", ["0202026b001a00", "0202026b000100", "0202026b0018020419000000", "0202026b00180202010000"])
+@pytest.mark.parametrize(
+    "payload", ["0202026b001a00", "0202026b000100", "0202026b0018020419000000", "0202026b00180202010000"]
+)
 def test_unknown_ordering_types(payload: str) -> None:
     with pytest.raises(UnsupportedFeatureError):
         decode_deletes(delete_content(3, bytes.fromhex(payload)))
@@ -211,7 +214,7 @@ def test_junk_is_an_error_or_deletes(version: int, junk: bytes) -> None:
 def test_real_blocks_truncated_and_flipped() -> None:
     blocks = [block for block in real_blocks() if block.type is BlockType.DELETE]
     assert sum(len(decode_deletes(block.content)) for block in blocks)
-    for block in blocks[:10]:
+    for block in sorted(blocks, key=lambda found: found.size)[:60:3]:
         content = bytes(block.content)
         for length in range(len(content)):
             with pytest.raises(CorruptFileError):

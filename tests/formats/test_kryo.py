@@ -103,7 +103,16 @@ def test_every_truncation_is_an_error(expected: list[KryoDelete], text: str) -> 
         "02",
         "7f",
         KEY_ARRAY + "02" + "0101" + name("java.net.URL") + "01",
-        DELETE_ARRAY + "02" + NEW_DELETE + "01" + name("p1") + "01" + name("k1") + "0103" + name("java.sql.Date") + "01",
+        DELETE_ARRAY
+        + "02"
+        + NEW_DELETE
+        + "01"
+        + name("p1")
+        + "01"
+        + name("k1")
+        + "0103"
+        + name("java.sql.Date")
+        + "01",
         DELETE_ARRAY + "02" + NEW_DELETE + "01" + name("p1") + "01" + name("k1") + "070061",  # a char
     ],
 )
@@ -121,7 +130,8 @@ def test_other_classes_are_refused(text: str) -> None:
         KEY_ARRAY + "02" + NEW_KEY + "01" + name("p1") + "00",  # no key
         KEY_ARRAY + "02" + NEW_KEY + "01" + name("p1") + "0180",  # a key of null
         KEY_ARRAY + "02" + NEW_KEY + "09",  # a reference to nothing
-        KEY_ARRAY + "02" + NEW_KEY + "03",  # a reference to the key as text
+        KEY_ARRAY + "02" + NEW_KEY + "03" + "01" + name("k1"),  # a reference to the key as text
+        KEY_ARRAY + "02" + NEW_KEY + "02" + "01" + name("k1"),  # a reference to the array as text
         KEY_ARRAY + "02" + NEW_KEY + "01" + "ffffffff7f",  # a long text
         KEY_ARRAY + "02" + NEW_KEY + "0182ff",
         KEY_ARRAY + "02" + NEW_KEY + "0182eda080",  # a lone surrogate

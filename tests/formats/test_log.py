@@ -27,13 +27,17 @@ TABLE = [
     ),
     (
         (BlockType.AVRO_DATA, {HeaderKey.INSTANT_TIME: "001"}, b"abc"),
-        "234855444923 000000000000002e 00000001 00000003 00000001 00000000 00000003 303031"
-        "0000000000000003 616263 00000000 0000000000000034",
+        (
+            "234855444923 000000000000002e 00000001 00000003 00000001 00000000 00000003 303031"
+            "0000000000000003 616263 00000000 0000000000000034"
+        ),
     ),
     (
         (BlockType.COMMAND, {HeaderKey.TARGET_INSTANT_TIME: "1", HeaderKey.COMMAND_BLOCK_TYPE: "0"}, b""),
-        "234855444923 0000000000000032 00000001 00000000 00000002 00000001 00000001 31 00000003 00000001 30"
-        "0000000000000000 00000000 0000000000000038",
+        (
+            "234855444923 0000000000000032 00000001 00000000 00000002 00000001 00000001 31 00000003 00000001 30"
+            "0000000000000000 00000000 0000000000000038"
+        ),
     ),
 ]
 
@@ -51,13 +55,13 @@ def test_bytes_of_a_block(value: tuple[BlockType, dict[HeaderKey, str], bytes], 
     assert [bare(b) for b in iter_blocks(data)] == [(value[0], value[1], 0, value[2], len(data))]
 
 
-@pytest.mark.parametrize("type", [t for t in BlockType if t is not BlockType.CORRUPT])
-def test_every_block_type_and_header(type: BlockType) -> None:
-    data = block(type, EVERY_HEADER, b"content")
+@pytest.mark.parametrize("block_type", [t for t in BlockType if t is not BlockType.CORRUPT])
+def test_every_block_type_and_header(block_type: BlockType) -> None:
+    data = block(block_type, EVERY_HEADER, b"content")
     (found,) = iter_blocks(data)
     assert isinstance(found, LogBlock)
     assert (found.type, dict(found.headers), bytes(found.content), found.size) == (
-        type,
+        block_type,
         EVERY_HEADER,
         b"content",
         len(data),

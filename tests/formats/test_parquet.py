@@ -64,7 +64,8 @@ def test_spark_types(given_type: pa.DataType, expected: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize(
-    "t", [pa.duration("us"), pa.decimal256(39, 0), pa.month_day_nano_interval(), pa.dense_union([pa.field("a", "int8")])]
+    "t",
+    [pa.duration("us"), pa.decimal256(39, 0), pa.month_day_nano_interval(), pa.dense_union([pa.field("a", "int8")])],
 )
 def test_types_that_spark_has_not(t: pa.DataType) -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
@@ -88,7 +89,10 @@ VALUES: list[tuple[pa.Array, list[Any]]] = [
     (pa.array([["a"], None, [None]], pa.large_list(pa.large_string())), [["a"], None, [None]]),
     (pa.array([b"0123"], pa.binary(4)), [b"0123"]),
     (pa.array([[("a", 1)]], pa.map_(pa.large_string(), pa.int8())), [[("a", 1)]]),
-    (pa.array([{"x": 1, "y": ["z"]}], pa.struct([("x", pa.int16()), ("y", pa.list_(pa.string()))])), [{"x": 1, "y": ["z"]}]),
+    (
+        pa.array([{"x": 1, "y": ["z"]}], pa.struct([("x", pa.int16()), ("y", pa.list_(pa.string()))])),
+        [{"x": 1, "y": ["z"]}],
+    ),
     (pa.array([1, 1, 2], pa.int8()), [1, 1, 2]),
     (pa.array([1.5], pa.float16()), [1.5]),
 ]
@@ -157,6 +161,7 @@ def test_chunk_ranges_cover_what_a_reader_reads() -> None:
             file = pq.ParquetFile(recorder, metadata=meta, pre_buffer=False)
             recorder.reads.clear()
             file.read_row_group(group, columns=[c for c in columns or TABLE.column_names if c != "nosuch"])
+            assert bool(recorder.reads) == (columns != ["nosuch"])
             for start, stop in recorder.reads:
                 assert any(first <= start and stop <= last for first, last in ranges), (columns, start, stop)
     assert len(column_chunk_ranges(meta, 0, None)) == 1

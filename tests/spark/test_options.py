@@ -37,7 +37,11 @@ def test_every_option_finds_its_place() -> None:
         integrity="strict",
         batch_rows=10,
         memory_limit=20,
-        hoodie={"as.of.instant": "20260101000000000", "hoodie.datasource.query.type": "read_optimized", "unheard.of": "x"},
+        hoodie={
+            "as.of.instant": "20260101000000000",
+            "hoodie.datasource.query.type": "read_optimized",
+            "unheard.of": "x",
+        },
     )
 
 
@@ -75,7 +79,7 @@ def test_only_s3_settings_are_taken_over_from_the_session() -> None:
     [
         ({}, "No path"),
         ({"path": " "}, "No path"),
-        ({"paths": '["/a", "/b"]'}, "one table"),
+        ({"paths": '["/a", "/b"]'}, "Several paths"),
         ({"path": "/t", "storage_options": "secret-thing"}, "not a JSON object"),
         ({"path": "/t", "storage_options": '["secret-thing"]'}, "not a JSON object"),
         ({"path": "/t", "batch_rows": "many"}, "batch_rows must be a whole number"),

@@ -77,7 +77,7 @@ class StorageTests:
         paths = [f"p={number}" for number in range(20)]
         for path in paths:
             store.put(f"{path}/file", b"1")
-        asked = paths[::-1] + ["", "p=3"]
+        asked = [*paths[::-1], "", "p=3"]
         assert store.list_many(asked) == [store.list(path) for path in asked]
         assert store.list_many([]) == []
         with pytest.raises(NotFoundError, match="p=no"):
@@ -161,7 +161,9 @@ class StorageTests:
             with pytest.raises(PathError):
                 ask(path)
 
-    @pytest.mark.parametrize("name", ["a b", "ä→😀", "p=1%2F2", "50%", "a+b&c", "x#y", "what?", "[glob]*", "a:b", "a'b\"c"])
+    @pytest.mark.parametrize(
+        "name", ["a b", "ä→😀", "p=1%2F2", "50%", "a+b&c", "x#y", "what?", "[glob]*", "a:b", "a'b\"c"]
+    )
     def test_odd_names(self, store: Store, name: str) -> None:
         store.put(f"{name}/{name}", b"odd")
         assert store.read(f"{name}/{name}") == b"odd"

@@ -67,8 +67,8 @@ def faulty(store: Store, **faults: Any) -> tuple[Store, FaultyBackend]:
 class Proxy:
     """Passes requests on to an S3 server, but for what ``behave`` says.
 
-    ``behave(number, method, path)`` is asked at each request: None passes it on; a number answers with that HTTP status;
-    "lose" passes it on and hangs up; "hang" waits until the end; "cut" answers with half of the body.
+    ``behave(number, method, path)`` is asked at each request: None passes it on; a number answers with that HTTP
+    status; "lose" passes it on and hangs up; "hang" waits until the end; "cut" answers with half of the body.
     """
 
     def __init__(self, target: str) -> None:
@@ -119,10 +119,10 @@ def proxy(target: str) -> Iterator[Proxy]:
         def do_GET(self) -> None:
             passing.answer(self)
 
-        do_PUT = do_HEAD = do_DELETE = do_POST = do_GET
+        do_PUT = do_HEAD = do_DELETE = do_POST = do_GET  # noqa: N815 - the base class's way
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

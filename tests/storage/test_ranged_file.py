@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_prefetched_bytes_need_no_request_and_are_fetched_once(ranges: list[tupl
     for start, length in ranges:
         file.prefetch([(start, start + length)])
     fetched = sorted(store.requests)
-    assert all(before[1] <= after[0] for before, after in zip(fetched, fetched[1:], strict=False))
+    assert all(before[1] <= after[0] for before, after in pairwise(fetched))
     assert file.kept_bytes == sum(stop - start for start, stop in fetched)
     store.requests.clear()
     for start, length in ranges:
@@ -162,7 +163,12 @@ def test_pyarrow_takes_the_bytes_without_copying(monkeypatch: pytest.MonkeyPatch
     pq.write_table(whole, sink)
     file = RangedFile(Counting(sink.getvalue()), "f", len(sink.getvalue()))
     copies: list[int | None] = []
-    monkeypatch.setattr(RangedFile, "read", lambda self, size=-1: copies.append(size) or bytes(self.read_buffer(size)))
+
+    def read(self: RangedFile, size: int | None = -1) -> bytes:
+        copies.append(size)
+        return bytes(self.read_buffer(size))
+
+    monkeypatch.setattr(RangedFile, "read", read)
     assert pq.ParquetFile(pa.PythonFile(file, mode="r")).read().equals(whole)
     assert copies == []
 

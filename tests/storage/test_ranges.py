@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ def test_requests_are_in_order_disjoint_and_not_too_large(
 ) -> None:
     requests = plan_ranges(ranges, gap, largest).requests
     assert all(0 < stop - start <= largest for start, stop in requests)
-    assert all(before[1] <= after[0] for before, after in zip(requests, requests[1:], strict=False))
+    assert all(before[1] <= after[0] for before, after in pairwise(requests))
 
 
 @given(st.lists(some_range, max_size=12), st.integers(0, 300))
@@ -41,7 +43,7 @@ def test_nothing_is_fetched_for_nothing(ranges: list[tuple[int, int]], gap: int)
         assert asked[start]
         assert asked[stop - 1]
         assert bytes(max(gap, 1)) not in asked[start:stop]
-    for before, after in zip(requests, requests[1:], strict=False):
+    for before, after in pairwise(requests):
         assert after[0] - before[1] >= gap
 
 

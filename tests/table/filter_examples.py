@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-ANSWERED = """
+ANSWERED = (
+    """
 true
 false
 null
@@ -357,7 +358,10 @@ i32 between null and 5
 n32 = 1 -- a comment
 n32 /* another */ = 1
 N32 IN (1) OR nD > 1
-""".replace("N32 IN (1) OR nD > 1", "n32 IN (1) OR nd > 1").strip().split("\n")
+""".replace("N32 IN (1) OR nD > 1", "n32 IN (1) OR nd > 1")
+    .strip()
+    .split("\n")
+)
 
 #: Spark in ANSI mode raises for the rows of ``filter_rows``; so must we.
 RAISING = """

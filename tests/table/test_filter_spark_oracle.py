@@ -50,7 +50,9 @@ def differences(spark_rows: Any, texts: list[str]) -> list[str]:
             expected = table.column(f"c{i}").to_pylist()
             bad = [row for row in range(len(got)) if got[row] != expected[row]]
             if bad:
-                wrong.append(f"{text}: rows {bad[:3]}: {[got[r] for r in bad[:3]]}, Spark {[expected[r] for r in bad[:3]]}")
+                wrong.append(
+                    f"{text}: rows {bad[:3]}: {[got[r] for r in bad[:3]]}, Spark {[expected[r] for r in bad[:3]]}"
+                )
     return wrong
 
 
@@ -73,7 +75,29 @@ def test_what_spark_refuses_to_compute_raises(spark_rows: Any, text: str) -> Non
         evaluate(as_predicate(text, SCHEMA), rows())
 
 
-NUMBERS = ["i8", "i16", "i32", "i64", "n32", "f", "d", "nd", "dc", "dcs", "dc38", "si", "1", "5L", "1.5", "0.1D", "-2.50", "null", "100Y", "'1'", "st.x"]
+NUMBERS = [
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "n32",
+    "f",
+    "d",
+    "nd",
+    "dc",
+    "dcs",
+    "dc38",
+    "si",
+    "1",
+    "5L",
+    "1.5",
+    "0.1D",
+    "-2.50",
+    "null",
+    "100Y",
+    "'1'",
+    "st.x",
+]
 TIMES = ["dt", "ts", "ntz", "st_", "date'2020-01-01'", "timestamp'2020-01-01 00:00:01'", "'2020-01-01'", "null"]
 TEXTS = ["s", "si", "'a'", "'b'", "upper(s)", "lower(s)", "null", "st.b", "cast(n32 as string)", "b"]
 TRUTHS = ["bo", "sb", "true", "null", "'no'"]

@@ -1,3 +1,0 @@
-from __future__ import annotations
-def as_predicate(filters, exact, table):
-    return None, list(filters)

@@ -1,0 +1,23 @@
+"""Fixtures for the command line's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from hoodie_py.cli.app import app
+
+
+@pytest.fixture
+def hoodie() -> Callable[..., Any]:
+    """``hoodie("read", table)`` runs a command; the result has exit_code, stdout and stderr."""
+
+    def run(*arguments: object, status: int = 0, env: dict[str, str] | None = None) -> Any:
+        done = CliRunner().invoke(app, [str(each) for each in arguments], env=env)
+        assert done.exit_code == status, (arguments, done.exit_code, done.stdout, done.stderr)
+        return done
+
+    return run

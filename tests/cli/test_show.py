@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.corpus import case_folder
+
+TABLES = ("basic_mor_v9_part", "basic_cow_v6_nonpart", "empty_mor_v9", "keys_two_fields_mor_v9", "two_ordering_fields_mor_v9")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_facts_are_the_table_s(hoodie, corpus, corpus_case, name: str) -> None:
+    case = corpus_case(name)
+    done = hoodie("show", corpus(name), "--json")
+    found = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert found["version"] == case["table_version"]
+    assert found["type"] == case["table_type"]
+    assert found["record_key"] == case["record_key"].split(",")
+    assert found["ordering"] == (case["ordering_fields"] or "").split(",")
+    assert found["path"] == str(corpus(name))
+    if name != "empty_mor_v9":
+        rows = pq.read_schema(case_folder(name) / "expected" / "snapshot.parquet")
+        assert [column["name"] for column in found["columns"]] == rows.names
+
+
+def test_files_are_counted(hoodie, corpus) -> None:
+    files = json.loads(hoodie("show", corpus("event_time_deletes_mor_v9"), "--json").stdout)["files"]
+    on_disk = [path for path in corpus("event_time_deletes_mor_v9").glob("p*/*") if "partition_metadata" not in path.name]
+    logs = [path for path in on_disk if ".log." in path.name]
+    assert files == {
+        "partitions": 2,
+        "file_groups": 2,
+        "base_files": len(on_disk) - len(logs),
+        "base_bytes": sum(path.stat().st_size for path in set(on_disk) - set(logs)),
+        "log_files": len(logs),
+        "log_bytes": sum(path.stat().st_size for path in logs),
+    }
+
+
+def test_people_see_it_on_80_columns(hoodie, corpus) -> None:
+    shown = hoodie("show", corpus("basic_mor_v9_part"), env={"COLUMNS": "80"}).stdout
+    assert "MERGE_ON_READ, version 9" in shown
+    assert "EVENT_TIME_ORDERING" in shown
+    assert max(map(len, shown.splitlines())) <= 80

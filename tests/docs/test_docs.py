@@ -1,0 +1,111 @@
+"""The documentation is true: its code runs in order, page by page, and prints what the page says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from hoodie_py.cli.app import app
+from hoodie_py.cli.demo_table import unpack
+from hoodie_py.files import TableFiles
+from tests.corpus import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, the rest of the line, its text and the line it starts at."""
+
+    language: str
+    marks: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text()
+    return [
+        Block(m.group(1), m.group(2).strip(), m.group(3), text.count("\n", 0, m.start(3)) + 1) for m in FENCE.finditer(text)
+    ]
+
+
+def uses_spark(page: Path) -> bool:
+    return any(block.marks == "spark" for block in blocks(page))
+
+
+def pages() -> list[Any]:
+    with_code = [page for page in PAGES if blocks(page)]
+    return [pytest.param(page, id=page.stem, marks=[pytest.mark.spark] if uses_spark(page) else []) for page in with_code]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    found = blocks(page)
+    if not any("--keep demo_table" in block.text for block in found if block.language == "bash"):
+        unpack(TableFiles.open("demo_table"))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    if uses_spark(page):
+        names["spark"] = request.getfixturevalue("spark")
+    printed = ""
+    for block in found:
+        if block.language == "python":
+            printed = run_python(block, page, names)
+        elif block.language == "bash":
+            printed = run_commands(block)
+        elif block.language == "text":
+            assert trimmed(printed) == trimmed(block.text), f"{page.name}:{block.line}"
+
+
+def run_python(block: Block, page: Path, names: dict[str, Any]) -> str:
+    code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, names)
+    return printed.getvalue()
+
+
+def run_commands(block: Block) -> str:
+    printed = ""
+    for line in block.text.splitlines():
+        command, *arguments = shlex.split(line)
+        assert command == "hoodie", "only the hoodie command runs here"
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 0, (line, done.stderr)
+        printed += done.stdout
+    return printed
+
+
+def trimmed(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text()):
+        if "://" in target:
+            continue
+        linked = page.parent / target
+        assert linked.is_file(), target
+        headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert not anchor or anchor in anchors, f"{target}#{anchor}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "index.md").read_text()
+    assert [page.name for page in PAGES if page.name != "index.md" and f"({page.name})" not in index] == []

@@ -1,0 +1,40 @@
+"""Rows come back by handle: any order, repeats, -1 as null, with and without columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoodie_py.reader.row_store import RowStore
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.string()))])
+
+
+def filled(sizes: list[int]) -> tuple[RowStore, list[dict[str, object]]]:
+    store, rows = RowStore(SCHEMA), []
+    for size in sizes:
+        chunk: list[dict[str, object]] = [{"a": len(rows) + i, "b": [str(i)] if i % 2 else None} for i in range(size)]
+        assert store.add(pa.RecordBatch.from_pylist(chunk, SCHEMA)) == len(rows)
+        rows += chunk
+    return store, rows
+
+
+@given(st.lists(st.integers(0, 5), max_size=5), st.data())
+def test_take_gathers_rows_by_handle(sizes: list[int], data: st.DataObject) -> None:
+    store, rows = filled(sizes)
+    handles = data.draw(st.lists(st.integers(-1, len(rows) - 1), max_size=20))
+    want = [{"a": None, "b": None} if h < 0 else rows[h] for h in handles]
+    assert store.take(np.array(handles, np.int64)).to_pylist() == want
+    assert store.take(np.array(handles, np.int64), ["b"]).to_pylist() == [{"b": row["b"]} for row in want]
+    assert store.take(np.array(handles, np.int64), []).num_rows == len(handles)
+
+
+def test_release_drops_what_came_later() -> None:
+    store, _ = filled([3, 2])
+    mark = len(store)
+    store.add(pa.RecordBatch.from_pylist([{"a": 9, "b": None}], SCHEMA))
+    store.release(mark)
+    assert len(store) == mark
+    assert store.add(pa.RecordBatch.from_pylist([{"a": 7, "b": None}], SCHEMA)) == mark

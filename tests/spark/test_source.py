@@ -1,0 +1,166 @@
+"""The data source as Spark's planning workers use it, without a session."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
+
+from pyspark.sql import datasource
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from hoodie_py import HoodieError, HoodieTable
+from hoodie_py.spark.reader import HoodiePartition
+from hoodie_py.spark.source import HoodieSource, source_class
+
+TABLE = "event_time_updates_mor_v9"
+
+
+@pytest.fixture
+def path(corpus: Callable[[str], Path]) -> str:
+    return str(corpus(TABLE))
+
+
+def rows(source: HoodieSource, schema: StructType | None = None, filters: list[Any] | None = None) -> pa.Table:
+    """Plan and read as Spark does: everything is pickled between the steps."""
+    schema = source.schema() if schema is None else schema
+    reader = pickle.loads(pickle.dumps(source)).reader(schema)
+    left = reader.pushFilters(filters) if filters else []
+    assert left == []
+    worker = pickle.loads(pickle.dumps(reader))
+    partitions = [pickle.loads(pickle.dumps(each)) for each in reader.partitions()]
+    batches = [batch for partition in partitions for batch in worker.read(partition)]
+    return pa.Table.from_batches(batches, worker._target)
+
+
+def test_rows_come_in_the_declared_schema(path: str) -> None:
+    declared = StructType([StructField("QTY", LongType()), StructField("id", StringType(), nullable=False)])
+    table = rows(HoodieSource({"path": path}), declared)
+    assert table.schema.equals(pa.schema([("QTY", pa.int64()), pa.field("id", pa.string(), nullable=False)]))
+    want = HoodieTable.open(path).scan(columns=["qty", "id"]).to_arrow()
+    assert sorted(table["id"].to_pylist()) == sorted(want["id"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"hoodie.datasource.query.type": "cdc"}, "UnsupportedFeatureError", "cdc"),
+        ({"hoodie.datasource.query.type": "sideways"}, "InvalidQueryError", "sideways"),
+        ({"columns": "id,ID"}, "InvalidQueryError", "asked for twice"),
+        ({"columns": "gold"}, "InvalidQueryError", "'gold'"),
+        ({"as.of.instant": "yesterday"}, "InvalidQueryError", "yesterday"),
+        ({"integrity": "casual"}, "InvalidQueryError", "casual"),
+        ({"batch_rows": "0"}, "InvalidQueryError", "batch_rows"),
+        ({"memory_limit": "-1"}, "InvalidQueryError", "memory_limit"),
+    ],
+)
+def test_bad_options_show_when_the_load_is_made(path: str, options: dict[str, str], error: str, said: str) -> None:
+    with pytest.raises(HoodieError) as caught:
+        HoodieSource({"path": path, **options}).schema()
+    assert type(caught.value).__name__ == error
+    assert said in str(caught.value)
+
+
+def test_a_declared_type_that_loses_values_is_refused(path: str) -> None:
+    declared = StructType([StructField("ts", IntegerType())])
+    with pytest.raises(HoodieError, match="'ts' is int64 in the table"):
+        HoodieSource({"path": path}).reader(declared)
+
+
+def test_filters_are_taken_or_given_back_as_they_are(path: str) -> None:
+    source = HoodieSource({"path": path})
+    reader = source.reader(source.schema())
+    known = datasource.EqualTo(("id",), "k1")
+    strange = [datasource.EqualTo(("id",), 7), datasource.EqualTo(("m", "x"), 1), datasource.Filter()]
+    left = list(reader.pushFilters([strange[0], known, *strange[1:]]))
+    assert [id(each) for each in left] == [id(each) for each in strange]
+    assert rows(source, filters=[known])["id"].to_pylist() == ["k1"]
+
+
+def test_filters_on_widened_columns_stay_with_spark(path: str) -> None:
+    reader = HoodieSource({"path": path}).reader(StructType([StructField("qty", LongType())]))
+    wanted = datasource.EqualTo(("qty",), 1 << 40)
+    assert list(reader.pushFilters([wanted])) == [wanted]
+
+
+def test_the_reader_looks_to_spark_as_if_it_took_no_filters(path: str) -> None:
+    source = HoodieSource({"path": path})
+    if hasattr(datasource.DataSourceReader, "pushFilters"):
+        looked_at = getattr(source.reader(source.schema()).pushFilters, "__func__", None)
+        assert looked_at is datasource.DataSourceReader.pushFilters
+
+
+def test_a_pin_outlives_changes_of_the_table(corpus_copy: Callable[[str], Path]) -> None:
+    where = corpus_copy(TABLE)
+    source = HoodieSource({"path": str(where)})
+    schema = source.schema()
+    source = pickle.loads(pickle.dumps(source))
+    before = rows(HoodieSource({"path": str(where)}))
+    last = max((where / ".hoodie" / "timeline").glob("*_*.deltacommit"))
+    last.rename(last.with_suffix(".hidden"))
+    assert rows(source, schema).sort_by("id").equals(before.sort_by("id"))
+    assert not rows(HoodieSource({"path": str(where)})).sort_by("id").equals(before.sort_by("id"))
+
+
+def test_planned_queries_do_not_carry_the_pin_to_their_tasks(path: str) -> None:
+    source = HoodieSource({"path": path})
+    schema = source.schema()
+    pinned = len(pickle.dumps(source))
+    source.reader(schema)
+    assert len(pickle.dumps(source)) < min(pinned, 2_000)
+
+
+def test_catalog_tables_carry_path_and_read_options_but_no_secrets(path: str) -> None:
+    options = {
+        "path": path,
+        "provider": "hoodie",
+        "owner": "me",
+        "location": path,
+        "storage_options": '{"auto_mkdir": false, "secret": "hunter2"}',
+        "fs.s3a.secret.key": "hunter2",
+        "hoodie.datasource.query.type": "read_optimized",
+    }
+    source = HoodieSource({**options, "storage_options": "{}"})
+    schema = source.schema()
+    assert "hunter2" not in schema.json()
+    want = HoodieTable.open(path).scan(query_type="read_optimized").to_arrow()
+    assert sorted(rows(HoodieSource({}), schema)["id"].to_pylist()) == sorted(want["id"].to_pylist())
+    assert all(field.metadata in (None, {}) for field in HoodieSource({"path": path}).schema())
+
+
+def test_nothing_is_read_of_spark_s_own_empty_partition(path: str) -> None:
+    source = HoodieSource({"path": path})
+    assert list(source.reader(source.schema()).read(datasource.InputPartition(None))) == []
+
+
+def test_reading_stops_where_spark_stops(path: str) -> None:
+    source = HoodieSource({"path": path, "batch_rows": "1"})
+    reader = source.reader(source.schema())
+    batches = reader.read(reader.partitions()[0])
+    assert next(batches).num_rows == 1
+    batches.close()
+    assert list(batches) == []
+
+
+def test_a_partition_too_large_to_send_is_split(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hoodie_py.spark.reader.LARGEST_PARTITION", 1)
+    source = HoodieSource({"path": path})
+    partitions = source.reader(source.schema()).partitions()
+    assert [len(each.tasks) for each in partitions if isinstance(each, HoodiePartition)] == [1] * 3
+
+
+def test_a_registered_class_travels_by_value() -> None:
+    from pyspark import cloudpickle
+
+    cls = source_class("hudi", [], {"spark.hadoop.fs.s3a.endpoint": "e"})
+    there = cloudpickle.loads(cloudpickle.dumps(cls))
+    assert there.name() == "hudi"
+    assert there.session == {"spark.hadoop.fs.s3a.endpoint": "e"}
+    assert issubclass(there, HoodieSource)
+    assert HoodieSource.name() == "hoodie"
