@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from hoodie_py.errors import HoodieError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -24,16 +26,28 @@ def read_with_spark(
         columns: columns to read.
         options: storage options.
         debug: let Spark's own messages through.
+
+    Raises:
+        HoodieError: Spark did not start, or the read failed.
     """
+    try:
+        with _session(debug) as spark:
+            return _read(spark, uri, columns, options)
+    except Exception as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        hint = "`hoodie doctor` checks Java and PySpark; --debug shows what Spark says."
+        raise HoodieError(f"Reading through PySpark failed: {first}", hint=hint) from error
+
+
+def _read(spark: SparkSession, uri: str, columns: Sequence[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
     from hoodie_py.spark import register
 
-    with _session(debug) as spark:
-        register(spark)
-        reader = spark.read.format("hoodie")
-        if options:
-            reader = reader.option("storage_options", json.dumps(options))
-        rows = reader.load(uri).select(*columns).collect()
-        return sorted((row.asDict() for row in rows), key=lambda row: row[columns[0]])
+    register(spark)
+    reader = spark.read.format("hoodie")
+    if options:
+        reader = reader.option("storage_options", json.dumps(options))
+    rows = reader.load(uri).select(*columns).collect()
+    return sorted((row.asDict() for row in rows), key=lambda row: row[columns[0]])
 
 
 @contextmanager

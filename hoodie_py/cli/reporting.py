@@ -25,6 +25,7 @@ def reported(debug: bool = False) -> Iterator[None]:
             warnings.simplefilter("always", HoodieWarning)
             warnings.showwarning = _show_warning
             yield
+            sys.stdout.flush()
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except BrokenPipeError:

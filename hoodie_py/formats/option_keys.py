@@ -58,7 +58,8 @@ SPILL_PATH = "hoodie.memory.spillable.map.path"  # local directories for spilled
 SPILL_TYPE = "hoodie.common.spillable.diskmap.type"  # BITCASK, ROCKS_DB
 
 QUERY_TYPES = ("snapshot", "read_optimized", "incremental")
-MERGE_TYPES = ("payload_combine", "skip_merge")
+SKIP_MERGE = "skip_merge"
+MERGE_TYPES = ("payload_combine", SKIP_MERGE)
 INCREMENTAL_FORMATS = ("latest_state", "cdc")
 
 _ALIASES = {QUERY_TYPE: (QUERY_TYPE_ALIAS,), CUSTOM_MERGER_CLASSES: (CUSTOM_MERGER_CLASSES_ALIAS,)}

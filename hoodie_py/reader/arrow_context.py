@@ -39,10 +39,17 @@ class ArrowRecordContext(RecordContext[Row]):
         keys: how a record's key is found.
         ordering_fields: the fields whose values order records, none under commit-time ordering.
         deletes: which rows are deletes.
+        defaults: values other than null that columns have by default.
     """
 
     def __init__(
-        self, store: RowStore, table_schema: pa.Schema, keys: RecordKeys, ordering_fields: Sequence[str], deletes: DeleteRules
+        self,
+        store: RowStore,
+        table_schema: pa.Schema,
+        keys: RecordKeys,
+        ordering_fields: Sequence[str],
+        deletes: DeleteRules,
+        defaults: Mapping[str, Any] | None = None,
     ) -> None:
         self.store = store
         self.schema = store.schema
@@ -50,6 +57,7 @@ class ArrowRecordContext(RecordContext[Row]):
         self.ordering_fields = tuple(ordering_fields)
         self.ordering_types = tuple(field_type(store.schema, name) for name in self.ordering_fields)
         self.deletes = deletes
+        self.defaults = dict(defaults or {})
         self._table_columns = frozenset(table_schema.names)
         self._schemas: list[pa.Schema] = []
         self._focus = np.empty(0, np.int64)
@@ -144,9 +152,21 @@ class ArrowRecordContext(RecordContext[Row]):
             return handles
         parents = self.store.take(handles[changed])
         overrides = [dict(rows[i].changes) for i in changed]
-        first = self.store.add(_patched(parents, overrides, self.schema))
+        first = self.store.add(_patched(parents, overrides, self.schema), self._absent(handles[changed], overrides))
         handles[changed] = np.arange(first, first + len(changed))
         return handles
+
+    def _absent(self, handles: np.ndarray, overrides: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+        """Say which columns new rows lack: those that their parents lack and no override gives."""
+        if not self.store.partial:
+            return {}
+        absent: dict[str, np.ndarray] = {}
+        for name in self.schema.names:
+            missing = self.store.absent(handles, name) & (handles != NO_ROW)
+            missing &= np.fromiter((name not in override for override in overrides), bool, len(overrides))
+            if missing.any():
+                absent[name] = missing
+        return absent
 
     def _cell(self, handle: int, name: str) -> Any:
         column = self._cache.get(name)

@@ -5,7 +5,7 @@ Row data stays behind handles until a column is asked for, so merging moves inte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,10 @@ class BufferedBatch:
                              hint="Return it from the merger's mandatory_fields, or set projection_compatible = False.")
         return self.context.store.column(self.rows, name)
 
+    def present(self, name: str) -> np.ndarray:
+        """Bool per record: does the data have the column; False for records without data and absent values of partial rows."""
+        return ~self.context.store.absent(self.rows, name)
+
     def take(self, indices: np.ndarray | pa.Array) -> BufferedBatch:
         """Return the records at the indices."""
         at = np.asarray(indices)
@@ -112,6 +116,10 @@ class BufferedBatch:
         """Return the records, those in the mask marked DELETE with their data kept."""
         chosen = _numpy_mask(mask, len(self))
         return BufferedBatch(self.context, self.keys, self.rows, self.order, np.where(chosen, np.int8(DELETE), self.codes))
+
+    def with_operations(self, codes: np.ndarray) -> BufferedBatch:
+        """Return the records, live ones with the given operation codes; deletes keep theirs."""
+        return BufferedBatch(self.context, self.keys, self.rows, self.order, np.where(self.deletes, self.codes, codes))
 
     def with_columns(self, **columns: Any) -> BufferedBatch:
         """Return the records with whole columns replaced (Arrow arrays or sequences); ordering follows its fields.
@@ -136,7 +144,7 @@ class BufferedBatch:
             batch = batch.set_column(context.schema.get_field_index(name), context.schema.field(name).with_nullable(True),
                                      array.take(pa.array(at, pa.int64())))
         rows = self.rows.copy()
-        first = context.store.add(batch)
+        first = context.store.add(batch, absences(context, self.rows[at], columns))
         rows[at] = np.arange(first, first + len(at))
         order = self.order
         if set(columns) & set(context.ordering_fields):
@@ -206,6 +214,14 @@ class BufferedBatch:
             OrderingColumn.concat([batch.order for batch in batches]),
             np.concatenate([batch.codes for batch in batches]),
         )
+
+
+def absences(context: ArrowRecordContext, rows: np.ndarray, but: Collection[str] = ()) -> dict[str, np.ndarray]:
+    """Return which columns rows lack, for rows that take their place; the columns in ``but`` they have."""
+    if not context.store.partial:
+        return {}
+    found = ((name, context.store.absent(rows, name)) for name in context.schema.names if name not in but)
+    return {name: mask for name, mask in found if mask.any()}
 
 
 def _numpy_mask(mask: np.ndarray | pa.Array, length: int) -> np.ndarray:

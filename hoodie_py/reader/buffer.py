@@ -46,6 +46,7 @@ class LogBuffer:
         self._entries: list[BufferedBatch] = []
         self._instants: list[str] = []
         self._positions: list[np.ndarray] | None = []
+        self._first_partial: int | None = None
         self.total_log_records = 0
 
     @property
@@ -53,14 +54,22 @@ class LogBuffer:
         """Whether entries pair by position so far."""
         return self._positions is not None
 
-    def add(self, entries: BufferedBatch, instant: str, positions: np.ndarray | None = None) -> None:
+    @property
+    def final_strategy(self) -> MergeStrategy:
+        """What decides between base rows and the fold's result."""
+        return self._strategy if self._first_partial is None else self._strategy.after_partial_block()
+
+    def add(self, entries: BufferedBatch, instant: str, positions: np.ndarray | None = None, *, partial: bool = False) -> None:
         """Append the entries of one block in log order.
 
         Args:
             entries: the block's records or deletes.
             instant: the instant that wrote the block.
             positions: the base row of each entry; None makes the whole buffer pair by key.
+            partial: whether the block's rows lack columns; from the first such block on every merge completes rows.
         """
+        if partial and self._first_partial is None:
+            self._first_partial = self.total_log_records
         if positions is None:
             self._positions = None
         elif self._positions is not None:
@@ -84,7 +93,7 @@ class LogBuffer:
             places, codes = np.unique(np.concatenate(self._positions), return_inverse=True)
             count = len(places)
         try:
-            return FoldedLog(fold_by_rounds(self._strategy, entries, codes, count), places)
+            return FoldedLog(fold_by_rounds(self._strategy, entries, codes, count, self._first_partial), places)
         except MergeError as error:
             raise error.located(instants=self.instants_of(error.where.get("key")))
 
@@ -97,7 +106,9 @@ class LogBuffer:
         return " ".join(dict.fromkeys(wrote)) or None
 
 
-def fold_by_rounds(strategy: MergeStrategy, entries: BufferedBatch, codes: np.ndarray, count: int) -> BufferedBatch:
+def fold_by_rounds(
+    strategy: MergeStrategy, entries: BufferedBatch, codes: np.ndarray, count: int, first_partial: int | None = None
+) -> BufferedBatch:
     """Fold entries to one record a number, in the order of the numbers.
 
     Args:
@@ -105,33 +116,58 @@ def fold_by_rounds(strategy: MergeStrategy, entries: BufferedBatch, codes: np.nd
         entries: all entries in log order.
         codes: int64 per entry: the number of its key or position, from 0 to ``count`` - 1.
         count: how many numbers there are.
+        first_partial: index of the first entry of a partial block; from there on rows are completed.
     """
-    winners = strategy.winners(entries, codes, count)
-    if winners is not None:
-        return entries.take(winners)
-    return _fold(strategy, entries, codes, rounds(codes, count))
+    if first_partial is None:
+        winners = strategy.winners(entries, codes, count)
+        if winners is not None:
+            return entries.take(winners)
+    fold = _Fold(strategy, entries, len(entries) if first_partial is None else first_partial)
+    return fold.run(codes, rounds(codes, count))
 
 
-def _fold(strategy: MergeStrategy, entries: BufferedBatch, numbers: np.ndarray, steps: Sequence[np.ndarray]) -> BufferedBatch:
-    """Keep the keys that still have versions to come in one batch; park each key when its last version is merged."""
-    running = entries.take(steps[0])
-    codes = numbers[steps[0]]
-    parked: list[BufferedBatch] = []
-    parked_codes: list[np.ndarray] = []
-    for step in steps[1:]:
-        later = numbers[step]
-        sorter = np.argsort(codes, kind="stable")
-        at = sorter[np.searchsorted(codes, later, sorter=sorter)]
-        if len(at) < len(codes):
-            done = np.ones(len(codes), bool)
-            done[at] = False
-            parked.append(running.take(np.flatnonzero(done)))
-            parked_codes.append(codes[done])
-        running = strategy.delta(running.take(at), entries.take(step))
-        codes = later
-    parked.append(running)
-    parked_codes.append(codes)
-    everyone = np.concatenate(parked_codes)
-    where = np.empty(len(everyone), np.int64)
-    where[everyone] = np.arange(len(everyone))
-    return BufferedBatch.concat(parked).take(where)
+class _Fold:
+    """Keeps the keys that still have versions to come in one batch; parks each key when its last version is merged."""
+
+    def __init__(self, strategy: MergeStrategy, entries: BufferedBatch, first_partial: int) -> None:
+        self._strategy = strategy
+        self._completing = strategy.after_partial_block() if first_partial < len(entries) else strategy
+        self._entries = entries
+        self._first_partial = first_partial
+
+    def run(self, numbers: np.ndarray, steps: Sequence[np.ndarray]) -> BufferedBatch:
+        running = self._entries.take(steps[0])
+        codes = numbers[steps[0]]
+        parked: list[BufferedBatch] = []
+        parked_codes: list[np.ndarray] = []
+        for step in steps[1:]:
+            later = numbers[step]
+            sorter = np.argsort(codes, kind="stable")
+            at = sorter[np.searchsorted(codes, later, sorter=sorter)]
+            if len(at) < len(codes):
+                done = np.ones(len(codes), bool)
+                done[at] = False
+                parked.append(running.take(np.flatnonzero(done)))
+                parked_codes.append(codes[done])
+            running = self._round(running.take(at), step)
+            codes = later
+        parked.append(running)
+        parked_codes.append(codes)
+        everyone = np.concatenate(parked_codes)
+        where = np.empty(len(everyone), np.int64)
+        where[everyone] = np.arange(len(everyone))
+        return BufferedBatch.concat(parked).take(where)
+
+    def _round(self, older: BufferedBatch, step: np.ndarray) -> BufferedBatch:
+        """Merge one version of each key, split where the first partial block begins."""
+        newer = self._entries.take(step)
+        completes = step >= self._first_partial
+        if not completes.any():
+            return self._strategy.delta(older, newer)
+        if completes.all():
+            return self._completing.delta(older, newer)
+        plain, late = np.flatnonzero(~completes), np.flatnonzero(completes)
+        halves = [self._strategy.delta(older.take(plain), newer.take(plain)), self._completing.delta(older.take(late), newer.take(late))]
+        back = np.empty(len(step), np.int64)
+        back[np.concatenate([plain, late])] = np.arange(len(step))
+        return BufferedBatch.concat(halves).take(back)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie_py.errors import HoodieError, InvalidQueryError
+from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_TYPES, SKIP_MERGE, option
 from hoodie_py.reader.align import match_base, match_positions
 from hoodie_py.reader.arrow_context import Row
 from hoodie_py.reader.base_file import BaseFileReader
@@ -26,7 +27,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
-from hoodie_py.reader.records import BufferedRecord
+from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE, BufferedRecord
 from hoodie_py.reader.sizes import check_sizes
 
 _KEY_BATCH_ROWS = 65_536
@@ -58,11 +59,27 @@ class ReadStats:
 
 
 @dataclass(frozen=True, slots=True)
+class Merged:
+    """Records that the log touched: what they were, what the log says, what became of them.
+
+    Attributes:
+        older: the base rows; None where the log's records meet none.
+        newer: what the log says, one record for each of ``older``.
+        result: what became of them, deletes included; operations are I for rows that only the log has, U for changed
+            base rows, none for base rows that stay as they are, and D or -U for deletes.
+    """
+
+    older: BufferedBatch | None
+    newer: BufferedBatch
+    result: BufferedBatch
+
+
+@dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of the result: base rows that met nothing, and merged records that live."""
+    """A part of the result: base rows that the log left as they are, and records that it touched."""
 
     untouched: pa.RecordBatch | None
-    merged: BufferedBatch | None
+    merged: Merged | None
 
 
 class FileGroupReader:
@@ -108,8 +125,12 @@ class FileGroupReader:
         except HoodieError as error:
             raise self._placed(error)
 
-    def buffered_records(self) -> Iterator[BufferedRecord[Row]]:
-        """Yield every live record of the result; base rows that the log did not touch have no operation."""
+    def buffered_records(self, *, emit_deletes: bool = False) -> Iterator[BufferedRecord[Row]]:
+        """Yield the records of the result, with the operation that the log did to them; untouched base rows have none.
+
+        Args:
+            emit_deletes: yield deleted records too (operation D or -U), with data where there is any.
+        """
         log = self._log_side(self.info.schema.names)
         for piece in self._pieces(log, log.schema):
             if piece.untouched is not None:
@@ -117,16 +138,22 @@ class FileGroupReader:
                 yield from BufferedBatch.of_rows(log.context, first, piece.untouched, None).records()
                 log.store.release(first)
             if piece.merged is not None:
-                yield from piece.merged.records()
+                touched = piece.merged.result
+                if piece.merged.older is not None:
+                    touched = touched.take(np.flatnonzero(touched.rows != piece.merged.older.rows))
+                yield from (touched if emit_deletes else touched.take(np.flatnonzero(~touched.deletes))).records()
+
+    def merges(self) -> Iterator[Merged]:
+        """Yield what the log touched as (older, newer, result), what change feeds and compaction statistics need."""
+        log = self._log_side(self.info.schema.names)
+        for piece in self._pieces(log, log.schema):
+            if piece.merged is not None:
+                yield piece.merged
 
     def keys(self) -> Iterator[str]:
         """Yield the record keys of the result."""
-        log = self._log_side(())
-        for piece in self._pieces(log, log.schema):
-            if piece.untouched is not None:
-                yield from log.keys.keys_of_batch(piece.untouched).to_pylist()
-            if piece.merged is not None:
-                yield from piece.merged.keys.to_pylist()
+        for record in self.buffered_records():
+            yield record.record_key
 
     def log_records(self) -> Iterator[BufferedRecord[Row]]:
         """Yield what the log says of each key, deletes included, without looking at the base file."""
@@ -141,12 +168,42 @@ class FileGroupReader:
             yield from self._base_only()
             return
         read = [name for name in self.schema.names if name not in self.info.constants]
+        if not self._merges():
+            yield from self._unmerged(read)
+            return
         log = self._log_side(read)
         for piece in self._pieces(log, log.base_schema(read)):
             if piece.untouched is not None:
                 yield self._output(piece.untouched)
-            if piece.merged is not None and len(piece.merged):
-                yield self._output(log.store.take(piece.merged.rows, read))
+            if piece.merged is not None:
+                live = self._changed(piece.merged)
+                if len(live):
+                    yield self._output(log.store.take(live, read))
+
+    def _merges(self) -> bool:
+        """Say whether the user wants log rows merged (the default) or simply appended.
+
+        Raises:
+            InvalidQueryError: an unknown merge type.
+        """
+        kind = (option(self.options.options, MERGE_TYPE) or MERGE_TYPES[0]).lower()
+        if kind not in MERGE_TYPES:
+            raise InvalidQueryError(f"Unknown {MERGE_TYPE} {kind!r}.", hint=f"Use one of: {', '.join(MERGE_TYPES)}.")
+        return kind != SKIP_MERGE
+
+    def _unmerged(self, read: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield base rows, then every log row; nothing meets and nothing is deleted."""
+        yield from self._base_only()
+        for batch in self._log_side(read).rows():
+            yield self._output(batch)
+
+    @staticmethod
+    def _changed(merged: Merged) -> np.ndarray:
+        """Return the handles of live rows that are not the unchanged base row."""
+        live = ~merged.result.deletes
+        if merged.older is not None:
+            live &= merged.result.rows != merged.older.rows
+        return merged.result.rows[live]
 
     def _base_only(self) -> Iterator[pa.RecordBatch]:
         if self.file_slice.base_file is None:
@@ -178,7 +235,7 @@ class FileGroupReader:
                 met[here[here >= 0]] = True
                 yield from self._meet(batch, here, entries, log)
         if entries is not None:
-            yield self._leftovers(entries, ~met)
+            yield self._leftovers(entries, ~met, log)
 
     def _match(self, base: BaseFileReader, log: LogSide, folded: FoldedLog | None) -> np.ndarray:
         """Return for each base row the log record it meets, -1 for none."""
@@ -202,22 +259,25 @@ class FileGroupReader:
         newer = entries.take(at[hits])
         mark = len(log.store)
         rows = conform_batch(batch.take(pa.array(hits)), log.schema)
-        order = BufferedBatch.of_base(log.context, log.store.add(rows), rows, newer.keys)
-        result = log.final(order, newer)
-        unchanged = (result.rows == order.rows) & ~result.deletes
+        older = BufferedBatch.of_base(log.context, log.store.add(rows), rows, newer.keys)
+        result = log.final(older, newer)
+        unchanged = (result.rows == older.rows) & ~result.deletes
         self.stats.deletes += int(result.deletes.sum())
         self.stats.updates += int((~result.deletes & ~unchanged).sum())
         keep = np.ones(batch.num_rows, bool)
         keep[hits] = unchanged
-        changed = np.flatnonzero(~result.deletes & ~unchanged)
-        yield _Piece(batch.filter(pa.array(keep)), result.take(changed) if len(changed) else None)
+        result = result.with_operations(np.where(unchanged, np.int8(NO_OPERATION), np.int8(UPDATE)))
+        yield _Piece(batch.filter(pa.array(keep)), Merged(older, newer, result))
         log.store.release(mark)
 
-    def _leftovers(self, entries: BufferedBatch, unmet: np.ndarray) -> _Piece:
-        live = unmet & ~entries.deletes
-        self.stats.deletes += int((unmet & entries.deletes).sum())
-        self.stats.inserts += int(live.sum())
-        return _Piece(None, entries.take(np.flatnonzero(live)))
+    def _leftovers(self, entries: BufferedBatch, unmet: np.ndarray, log: LogSide) -> _Piece:
+        """Return what only the log has."""
+        newer = entries.take(np.flatnonzero(unmet))
+        result = log.inserted(newer)
+        inserts = int((~result.deletes).sum())
+        self.stats.deletes += len(result) - inserts
+        self.stats.inserts += inserts
+        return _Piece(None, Merged(None, newer, result.with_operations(np.full(len(result), INSERT, np.int8))))
 
     def _with_fallbacks(self, batch: pa.RecordBatch, base: BaseFileReader) -> pa.RecordBatch:
         """Fill columns that the file lacks and the partition path gives."""

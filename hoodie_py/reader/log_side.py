@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.blocks import decode_block_positions, decode_deleted, decode_records
 from hoodie_py.formats.log import BlockType, LogBlock
-from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_TYPES, MERGE_USE_POSITIONS, flag, option
-from hoodie_py.formats.table_config import MergeMode
+from hoodie_py.formats.option_keys import MERGE_USE_POSITIONS, flag
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.buffer import FoldedLog, LogBuffer
@@ -26,9 +25,8 @@ from hoodie_py.reader.log_scan import ScannedBlock, ScanStats, scan_log_files
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.record_key import RecordKeys
-from hoodie_py.reader.registry import as_merger, find_merger
 from hoodie_py.reader.row_store import RowStore
-from hoodie_py.reader.strategies import CommitTimeStrategy, CustomStrategy, EventTimeStrategy, MergeStrategy
+from hoodie_py.reader.selection import select_strategy
 
 if TYPE_CHECKING:
     from hoodie_py.reader.file_group import ReadStats
@@ -47,7 +45,7 @@ class LogSide:
 
     Raises:
         MergeError: the table needs a merger that nobody supplied.
-        UnsupportedFeatureError: a merge mode that is not handled.
+        InvalidTableError: an unknown partial update mode.
     """
 
     def __init__(
@@ -63,19 +61,16 @@ class LogSide:
         self.info = info
         self.options = options
         self._stats = stats
-        _refuse_unsupported(info, options)
         config = info.config
-        self.props: Mapping[str, str] = {**options.options, **config.merge_properties}
-        custom = as_merger(merger) if merger is not None else _custom_merger(info, options)
-        self.strategy = _strategy(config.merge_mode, custom, self.props)
-        reads_ordering = custom is not None or config.merge_mode is not MergeMode.COMMIT_TIME_ORDERING
-        ordering = config.ordering_fields if reads_ordering else ()
+        selected = select_strategy(config, options.options, merger)
+        custom, ordering = selected.merger, selected.ordering_fields
+        self.strategy = selected.strategy
         self.keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
         self.deletes = DeleteRules.of(info.schema, config.merge_properties, options.options)
         self.schema = merge_schema(info.schema, read, self.keys, ordering, self.deletes,
-                                   None if custom is None else (custom, config, self.props))
+                                   None if custom is None else (custom, config, selected.props))
         self.store = RowStore(self.schema)
-        self.context = ArrowRecordContext(self.store, info.schema, self.keys, ordering, self.deletes)
+        self.context = ArrowRecordContext(self.store, info.schema, self.keys, ordering, self.deletes, info.defaults)
         self._custom = custom is not None
         self._use_positions = flag(options.options, MERGE_USE_POSITIONS, True)
         self._buffer = LogBuffer(self.strategy)
@@ -90,15 +85,30 @@ class LogSide:
     def fold(self) -> FoldedLog | None:
         """Scan, decode and fold; None if the log files hold no record."""
         scanned = ScanStats()
-        strict = self.options.integrity == "strict"
-        blocks = scan_log_files(self.info.files, self.file_slice.log_files, self.info.rules, scanned, strict=strict)
-        for block in blocks:
+        for block in self._scan(scanned):
             try:
                 self._add(block)
             except HoodieError as error:
                 raise error.located(path=block.path, offset=block.block.offset, instant=block.instant)
         self._count(scanned)
         return self._buffer.fold()
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of every data block in block order, unmerged; delete blocks and delete marks are not looked at."""
+        scanned = ScanStats()
+        for found in self._scan(scanned):
+            if found.block.type is not BlockType.DELETE:
+                try:
+                    rows, _ = self._decode(found.block)
+                except HoodieError as error:
+                    raise error.located(path=found.path, offset=found.block.offset, instant=found.instant)
+                self._stats.inserts += rows.num_rows
+                yield rows
+        self._count(scanned)
+
+    def _scan(self, scanned: ScanStats) -> list[ScannedBlock]:
+        strict = self.options.integrity == "strict"
+        return scan_log_files(self.info.files, self.file_slice.log_files, self.info.rules, scanned, strict=strict)
 
     def final(self, base: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         """Merge what the log says on base rows.
@@ -107,26 +117,38 @@ class LogSide:
             MergeError: with the instants of the key's versions in the log.
         """
         try:
-            return self.strategy.final(base, newer)
+            return self._buffer.final_strategy.final(base, newer)
         except HoodieError as error:
             raise error.located(instants=self._buffer.instants_of(error.where.get("key")))
 
+    def inserted(self, entries: BufferedBatch) -> BufferedBatch:
+        """Return what becomes of log records that meet no base row."""
+        return self._buffer.final_strategy.inserted(entries)
+
     def _add(self, scanned: ScannedBlock) -> None:
         block = scanned.block
-        if block.is_partial:
-            raise UnsupportedFeatureError("Log blocks of partial updates (IS_PARTIAL).")
         if block.type is BlockType.DELETE:
             deleted = decode_deleted(block)
             ordering = delete_ordering(deleted, self.context.ordering_types)
             entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
             self._buffer.add(entries, scanned.instant, self._positions(block, len(entries)))
             return
-        rows = conform_batch(decode_records(block, self.schema.names), self.schema, {**self.info.defaults, **self.info.fallbacks})
+        rows, absent = self._decode(block)
         codes = self.deletes.operations(rows)
-        first = self.store.add(rows)
+        first = self.store.add(rows, absent)
         self._check_memory()
         entries = BufferedBatch.of_rows(self.context, first, rows, codes)
-        self._buffer.add(entries, scanned.instant, self._positions(block, len(entries)))
+        self._buffer.add(entries, scanned.instant, self._positions(block, len(entries)), partial=block.is_partial)
+
+    def _decode(self, block: LogBlock) -> tuple[pa.RecordBatch, dict[str, np.ndarray]]:
+        """Return a data block's rows in the merge's columns, and which columns the rows of a partial block lack."""
+        decoded = decode_records(block, self.schema.names)
+        missing = {**self.info.defaults, **self.info.fallbacks}
+        if not block.is_partial:
+            return conform_batch(decoded, self.schema, missing), {}
+        lacks = np.broadcast_to(np.True_, decoded.num_rows)
+        absent = {name: lacks for name in self.schema.names if name not in decoded.schema.names}
+        return conform_batch(decoded, self.schema), absent
 
     def _positions(self, block: LogBlock, count: int) -> np.ndarray | None:
         """Return the base row of each of a block's entries, where the block has that and it is about this base file."""
@@ -152,23 +174,3 @@ class LogSide:
         self._stats.corrupt_blocks = scanned.corrupt_blocks
         self._stats.rollback_blocks = scanned.rollback_blocks
         self._stats.log_bytes = scanned.bytes
-
-
-def _strategy(mode: MergeMode, custom: RecordMerger | None, props: Mapping[str, Any]) -> MergeStrategy:
-    if custom is not None:
-        return CustomStrategy(custom, props)
-    return CommitTimeStrategy() if mode is MergeMode.COMMIT_TIME_ORDERING else EventTimeStrategy()
-
-
-def _custom_merger(info: ReadInfo, options: ReadOptions) -> RecordMerger | None:
-    if info.config.merge_mode is not MergeMode.CUSTOM:
-        return None
-    return find_merger(info.config, options.options)
-
-
-def _refuse_unsupported(info: ReadInfo, options: ReadOptions) -> None:
-    if info.config.partial_update_mode is not None:
-        raise UnsupportedFeatureError(f"Tables with partial update mode {info.config.partial_update_mode}.", table=info.config.name)
-    merge_type = (option(options.options, MERGE_TYPE) or MERGE_TYPES[0]).lower()
-    if merge_type != MERGE_TYPES[0]:
-        raise UnsupportedFeatureError(f"Reads with {MERGE_TYPE}={merge_type}.")

@@ -100,6 +100,10 @@ class RecordMerger(ABC):
         """Merge pairs of which some rows are partial; by default ``partial_merge`` pair by pair."""
         return merge_rows(older, newer, lambda a, b: self.partial_merge(a, b, reader_schema, context, props), self)
 
+    def insert_batch(self, newer: BufferedBatch, context: RecordContext[Any], props: Mapping[str, str]) -> BufferedBatch:
+        """Return what becomes of log records that meet no base row: the same records, unless a payload class says otherwise."""
+        return newer
+
 
 def merge_rows(
     older: BufferedBatch,

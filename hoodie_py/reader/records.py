@@ -35,6 +35,8 @@ class HoodieOperation(enum.Enum):
 _CODES: Final = {operation: code for code, operation in enumerate(HoodieOperation)}
 _OPERATIONS: Final = (*HoodieOperation, None)  # index -1 is None
 NO_OPERATION: Final = -1
+INSERT: Final = HoodieOperation.INSERT.code
+UPDATE: Final = HoodieOperation.UPDATE_AFTER.code
 UPDATE_BEFORE: Final = HoodieOperation.UPDATE_BEFORE.code
 DELETE: Final = HoodieOperation.DELETE.code
 

@@ -6,7 +6,7 @@ end only, so rows made for one base batch go away with it.  Nothing is copied un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ class RowStore:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self._chunks: list[pa.RecordBatch] = []
+        self._absent: list[Mapping[str, np.ndarray]] = []
         self._starts: list[int] = [0]
 
     def __len__(self) -> int:
@@ -36,10 +37,16 @@ class RowStore:
         """Bytes held by the chunks' buffers."""
         return int(sum(chunk.nbytes for chunk in self._chunks))
 
-    def add(self, batch: pa.RecordBatch) -> int:
-        """Append a batch of the store's schema and return the handle of its first row."""
+    def add(self, batch: pa.RecordBatch, absent: Mapping[str, np.ndarray] | None = None) -> int:
+        """Append a batch of the store's schema and return the handle of its first row.
+
+        Args:
+            batch: the rows.
+            absent: bool per row for each column that some rows do not have (which is not null: an older value stays).
+        """
         first = self._starts[-1]
         self._chunks.append(batch)
+        self._absent.append(absent or {})
         self._starts.append(first + batch.num_rows)
         return first
 
@@ -47,6 +54,7 @@ class RowStore:
         """Drop every chunk that begins at or after the handle ``length``."""
         while self._starts[-1] > length and self._starts[-2] >= length:
             self._chunks.pop()
+            self._absent.pop()
             self._starts.pop()
 
     def take(self, handles: np.ndarray, columns: Sequence[str] | None = None) -> pa.RecordBatch:
@@ -80,6 +88,19 @@ class RowStore:
     def column(self, handles: np.ndarray, name: str) -> pa.Array:
         """Gather one column; null where the handle is -1."""
         return self.take(handles, [name]).column(0)
+
+    @property
+    def partial(self) -> bool:
+        """Whether any row lacks a column."""
+        return any(self._absent)
+
+    def absent(self, handles: np.ndarray, name: str) -> np.ndarray:
+        """Say for each handle whether its row does not have the column; -1 has none."""
+        missing = handles == NO_ROW
+        for chunk_index, where in self._by_chunk(handles):
+            if chunk_index >= 0 and name in self._absent[chunk_index]:
+                missing[where] = self._absent[chunk_index][name][handles[where] - self._starts[chunk_index]]
+        return missing
 
     def _by_chunk(self, handles: np.ndarray) -> list[tuple[int, np.ndarray]]:
         chunk_of = np.searchsorted(np.asarray(self._starts), handles, side="right") - 1

@@ -7,20 +7,20 @@ Hudi's BufferedRecordMergerFactory:
 * event time: the newer version if it or the older one is a delete that commit time orders, else the one with the greater
   ordering value, the newer on a tie.  An entry of a delete block has two rules more: on a delete that commit time orders
   it is dropped, and one whose ordering value has another class than the older version's wins.
-* custom: what the user's merger returns, compared whole.
+* either with a partial update mode: the same choice, live winners completed from live losers.
+* either after a partial log block: the same choice, what the winner lacks taken from the loser.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 
 import numpy as np
 
-from hoodie_py.errors import HoodieError, MergeError
+from hoodie_py.errors import MergeError
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.ordering import compare, sort_codes
+from hoodie_py.reader.partial import PartialUpdateHandler, combined, filled
 from hoodie_py.reader.row_store import NO_ROW
 
 
@@ -34,6 +34,14 @@ class MergeStrategy(ABC):
     @abstractmethod
     def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         """Merge what the log gave on base rows."""
+
+    @abstractmethod
+    def after_partial_block(self) -> MergeStrategy:
+        """Return the strategy from the first partial log block of a file group on."""
+
+    def inserted(self, entries: BufferedBatch) -> BufferedBatch:
+        """Return what becomes of log records that meet no base row."""
+        return entries
 
     def winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
         """Return for each key the index of the entry a fold by ``delta`` ends with, where that is known without folding.
@@ -49,8 +57,35 @@ class MergeStrategy(ABC):
         return None
 
 
-class CommitTimeStrategy(MergeStrategy):
+class OrderedStrategy(MergeStrategy):
+    """A built-in mode: one version wins as it is."""
+
+    @abstractmethod
+    def newer_wins_delta(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
+        """Say for each pair of log versions whether the newer one stays."""
+
+    @abstractmethod
+    def newer_wins_final(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
+        """Say for each pair of base row and log version whether the log's stays."""
+
+    def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+        return newer.where(self.newer_wins_delta(older, newer), older)
+
+    def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+        return newer.where(self.newer_wins_final(older, newer), older)
+
+    def after_partial_block(self) -> MergeStrategy:
+        return KeepValuesStrategy(self)
+
+
+class CommitTimeStrategy(OrderedStrategy):
     """The last version wins."""
+
+    def newer_wins_delta(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
+        return np.full(len(newer), True)
+
+    def newer_wins_final(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
+        return np.full(len(newer), True)
 
     def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return newer
@@ -64,23 +99,23 @@ class CommitTimeStrategy(MergeStrategy):
         return last
 
 
-class EventTimeStrategy(MergeStrategy):
+class EventTimeStrategy(OrderedStrategy):
     """The greatest ordering value wins, with Hudi's rules for deletes."""
 
-    def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def newer_wins_delta(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
         sign, mixed = compare(older.order, newer.order)
         from_delete_block = (newer.rows == NO_ROW) & newer.deletes
         older_unordered, newer_unordered = older.commit_time_deletes, newer.commit_time_deletes
         block_wins = ~older_unordered & (newer_unordered | mixed | (sign <= 0))
         row_wins = newer_unordered | older_unordered | (sign <= 0)
         _refuse_mixed(older, newer, mixed & ~from_delete_block & ~newer_unordered & ~older_unordered)
-        return newer.where(np.where(from_delete_block, block_wins, row_wins), older)
+        return np.where(from_delete_block, block_wins, row_wins)
 
-    def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def newer_wins_final(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
         sign, mixed = compare(older.order, newer.order)
-        unordered = newer.commit_time_deletes
+        unordered = newer.commit_time_deletes | older.commit_time_deletes
         _refuse_mixed(older, newer, mixed & ~unordered)
-        return newer.where(unordered | (sign <= 0), older)
+        return np.asarray(unordered | (sign <= 0))
 
     def winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
         """Without deletes that commit time orders the fold is a maximum: greatest ordering value, then the latest."""
@@ -98,41 +133,58 @@ class EventTimeStrategy(MergeStrategy):
         return last
 
 
-class CustomStrategy(MergeStrategy):
-    """What a user's merger returns.
+class PartialUpdateStrategy(MergeStrategy):
+    """A built-in mode on a table with a partial update mode.
 
     Args:
-        merger: called through its batch form.
-        props: merge properties the merger may look at.
+        mode: says which version is the higher one.
+        handler: says what the lower one completes.
     """
 
-    def __init__(self, merger: RecordMerger, props: Mapping[str, str]) -> None:
-        self.merger = merger
-        self.props = props
+    def __init__(self, mode: OrderedStrategy, handler: PartialUpdateHandler) -> None:
+        self._mode = mode
+        self._handler = handler
 
     def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        return self._merge(older, newer)
+        return self._complete(older, newer, self._mode.newer_wins_delta(older, newer))
 
     def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        return self._merge(older, newer)
+        return self._complete(older, newer, self._mode.newer_wins_final(older, newer))
 
-    def _merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        context = older.context
-        context.focus(np.concatenate([older.rows, newer.rows]))
-        name = type(self.merger).__name__
-        try:
-            result = self.merger.merge_batch(older, newer, context, self.props)
-        except HoodieError as error:
-            raise error.located(merger=name)
-        except Exception as error:
-            raise MergeError(f"merge_batch failed: {type(error).__name__}: {error}", merger=name) from error
-        if not isinstance(result, BufferedBatch):
-            raise MergeError(f"merge_batch returned {type(result).__name__}, not a BufferedBatch.", merger=name)
-        if len(result) != len(newer):
-            raise MergeError(f"merge_batch returned {len(result)} records for {len(newer)} pairs.", merger=name)
-        if not result.keys.equals(newer.keys):
-            raise MergeError("merge_batch returned records of other keys, or in another order.", merger=name)
-        return result
+    def after_partial_block(self) -> MergeStrategy:
+        return KeepValuesStrategy(self._mode)
+
+    def _complete(self, older: BufferedBatch, newer: BufferedBatch, newer_wins: np.ndarray) -> BufferedBatch:
+        high, low = newer.where(newer_wins, older), older.where(newer_wins, newer)
+        return filled(low, high, ~older.deletes & ~newer.deletes, self._handler)
+
+
+class KeepValuesStrategy(MergeStrategy):
+    """A built-in mode once a partial log block was seen: what the higher version lacks, the lower one gives.
+
+    Args:
+        mode: says which version is the higher one; entries of delete blocks follow it alone.
+    """
+
+    def __init__(self, mode: OrderedStrategy) -> None:
+        self._mode = mode
+        self._by_commit_time = isinstance(mode, CommitTimeStrategy)
+
+    def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+        return self._combine(older, newer, self._mode.newer_wins_delta(older, newer))
+
+    def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+        return self._combine(older, newer, self._mode.newer_wins_final(older, newer))
+
+    def after_partial_block(self) -> MergeStrategy:
+        return self
+
+    def _combine(self, older: BufferedBatch, newer: BufferedBatch, newer_wins: np.ndarray) -> BufferedBatch:
+        high, low = newer.where(newer_wins, older), older.where(newer_wins, newer)
+        completes = ~newer.deletes & (older.rows != NO_ROW)
+        if not self._by_commit_time:
+            completes &= ~older.deletes
+        return combined(low, high, completes)
 
 
 def _refuse_mixed(older: BufferedBatch, newer: BufferedBatch, mixed: np.ndarray) -> None:

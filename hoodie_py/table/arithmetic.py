@@ -1,12 +1,13 @@
 """Compute + - * / % on arrays as Spark does in ANSI mode: overflow and division by zero are errors, null stays null.
 
-Integers never wrap; floats follow IEEE (but not division by zero, which is an error too); ``%`` has the sign of the dividend.
-Decimals are exact and then rounded half up to the type of the result (Spark's Decimal and DecimalPrecision).
+Integers never wrap; floats follow IEEE (but not division by zero, which is an error too); ``%`` has the sign of the
+dividend. Decimals are exact and then rounded half up to the type of the result (Spark's Decimal and
+DecimalPrecision).
 """
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_chec
 _PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 #: Spark divides decimals to this scale before it rounds to the scale of the result.
 _QUOTIENT_SCALE = 39
+_EXACT = Context(prec=200)
 
 
 def compute(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType) -> pa.Array:
@@ -99,13 +101,7 @@ def _decimals(operator: str, left: pa.Array, right: pa.Array, result: pa.DataTyp
 
 def _unscaled(values: pa.Array) -> list[int | None]:
     scale = values.type.scale
-    return [None if value is None else _integer(value, scale) for value in values.to_pylist()]
-
-
-def _integer(value: Decimal, scale: int) -> int:
-    sign, digits, exponent = value.as_tuple()
-    whole = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale)
-    return -whole if sign else whole
+    return [None if value is None else int(_EXACT.scaleb(value, scale)) for value in values.to_pylist()]
 
 
 def _exact(operator: str, a: int, s1: int, b: int, s2: int, result: pa.DataType) -> Decimal:
@@ -117,8 +113,7 @@ def _exact(operator: str, a: int, s1: int, b: int, s2: int, result: pa.DataType)
         unscaled *= 10 ** (result.scale - scale)
     if abs(unscaled) >= 10**result.precision:
         raise _overflow(operator, result)
-    digits = tuple(map(int, str(abs(unscaled))))
-    return Decimal((int(unscaled < 0), digits, -result.scale))
+    return _EXACT.scaleb(Decimal(unscaled), -result.scale)
 
 
 def _quotient(a: int, s1: int, b: int, s2: int) -> tuple[int, int]:

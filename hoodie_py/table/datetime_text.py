@@ -1,8 +1,8 @@
-"""Dates and timestamps as text, by Spark's rules (SparkDateTimeUtils): parse and print, over the whole range of both types.
+"""Dates and timestamps as text, by Spark's rules (SparkDateTimeUtils), over the whole range of both types.
 
-A date is an int of days since 1970-01-01, a timestamp an int of microseconds since 1970-01-01T00:00:00; the calendar is the
-proleptic Gregorian one. The session time zone is UTC. Words such as ``now`` and times without a date, whose value depends on
-the day they are read, are not dates here.
+A date is an int of days since 1970-01-01, a timestamp an int of microseconds since 1970-01-01T00:00:00; the calendar
+is the proleptic Gregorian one. The session time zone is UTC. Words such as ``now`` and times without a date, whose
+value depends on the day they are read, are not dates here.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Evaluate a bound filter on a batch of rows: a boolean per row, null where SQL's answer is unknown.
 
-Everything runs in Arrow kernels over whole columns. Where a part can raise (a cast, an overflow, a division), it is computed
-only on the rows for which Spark computes it: behind AND not where the left side is false, behind OR not where it is true, and
-a right operand not where the left one is null. So ``x <> 0 and 10 / x > 1`` is safe, as in Spark.
+Everything runs in Arrow kernels over whole columns. Where a part can raise (a cast, an overflow, a division), it is
+computed only on the rows for which Spark computes it: behind AND not where the left side is false, behind OR not
+where it is true, and a right operand not where the left one is null. So ``x <> 0 and 10 / x > 1`` is safe, as in
+Spark.
 
-Floats follow Spark, not IEEE: NaN equals NaN and is above every other value, -0.0 equals 0.0. Text and binary are ordered by
-bytes, unsigned.
+Floats follow Spark, not IEEE: NaN equals NaN and is above every other value, -0.0 equals 0.0. Text and binary are
+ordered by bytes, unsigned.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Use a ``pyarrow.compute.Expression`` as a filter, with Arrow's own semantics.
 
-The expression is bound once against an empty table of the schema, so an unknown column or a type error shows before anything
-is read. Which columns it reads is found from its text: every column of the schema whose name occurs there, which may be more
-than it needs and is never fewer. References by position are refused: a reader hands over only some of the columns.
+The expression is bound once against an empty table of the schema, so an unknown column or a type error shows before
+anything is read. Which columns it reads is found from its text: every column of the schema whose name occurs there,
+which may be more than it needs and is never fewer. References by position are refused: a reader hands over only some
+of the columns.
 """
 
 from __future__ import annotations

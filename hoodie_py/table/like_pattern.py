@@ -1,6 +1,7 @@
 """Match text against a LIKE pattern: ``%`` is any run of characters, ``_`` is one, the escape makes either literal.
 
-The match is case-sensitive, covers the whole text, and a ``%`` crosses line ends (Spark's StringUtils.escapeLikeRegex).
+The match is case-sensitive, covers the whole text, and a ``%`` crosses line ends (Spark's
+StringUtils.escapeLikeRegex).
 """
 
 from __future__ import annotations

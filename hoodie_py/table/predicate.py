@@ -1,10 +1,12 @@
 """A filter as a small tree of typed, frozen, picklable nodes.
 
-The tree is *bound*: every column was found in the table's schema, every node has an Arrow type, and every cast that Spark
-inserts silently is a ``Cast`` here. So whoever reads it (``evaluate``, ``pruning``) needs no schema and no coercion rules.
+The tree is *bound*: every column was found in the table's schema, every node has an Arrow type, and every cast that
+Spark inserts silently is a ``Cast`` here. So whoever reads it (``evaluate``, ``pruning``) needs no schema and no
+coercion rules.
 
-Values of literals are plain Python: int, float, bool, str, bytes, ``decimal.Decimal``; a date is its days since 1970-01-01
-and a timestamp its microseconds since 1970-01-01T00:00:00, as Spark holds them, because Python's own types end at year 9999.
+Values of literals are plain Python: int, float, bool, str, bytes, ``decimal.Decimal``; a date is its days since
+1970-01-01 and a timestamp its microseconds since 1970-01-01T00:00:00, as Spark holds them, because Python's own types
+end at year 9999.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class Node:
     @property
     def children(self) -> tuple[Node, ...]:
         """The nodes directly below, left to right."""
-        values = [getattr(self, name) for name in self.__slots__]
+        names: tuple[str, ...] = self.__slots__
+        values = [getattr(self, name) for name in names]
         return tuple(value for value in values if isinstance(value, Node))
 
 

@@ -1,7 +1,7 @@
 """Build typed filter nodes: find columns, insert the casts Spark inserts, refuse what has no meaning.
 
-Each function takes bound nodes and returns one; the rules are Spark's in ANSI mode (AnsiTypeCoercion). An InvalidQueryError
-says which operands do not go together.
+Each function takes bound nodes and returns one; the rules are Spark's in ANSI mode (AnsiTypeCoercion). An
+InvalidQueryError says which operands do not go together.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def column(path: Sequence[str], schema: pa.Schema) -> Column:
         shown = ".".join(path[: depth + 1])
         if not pat.is_struct(type_):
             raise InvalidQueryError(
-                f"{'.'.join(path[:depth])} is of type {type_text(type_)} and has no field {name!r} that a filter can use",
+                f"{'.'.join(path[:depth])} is of type {type_text(type_)} and has no field {name!r} for a filter",
                 column=".".join(path),
             )
         names = [type_.field(i).name for i in range(type_.num_fields)]
@@ -201,7 +201,7 @@ def function(name: str, argument: Node) -> Node:
 
 
 def _beside_decimal(node: Node, other: Node) -> Node:
-    """Narrow an integer literal beside a decimal (Spark's literalPickMinimumPrecision; a tinyint stays as wide as it is)."""
+    """Narrow an integer literal beside a decimal (Spark's literalPickMinimumPrecision), except a tinyint."""
     if not pat.is_decimal(other.type) or not isinstance(node, Literal) or node.value is None:
         return node
     if not is_integral(node.type) or node.type == pa.int8():

@@ -1,7 +1,7 @@
 """Which type Spark's ANSI mode (the default of Spark 4) gives to an operation on two types.
 
-The rules are those of AnsiTypeCoercion and DecimalPrecisionTypeCoercion: one function for comparisons and ``in``, one for
-arithmetic. None means that Spark refuses the pair, or that it needs a rule which is not offered here.
+The rules are those of AnsiTypeCoercion and DecimalPrecisionTypeCoercion: one function for comparisons and ``in``, one
+for arithmetic. None means that Spark refuses the pair, or that it needs a rule which is not offered here.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Decide from partition values or column statistics that no row of a partition or file can pass a filter.
 
-The answer is False only when that is certain. A filter is read as the set of truth values (true, false, null) it *may* have
-for some row; whatever is not understood may have all three. Statistics are bounds, not values:
+The answer is False only when that is certain. A filter is read as the set of truth values (true, false, null) it
+*may* have for some row; whatever is not understood may have all three. Statistics are bounds, not values:
 
-* text and binary bounds may be cut short, so a value may extend the upper bound; and some writers order text by UTF-16 units,
-  which differs from bytes at characters from U+D800 on, so bounds with such characters are not used;
-* float statistics leave NaN out, and NaN is above everything; zero may have either sign; NaN as a bound means nothing known;
+* text and binary bounds may be cut short, so a value may extend the upper bound; and some writers order text by
+  UTF-16 units, which differs from bytes at characters from U+D800 on, so bounds with such characters are not used;
+* float statistics leave NaN out, and NaN is above everything; zero may have either sign; NaN as a bound means nothing
+  known;
 * a missing bound or null count is unknown, a null count of 0 is certain.
 """
 
@@ -46,7 +47,7 @@ _Truths = frozenset[bool | None]
 
 
 class ColumnStatistics(NamedTuple):
-    """What is known of a column in a file: bounds of its non-null values, how many are null, how many rows there are."""
+    """What is known of a column in a file: bounds of its non-null values, null count, row count."""
 
     minimum: Any = None
     maximum: Any = None

@@ -1,8 +1,9 @@
 """Turn the filters that Spark pushes into a Python data source into bound filters.
 
-Spark's filter objects (``pyspark.sql.datasource``) are told by their class names and read by their attributes, so pyspark is
-not imported. Spark has typed them already: a value has the type of its column. Anything else gives None, and Spark keeps that
-filter to itself. A pushed filter is an exact test, null and NaN included, so Spark need not repeat it.
+Spark's filter objects (``pyspark.sql.datasource``) are told by their class names and read by their attributes, so
+pyspark is not imported. Spark has typed them already: a value has the type of its column. Anything else gives None,
+and Spark keeps that filter to itself. A pushed filter is an exact test, null and NaN included, so Spark need not
+repeat it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hoodie_py.table.like_pattern import quote
 from hoodie_py.table.predicate import Column, Comparison, InList, IsNull, Like, Literal, Node, Not, Predicate
 from hoodie_py.table.predicate_types import INTEGRAL_BOUNDS, is_atomic, is_integral
 
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COMPARISONS = {
     "EqualTo": "=",
     "EqualNullSafe": "<=>",
@@ -118,7 +119,7 @@ def _days(value: date, _: pa.DataType) -> int:
 def _micros(value: datetime, type_: pa.DataType) -> int:
     if (value.tzinfo is None) == bool(type_.tz):
         raise TypeError("a timestamp with a time zone is not one without")
-    passed: timedelta = value.astimezone(UTC).replace(tzinfo=None) - _EPOCH if type_.tz else value - _EPOCH
+    passed: timedelta = (value if type_.tz else value.replace(tzinfo=UTC)) - _EPOCH
     return passed.days * MICROS_PER_DAY + passed.seconds * MICROS_PER_SECOND + passed.microseconds
 
 

@@ -1,8 +1,9 @@
 """Read a filter written in Spark SQL.
 
-A recursive-descent parser with the precedence of Spark's grammar (SqlBaseParser): OR, AND, NOT, one predicate (BETWEEN, IN,
-LIKE, IS NULL) on a value, comparisons from left to right, + -, * / %, sign. It builds typed nodes as it goes. What Spark
-would read but a filter here does not offer is refused by name, never guessed at. Both length and nesting are bounded.
+A recursive-descent parser with the precedence of Spark's grammar (SqlBaseParser): OR, AND, NOT, one predicate
+(BETWEEN, IN, LIKE, IS NULL) on a value, comparisons from left to right, + -, * / %, sign. It builds typed nodes as it
+goes. What Spark would read but a filter here does not offer is refused by name, never guessed at. Both length and
+nesting are bounded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Split the text of a Spark SQL filter into tokens.
 
-Spark's lexer (SqlBaseLexer) is the measure: the longest match wins, so ``1a`` is a name; strings take either quote, double
-the quote or escape with a backslash; ``r'..'`` is raw; backquotes hold any name. Linear in the length of the text.
+Spark's lexer (SqlBaseLexer) is the measure: the longest match wins, so ``1a`` is a name; strings take either quote,
+double the quote or escape with a backslash; ``r'..'`` is raw; backquotes hold any name. Linear in the length of the
+text.
 """
 
 from __future__ import annotations

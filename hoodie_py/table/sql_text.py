@@ -1,4 +1,4 @@
-"""Write types, names and constants as Spark SQL; for messages and for ``str()`` of a filter, which reads back as the same filter."""
+"""Write types, names and constants as Spark SQL, for messages and for a filter's ``str()``, which reads back."""
 
 from __future__ import annotations
 

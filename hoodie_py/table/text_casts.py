@@ -1,4 +1,6 @@
-"""Casts between text and other types in Spark's ANSI mode, one distinct value at a time; common spellings in one kernel.
+"""Casts between text and other types in Spark's ANSI mode.
+
+Each distinct value is read in Python; columns of common spellings go through one Arrow kernel.
 
 Double to text follows Java 19 and later: the shortest digits that read back (older JVMs print a few values longer).
 """
@@ -35,6 +37,7 @@ _WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
 
 
 def from_string(target: pa.DataType) -> Kernel | None:
+    """Find the conversion of text to a type, None when there is none."""
     if is_integral(target):
         return _string_to_integer
     if pat.is_floating(target):
@@ -51,6 +54,7 @@ def from_string(target: pa.DataType) -> Kernel | None:
 
 
 def to_string(source: pa.DataType) -> Kernel | None:
+    """Find the conversion of a type to text, None when there is none."""
     if is_integral(source) or pat.is_boolean(source) or pat.is_binary(source):
         return _arrow_cast
     if pat.is_decimal(source):
@@ -77,6 +81,7 @@ def each_distinct(values: pa.Array, convert: Callable[[Any], Any], target: pa.Da
 
 
 def refusal(value: Any, source: pa.DataType, target: pa.DataType) -> InvalidQueryError:
+    """Make the error for a value that is none of the target type."""
     shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + "..."
     return InvalidQueryError(
         f"The value {shown} of type {type_text(source)} cannot be cast to {type_text(target)}",
@@ -153,6 +158,7 @@ def _decimal_of_text(text: str, target: pa.DataType) -> Decimal | None:
 
 
 def decimal_of_real(value: float, target: pa.DataType) -> Any:
+    """Convert a double by its shortest digits; NaN and infinity become null."""
     return _fit(Decimal(repr(value)), target) if math.isfinite(value) else NotImplemented
 
 

@@ -7,7 +7,13 @@ import pytest
 
 from tests.corpus import case_folder
 
-TABLES = ("basic_mor_v9_part", "basic_cow_v6_nonpart", "empty_mor_v9", "keys_two_fields_mor_v9", "two_ordering_fields_mor_v9")
+TABLES = (
+    "basic_mor_v9_part",
+    "basic_cow_v6_nonpart",
+    "empty_mor_v9",
+    "keys_two_fields_mor_v9",
+    "two_ordering_fields_mor_v9",
+)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -28,7 +34,9 @@ def test_facts_are_the_table_s(hoodie, corpus, corpus_case, name: str) -> None:
 
 def test_files_are_counted(hoodie, corpus) -> None:
     files = json.loads(hoodie("show", corpus("event_time_deletes_mor_v9"), "--json").stdout)["files"]
-    on_disk = [path for path in corpus("event_time_deletes_mor_v9").glob("p*/*") if "partition_metadata" not in path.name]
+    on_disk = [
+        path for path in corpus("event_time_deletes_mor_v9").glob("p*/*") if "partition_metadata" not in path.name
+    ]
     logs = [path for path in on_disk if ".log." in path.name]
     assert files == {
         "partitions": 2,

@@ -18,7 +18,7 @@ def test_slices_are_what_a_snapshot_reads(hoodie, corpus, name: str) -> None:
 
 def test_files_are_printed_whole_and_exist(hoodie, corpus) -> None:
     paths = hoodie("slices", corpus("basic_mor_v9_part"), "--files").stdout.splitlines()
-    assert len(paths) == 5
+    assert len(paths) == 6
     assert all(Path(path).is_file() for path in paths)
 
 

@@ -5,7 +5,9 @@ import json
 import pytest
 
 
-@pytest.mark.parametrize("name", ["basic_mor_v9_part", "basic_mor_v6_part", "inflight_last_mor_v6", "clustering_pending_cow_v9"])
+@pytest.mark.parametrize(
+    "name", ["basic_mor_v9_part", "basic_mor_v6_part", "inflight_last_mor_v6", "clustering_pending_cow_v9"]
+)
 def test_instants_are_the_table_s(hoodie, corpus, corpus_case, name: str) -> None:
     found = json.loads(hoodie("timeline", corpus(name), "--json").stdout)
     known = {commit["instant"]: commit for commit in corpus_case(name)["commits"]}
@@ -20,7 +22,13 @@ def test_instants_are_the_table_s(hoodie, corpus, corpus_case, name: str) -> Non
 def test_writes_say_what_they_did(hoodie, corpus) -> None:
     found = json.loads(hoodie("timeline", corpus("event_time_deletes_mor_v9"), "--json").stdout)
     changes = [(row["operation"], row["inserts"], row["updates"], row["deletes"]) for row in found]
-    assert changes == [("INSERT", 8, 0, 0), ("UPSERT", 0, 3, 0), ("DELETE", 0, 0, 5), ("UPSERT", 0, 2, 0), ("DELETE", 0, 0, 1)]
+    assert changes == [
+        ("INSERT", 8, 0, 0),
+        ("UPSERT", 0, 3, 0),
+        ("DELETE", 0, 0, 5),
+        ("UPSERT", 0, 2, 0),
+        ("DELETE", 0, 0, 1),
+    ]
     shown = hoodie("timeline", corpus("event_time_deletes_mor_v9"), env={"COLUMNS": "80"}).stdout
     assert "+8" in shown
     assert "~3" in shown

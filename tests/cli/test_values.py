@@ -63,8 +63,8 @@ def test_json(value: object, expected: object) -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (4995, "5.0 KB"), (99_940, "99.9 KB"), (99_960, "100 KB"), (999_499, "999 KB"),
-     (999_600, "1.0 MB"), (123_456_789, "123 MB"), (10**18, "1000 PB"), (None, "")],
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (4995, "5.0 KB"), (99_940, "99.9 KB"), (99_960, "100 KB"),
+     (999_499, "999 KB"), (999_600, "1.0 MB"), (123_456_789, "123 MB"), (10**18, "1000 PB"), (None, "")],
 )  # fmt: skip
 def test_sizes(count: int | None, text: str) -> None:
     assert size_of(count) == text

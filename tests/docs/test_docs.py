@@ -37,7 +37,8 @@ class Block:
 def blocks(page: Path) -> list[Block]:
     text = page.read_text()
     return [
-        Block(m.group(1), m.group(2).strip(), m.group(3), text.count("\n", 0, m.start(3)) + 1) for m in FENCE.finditer(text)
+        Block(m.group(1), m.group(2).strip(), m.group(3), text.count("\n", 0, m.start(3)) + 1)
+        for m in FENCE.finditer(text)
     ]
 
 
@@ -47,13 +48,13 @@ def uses_spark(page: Path) -> bool:
 
 def pages() -> list[Any]:
     with_code = [page for page in PAGES if blocks(page)]
-    return [pytest.param(page, id=page.stem, marks=[pytest.mark.spark] if uses_spark(page) else []) for page in with_code]
+    return [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.spark] if uses_spark(page) else []) for page in with_code
+    ]
 
 
 @pytest.mark.parametrize("page", pages())
-def test_page_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     found = blocks(page)

@@ -9,7 +9,8 @@ from hoodie_py.errors import MergeError
 from hoodie_py.reader.buffer import LogBuffer
 from hoodie_py.reader.records import DEFAULT_ORDERING
 from hoodie_py.reader.row_store import RowStore
-from hoodie_py.reader.strategies import CommitTimeStrategy, CustomStrategy, EventTimeStrategy, MergeStrategy
+from hoodie_py.reader.custom_strategy import CustomStrategy
+from hoodie_py.reader.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy
 from tests.reader.histories import SCHEMA, Tangled, Version, context, entries, event_time, expected, outcome, sequential, tangled, versions
 
 

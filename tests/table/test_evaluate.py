@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.evaluate import evaluate
-from hoodie_py.table.filters import as_predicate
 from hoodie_py.table.sql_filter import parse_sql
 from tests.table.filter_examples import ANSWERED, RAISING
 from tests.table.filter_rows import SCHEMA, rows
@@ -17,10 +18,11 @@ from tests.table.filter_rows import SCHEMA, rows
 T, F, N = True, False, None
 
 
-def answers(text: str, **columns: list[object]) -> list[bool | None]:
+def answers(text: str, **columns: Sequence[object]) -> list[Any]:
     """Evaluate a filter on columns of inferred types."""
     batch = pa.RecordBatch.from_pydict(columns)
-    return evaluate(parse_sql(text, batch.schema), batch).to_pylist()
+    answer: list[Any] = evaluate(parse_sql(text, batch.schema), batch).to_pylist()
+    return answer
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_failing_computations_raise(text: str) -> None:
 def test_slices_and_empty_batches_answer_alike(text: str) -> None:
     """A batch that is a slice (with an offset) gives the same answers, and the readable form means the same filter."""
     batch = rows()
-    predicate = as_predicate(text, SCHEMA)
+    predicate = parse_sql(text, SCHEMA)
     whole = evaluate(predicate, batch)
     assert whole.type == pa.bool_()
     assert evaluate(predicate, batch.slice(13, 101)).equals(whole.slice(13, 101))

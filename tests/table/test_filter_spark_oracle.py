@@ -12,7 +12,7 @@ import pytest
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.evaluate import evaluate
-from hoodie_py.table.filters import as_predicate
+from hoodie_py.table.sql_filter import parse_sql
 from tests.table.filter_examples import ANSWERED, RAISING
 from tests.table.filter_rows import SCHEMA, rows
 
@@ -43,7 +43,7 @@ def differences(spark_rows: Any, texts: list[str]) -> list[str]:
         table = spark_rows.selectExpr("id", *columns).toArrow().sort_by("id")
         for i, text in enumerate(chunk):
             try:
-                got = evaluate(as_predicate(text, batch.schema), batch).to_pylist()
+                got = evaluate(parse_sql(text, batch.schema), batch).to_pylist()
             except InvalidQueryError as error:
                 wrong.append(f"{text}: {error}")
                 continue
@@ -72,7 +72,7 @@ def test_what_spark_refuses_to_compute_raises(spark_rows: Any, text: str) -> Non
     with pytest.raises(Exception, match=r"CAST|OVERFLOW|ZERO|OUT_OF_RANGE|CONVERSION"):
         spark_rows.where(text).count()
     with pytest.raises(InvalidQueryError):
-        evaluate(as_predicate(text, SCHEMA), rows())
+        evaluate(parse_sql(text, SCHEMA), rows())
 
 
 NUMBERS = [

@@ -57,8 +57,8 @@ def test_as_predicate_takes_every_kind_of_filter() -> None:
     assert as_predicate(None, SCHEMA) is None
     expression = as_predicate(pc.field("n32") == 1, SCHEMA)
     assert expression is not None
-    assert evaluate(expression, rows()).equals(evaluate(predicate, rows()))
+    assert evaluate(expression, rows()).equals(evaluate(parse_sql("n32 = 1", SCHEMA), rows()))
     with pytest.raises(InvalidQueryError, match="unknown column 'n32'"):
         as_predicate(predicate, pa.schema([("a", pa.int32())]))
     with pytest.raises(InvalidQueryError, match="list"):
-        as_predicate([("n32", "=", 1)], SCHEMA)  # type: ignore[arg-type]
+        as_predicate([("n32", "=", 1)], SCHEMA)

@@ -21,10 +21,19 @@ from hoodie_py.table.sql_filter import parse_sql
 
 SCHEMA = pa.schema(
     [
-        ("i", pa.int32()), ("l", pa.int64()), ("d", pa.float64()), ("f", pa.float32()), ("c", pa.decimal128(10, 2)), ("s", pa.string()),
-        ("b", pa.binary()), ("o", pa.bool_()), ("t", pa.date32()), ("z", pa.timestamp("us", "UTC")), ("n", pa.timestamp("us")),
+        ("i", pa.int32()),
+        ("l", pa.int64()),
+        ("d", pa.float64()),
+        ("f", pa.float32()),
+        ("c", pa.decimal128(10, 2)),
+        ("s", pa.string()),
+        ("b", pa.binary()),
+        ("o", pa.bool_()),
+        ("t", pa.date32()),
+        ("z", pa.timestamp("us", "UTC")),
+        ("n", pa.timestamp("us")),
     ]
-)  # fmt: skip
+)
 
 REALS = st.sampled_from([-1.5, -0.0, 0.0, 0.1, 1.0, 2.5, math.nan, math.inf, -math.inf])
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -108,7 +117,7 @@ def statistics(batch: pa.RecordBatch, cut: int | None, counts: int) -> dict[str,
         ordered = sorted(_comparable(value) for value in plain)
         low, high = (ordered[0][1], ordered[-1][1]) if ordered else (None, None)
         if cut is not None and field.name in ("s", "b") and low is not None:
-            low, high = low[:cut], high[:cut]
+            low, high = ordered[0][1][:cut], ordered[-1][1][:cut]
         known[field.name] = (low, high, batch[field.name].null_count, batch.num_rows)[: 2 + counts] + (None,) * (
             counts == 0
         )

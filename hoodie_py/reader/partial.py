@@ -1,0 +1,157 @@
+"""Partial updates: one version completed with values of the other.
+
+Two kinds (Hudi's PartialUpdateHandler and the partialMerge of its Spark mergers), never mixed up:
+
+* a table's partial update mode works on full rows.  IGNORE_DEFAULTS lets the lower version's value stand where the higher
+  one holds the column's default (null, or the schema's default for booleans and small integers); FILL_UNAVAILABLE where a
+  text equals the table's placeholder for "not available".
+* partial log blocks hold rows that lack columns.  An absent value lets the other version's stand; a null overwrites it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.option_keys import UNAVAILABLE_VALUE
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.records import DELETE, NO_OPERATION
+
+_SMALL_INTS = range(-128, 128)  # Hudi compares by identity, which holds for Java's cached boxes only
+
+
+class PartialUpdateHandler(ABC):
+    """Says which values of the higher version the lower one's replace."""
+
+    @abstractmethod
+    def yields(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
+        """Return bool per record: the lower version's value stands; None for never.
+
+        Args:
+            name: the column.
+            values: the higher versions' values.
+            default: the column's default by the table schema.
+        """
+
+
+class IgnoreDefaults(PartialUpdateHandler):
+    """A default value in the newer row means "not given"."""
+
+    def yields(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
+        if default is None:
+            return np.asarray(values.is_null()) if values.null_count else None
+        if isinstance(default, bool) and pa.types.is_boolean(values.type):
+            return _true(pc.equal(values, default))
+        if isinstance(default, int) and default in _SMALL_INTS and pa.types.is_integer(values.type):
+            return _true(pc.equal(values, default))
+        return None
+
+
+class FillUnavailable(PartialUpdateHandler):
+    """A placeholder text in the newer row means "not available".
+
+    Args:
+        placeholder: the text; None means no value ever equals it.
+    """
+
+    def __init__(self, placeholder: str | None) -> None:
+        self._placeholder = placeholder
+
+    def yields(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
+        if self._placeholder is None or not pa.types.is_string(values.type):
+            return None
+        return _true(pc.equal(values, self._placeholder))
+
+
+def partial_update_handler(config: TableConfig) -> PartialUpdateHandler | None:
+    """Return what a table's partial update mode does; None for a table without one.
+
+    Raises:
+        InvalidTableError: an unknown mode.
+    """
+    mode = config.partial_update_mode
+    if mode is None:
+        return None
+    if mode == "IGNORE_DEFAULTS":
+        return IgnoreDefaults()
+    if mode == "FILL_UNAVAILABLE":
+        return FillUnavailable(config.merge_properties.get(UNAVAILABLE_VALUE))
+    raise InvalidTableError(f"Unknown partial update mode {mode!r}.", table=config.name)
+
+
+def filled(low: BufferedBatch, high: BufferedBatch, rows: np.ndarray, handler: PartialUpdateHandler) -> BufferedBatch:
+    """Return the higher versions, in the given rows with values of the lower ones where the handler says so."""
+    at = np.flatnonzero(rows)
+    takes: dict[str, np.ndarray] = {}
+    upper = high.take(at)
+    for name in high.context.schema.names:
+        stands = handler.yields(name, upper.column(name), high.context.defaults.get(name))
+        if stands is not None and stands.any():
+            takes[name] = stands
+    return _patched(low.take(at), upper, high, at, takes)
+
+
+def combined(low: BufferedBatch, high: BufferedBatch, rows: np.ndarray) -> BufferedBatch:
+    """Return the higher versions, in the given rows with the columns they lack taken from the lower ones."""
+    at = np.flatnonzero(rows)
+    lower, upper = low.take(at), high.take(at)
+    takes: dict[str, np.ndarray] = {}
+    for name in high.context.schema.names:
+        stands = ~upper.present(name) & lower.present(name)
+        if stands.any():
+            takes[name] = stands
+    result = _patched(lower, upper, high, at, takes)
+    codes = result.codes.copy()
+    codes[at] = np.where(upper.deletes, np.int8(DELETE), np.int8(NO_OPERATION))
+    return BufferedBatch(result.context, result.keys, result.rows, result.order, codes)
+
+
+def _patched(
+    lower: BufferedBatch, upper: BufferedBatch, high: BufferedBatch, at: np.ndarray, takes: Mapping[str, np.ndarray]
+) -> BufferedBatch:
+    """Put new rows in place of those of ``upper`` that take a value from ``lower``; the rest keeps its handle."""
+    if not takes:
+        return high
+    changed = np.flatnonzero(np.logical_or.reduce(list(takes.values())))
+    mine, theirs = upper.take(changed), lower.take(changed)
+    context = high.context
+    batch = context.store.take(mine.rows)
+    absent: dict[str, np.ndarray] = {}
+    for i, field in enumerate(context.schema):
+        stands = takes.get(field.name)
+        missing = ~mine.present(field.name)
+        if stands is not None:
+            mask = stands[changed]
+            values = pc.if_else(pa.array(mask), theirs.column(field.name), batch.column(i)) if _selectable(field.type) \
+                else _chosen(mask, theirs.column(field.name), batch.column(i))
+            batch = batch.set_column(i, field.with_nullable(True), values)
+            missing &= ~mask
+        if missing.any():
+            absent[field.name] = missing
+    rows = high.rows.copy()
+    first = context.store.add(batch, absent)
+    rows[at[changed]] = np.arange(first, first + len(changed))
+    return BufferedBatch(context, high.keys, rows, high.order, high.codes)
+
+
+def _selectable(type_: pa.DataType) -> bool:
+    return not pa.types.is_nested(type_)
+
+
+def _chosen(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
+    """Choose row by row between two nested columns by one gather over both."""
+    both = pa.concat_arrays([first, second])
+    return both.take(pa.array(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))
+
+
+def _true(mask: pa.Array) -> np.ndarray:
+    return np.asarray(mask.fill_null(False).to_numpy(zero_copy_only=False), bool)
+
+

@@ -1,0 +1,85 @@
+"""Which strategy a table's merges follow (Hudi's BufferedRecordMergerFactory and HoodieRecordUtils).
+
+A merger given for the read decides; else the table's merge mode: commit time or event time, either with the table's
+partial update mode; CUSTOM takes a merger the user supplied, or the built-in of a payload class that Java Hudi ships.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hoodie_py.errors import MergeError
+from hoodie_py.formats.option_keys import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY
+from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.reader.custom_strategy import CustomStrategy
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.partial import partial_update_handler
+from hoodie_py.reader.payloads import builtin_payload_merger
+from hoodie_py.reader.registry import as_merger, find_merger
+from hoodie_py.reader.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy, OrderedStrategy, PartialUpdateStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What decides merges, and what it needs to read.
+
+    Attributes:
+        strategy: decides.
+        merger: the RecordMerger behind it, None for a built-in mode.
+        ordering_fields: fields that order versions; none under commit-time ordering.
+        props: what a merger may look at: the user's options, the table's merge properties on top.
+    """
+
+    strategy: MergeStrategy
+    merger: RecordMerger | None
+    ordering_fields: tuple[str, ...]
+    props: Mapping[str, str]
+
+
+def select_strategy(
+    config: TableConfig, options: Mapping[str, str], merger: RecordMerger | type[RecordMerger] | None = None
+) -> Selection:
+    """Return what decides the merges of a table.
+
+    Args:
+        config: the table's properties.
+        options: the user's reader options.
+        merger: decides instead of the table's merge mode.
+
+    Raises:
+        MergeError: the table needs a merger that nobody supplied.
+        InvalidTableError: an unknown partial update mode.
+    """
+    props = merge_props(config, options)
+    custom = as_merger(merger) if merger is not None else None
+    if custom is None and config.merge_mode is MergeMode.CUSTOM:
+        custom = _custom(config, options)
+    if custom is not None:
+        return Selection(CustomStrategy(custom, props), custom, config.ordering_fields, props)
+    commit_time = config.merge_mode is MergeMode.COMMIT_TIME_ORDERING
+    mode: OrderedStrategy = CommitTimeStrategy() if commit_time else EventTimeStrategy()
+    handler = partial_update_handler(config)
+    strategy: MergeStrategy = mode if handler is None else PartialUpdateStrategy(mode, handler)
+    return Selection(strategy, None, () if commit_time else config.ordering_fields, props)
+
+
+def merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties mergers see; the ordering fields are there under the names Hudi gives them."""
+    props = {**options, **config.merge_properties}
+    fields = ",".join(config.ordering_fields)
+    if fields:
+        props.setdefault(ORDERING_FIELDS_PROPERTY, fields)
+        props.setdefault(ORDERING_FIELD_PROPERTY, fields)
+    return props
+
+
+def _custom(config: TableConfig, options: Mapping[str, str]) -> RecordMerger:
+    """Return the user's merger, else the built-in of the table's payload class."""
+    try:
+        return find_merger(config, options)
+    except MergeError:
+        builtin = builtin_payload_merger(config.payload_class) if config.is_payload_based and config.payload_class else None
+        if builtin is None:
+            raise
+        return builtin

@@ -1,0 +1,39 @@
+"""The same data source through Spark Connect, in a process of its own, as one process has one kind of session."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from integration.test_spark_mergers import TABLE, custom  # noqa: F401 - a fixture
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.spark
+def test_a_connect_session_reads_registers_and_merges(
+    java: int, corpus: Callable[[str], Path], custom: Path, tmp_path: Path  # noqa: F811
+) -> None:
+    pytest.importorskip("pyspark.sql.connect.session", reason="NOT TESTED: pyspark's connect extra is not installed")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "storage")]),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    script = Path(__file__).with_name("spark_connect_session.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(corpus(TABLE)), str(custom)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert "connect works" in done.stdout, done.stderr[-4000:]

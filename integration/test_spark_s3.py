@@ -1,0 +1,74 @@
+"""Tables on S3 through Spark: storage options of the load, or the session's own S3 settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.spark import register
+from hoodie_py.testing import LocalS3, local_s3
+from hoodie_storage import open_store
+from integration.corpus_compare import differences
+
+TABLE = "basic_mor_v9_part"
+pytestmark = pytest.mark.s3
+
+
+@pytest.fixture(scope="module")
+def lake(corpus: Callable[[str], Path]) -> Iterator[LocalS3]:
+    with local_s3("spark-lake") as server:
+        store = open_store(server.uri, server.storage_options)
+        where = corpus(TABLE)
+        for path in where.rglob("*"):
+            if path.is_file():
+                store.put(f"{TABLE}/{path.relative_to(where).as_posix()}", path.read_bytes())
+        yield server
+
+
+@pytest.fixture
+def expected(corpus: Callable[[str], Path]) -> pa.Table:
+    return HoodieTable.open(str(corpus(TABLE))).scan().to_arrow()
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_storage_options_travel_as_one_json_option(
+    spark: Any, lake: LocalS3, expected: pa.Table, scheme: str
+) -> None:
+    reader = spark.read.format("hoodie").option("storage_options", json.dumps(dict(lake.storage_options)))
+    frame = reader.load(f"{scheme}://{lake.bucket}/{TABLE}")
+    assert differences(frame.toArrow(), expected) == []
+
+
+def test_registering_takes_over_the_sessions_s3a_settings(spark: Any, lake: LocalS3, expected: pa.Table) -> None:
+    settings = lake.spark_conf()
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        register(spark)
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+    try:
+        frame = spark.read.format("hoodie").load(f"s3a://{lake.bucket}/{TABLE}")
+        assert differences(frame.toArrow(), expected) == []
+        spark.sql(f"create table on_s3 using hoodie location 's3a://{lake.bucket}/{TABLE}'")
+        try:
+            assert spark.table("on_s3").count() == expected.num_rows
+        finally:
+            spark.sql("drop table on_s3")
+    finally:
+        register(spark)
+
+
+def test_a_wrong_endpoint_is_an_error_without_credentials(spark: Any, lake: LocalS3) -> None:
+    options = {**lake.storage_options, "secret": "hunter2-hunter2"}
+    reader = spark.read.format("hoodie").option("storage_options", json.dumps(options))
+    with pytest.raises(Exception, match="TableNotFoundError") as caught:
+        reader.load(f"s3://{lake.bucket}/nowhere")
+    assert "hunter2" not in str(caught.value)
