@@ -13,7 +13,8 @@
         └── FileMissingError      there is no such file or folder            (also FileNotFoundError)
 
 An error says what is wrong, where, and what to do: ``where`` holds the place (table, path, offset, block, key, instant,
-file_group, column ...), ``hint`` the remedy. A lower layer raises with what it knows; the layer above adds the rest with
+file_group, column ...), ``hint`` the remedy. A lower layer raises with what it knows; the layer above adds the rest
+with
 ``located``. No error ever carries storage options or credentials.
 """
 
@@ -92,7 +93,7 @@ class CommitStateUnknownError(HoodieError):
 class StorageError(HoodieError, OSError):
     """The store refused or failed an operation; ``where`` names the operation and the path."""
 
-    missing = False     # whether there is no such file or folder
+    missing = False  # whether there is no such file or folder
 
 
 class FileMissingError(StorageError, FileNotFoundError):

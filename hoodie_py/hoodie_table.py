@@ -122,7 +122,8 @@ class HoodieTable:
             merger: a RecordMerger that decides instead of the table's merge mode.
             memory_limit: most bytes of log-side rows held for one file group.
             batch_rows: most rows in a batch; 65536 unless given.
-            integrity: "strict" makes corrupt log blocks, and files whose size differs from their commit's statistics, errors.
+            integrity: "strict" makes corrupt log blocks, and files whose size differs from their commit's statistics,
+                errors.
             options: Hudi's own reader keys, for what has no argument; an argument wins.
 
         Raises:
@@ -130,8 +131,18 @@ class HoodieTable:
             UnsupportedFeatureError: a kind of query that is not handled.
         """
         snapshot = self._snapshot if as_of is None else self._snapshot.at(as_of)
-        return make_scan(snapshot, columns=columns, filter=filter, query_type=query_type, limit=limit, merger=merger,
-                         memory_limit=memory_limit, batch_rows=batch_rows, integrity=integrity, options=options)
+        return make_scan(
+            snapshot,
+            columns=columns,
+            filter=filter,
+            query_type=query_type,
+            limit=limit,
+            merger=merger,
+            memory_limit=memory_limit,
+            batch_rows=batch_rows,
+            integrity=integrity,
+            options=options,
+        )
 
     def read_info(self, file_slice: FileSlice) -> ReadInfo:
         """Return what reading one slice takes, for FileGroupReader."""
@@ -139,13 +150,29 @@ class HoodieTable:
 
     def __repr__(self) -> str:
         config = self.config
-        return f"HoodieTable({config.name!r}, {config.table_type}, version {config.version}, at {self._snapshot.instant}, {self.uri})"
+        facts = (
+            repr(config.name),
+            config.table_type,
+            f"version {config.version}",
+            f"at {self._snapshot.instant}",
+            self.uri,
+        )
+        return f"HoodieTable({', '.join(facts)})"
 
     def _repr_html_(self) -> str:
         config = self.config
-        return html_table("Hudi table", [
-            ("name", config.name), ("path", self.uri), ("type", config.table_type), ("version", config.version),
-            ("instant", self._snapshot.instant), ("record key", ", ".join(config.record_key_fields)),
-            ("partitioned by", ", ".join(config.partition_fields)), ("ordering", ", ".join(config.ordering_fields)),
-            ("merge mode", config.merge_mode.value), ("columns", ", ".join(self.schema.names)),
-        ])
+        return html_table(
+            "Hudi table",
+            [
+                ("name", config.name),
+                ("path", self.uri),
+                ("type", config.table_type),
+                ("version", config.version),
+                ("instant", self._snapshot.instant),
+                ("record key", ", ".join(config.record_key_fields)),
+                ("partitioned by", ", ".join(config.partition_fields)),
+                ("ordering", ", ".join(config.ordering_fields)),
+                ("merge mode", config.merge_mode.value),
+                ("columns", ", ".join(self.schema.names)),
+            ],
+        )

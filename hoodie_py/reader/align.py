@@ -1,6 +1,7 @@
 """Which rows meet: log entries by key (or position) and rank, base rows by key or position.
 
-The n-th version of a key in log order has rank n.  A fold over ranks merges each key's versions in log order and all keys
+The n-th version of a key in log order has rank n.  A fold over ranks merges each key's versions in log order and all
+keys
 at once.
 """
 
@@ -44,7 +45,8 @@ def rounds(codes: np.ndarray, count: int) -> list[np.ndarray]:
 def match_base(base_keys: pa.ChunkedArray, log_keys: pa.Array) -> np.ndarray:
     """Find for each base row the log key it meets, -1 for none.
 
-    A key that the base file holds more than once meets its log entry on the first row only, as in Hudi's key-based buffer.
+    A key that the base file holds more than once meets its log entry on the first row only, as in Hudi's key-based
+    buffer.
 
     Args:
         base_keys: the record keys of the whole base file in row order.
@@ -53,7 +55,7 @@ def match_base(base_keys: pa.ChunkedArray, log_keys: pa.Array) -> np.ndarray:
     found = pc.index_in(base_keys, value_set=log_keys)
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
-    at = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    at: np.ndarray = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     hits = np.flatnonzero(at >= 0)
     _, first = np.unique(at[hits], return_index=True)
     if len(first) < len(hits):
@@ -74,8 +76,10 @@ def match_positions(positions: np.ndarray, base_rows: int) -> np.ndarray:
         CorruptFileError: a position lies beyond the file's end.
     """
     if len(positions) and int(positions.max()) >= base_rows:
-        raise CorruptFileError(f"Log blocks name row {int(positions.max())} of a base file that has {base_rows} rows.",
-                               hint="Read with hoodie.merge.use.record.positions=false to pair rows by key.")
+        raise CorruptFileError(
+            f"Log blocks name row {int(positions.max())} of a base file that has {base_rows} rows.",
+            hint="Read with hoodie.merge.use.record.positions=false to pair rows by key.",
+        )
     at = np.full(base_rows, -1, np.int64)
     at[positions] = np.arange(len(positions))
     return at

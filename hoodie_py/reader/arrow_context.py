@@ -185,8 +185,11 @@ class ArrowRecordContext(RecordContext[Row]):
         if name in self.schema.names:
             return name, path
         if name in self._table_columns:
-            raise MergeError("A merger asked for a column that this read did not load.", column=name,
-                             hint="Return it from the merger's mandatory_fields, or set projection_compatible = False.")
+            raise MergeError(
+                "A merger asked for a column that this read did not load.",
+                column=name,
+                hint="Return it from the merger's mandatory_fields, or set projection_compatible = False.",
+            )
         return None, ()
 
     def _require_columns(self, names: Mapping[str, Any] | Sequence[str], key: str) -> None:

@@ -1,6 +1,7 @@
 """The base side: a Parquet file read in batches, only the columns and row groups that a read needs.
 
-Local files are memory-mapped.  Elsewhere the file's tail (footer and, in Java's files, a bloom filter of some 400 KB) comes
+Local files are memory-mapped.  Elsewhere the file's tail (footer and, in Java's files, a bloom filter of some 400 KB)
+comes
 in one request and the column chunks of each row group in a few coalesced ones.
 """
 
@@ -99,7 +100,8 @@ class BaseFileReader:
                 if batch.num_rows:
                     yield conform_batch(batch, schema)
         except UnsupportedFeatureError as error:
-            raise error.located(path=self.path)
+            error.located(path=self.path)
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._corrupt(error) from error
 
@@ -108,8 +110,11 @@ class BaseFileReader:
             self._ranged.prefetch(column_chunk_ranges(self._parquet.metadata, group, names))
 
     def _corrupt(self, error: Exception) -> CorruptFileError:
-        return CorruptFileError(f"The base file cannot be read as Parquet: {error}", path=self.path,
-                                hint="Restore the file, or roll back the commit that wrote it.")
+        return CorruptFileError(
+            f"The base file cannot be read as Parquet: {error}",
+            path=self.path,
+            hint="Restore the file, or roll back the commit that wrote it.",
+        )
 
 
 def _without_columns(schema: pa.Schema, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -69,7 +69,7 @@ class BufferedBatch:
     @property
     def commit_time_deletes(self) -> np.ndarray:
         """Bool per record, NumPy: is it a delete whose ordering value is the default."""
-        return self.deletes & self.order.default
+        return np.asarray(self.deletes & self.order.default)
 
     @property
     def operation(self) -> pa.Array:
@@ -88,18 +88,25 @@ class BufferedBatch:
             MergeError: the column was not read.
         """
         if name not in self.context.schema.names:
-            raise MergeError("A merger asked for a column that this read did not load.", column=name,
-                             hint="Return it from the merger's mandatory_fields, or set projection_compatible = False.")
+            raise MergeError(
+                "A merger asked for a column that this read did not load.",
+                column=name,
+                hint="Return it from the merger's mandatory_fields, or set projection_compatible = False.",
+            )
         return self.context.store.column(self.rows, name)
 
     def present(self, name: str) -> np.ndarray:
-        """Bool per record: does the data have the column; False for records without data and absent values of partial rows."""
+        """Bool per record: does the data have the column; False for records without data and absent values of partial
+        rows.
+        """
         return ~self.context.store.absent(self.rows, name)
 
     def take(self, indices: np.ndarray | pa.Array) -> BufferedBatch:
         """Return the records at the indices."""
         at = np.asarray(indices)
-        return BufferedBatch(self.context, self.keys.take(pa.array(at, pa.int64())), self.rows[at], self.order.take(at), self.codes[at])
+        return BufferedBatch(
+            self.context, self.keys.take(pa.array(at, pa.int64())), self.rows[at], self.order.take(at), self.codes[at]
+        )
 
     def where(self, mask: np.ndarray | pa.Array, other: BufferedBatch) -> BufferedBatch:
         """Return own records where the mask is set, the other's elsewhere; keys stay."""
@@ -115,7 +122,9 @@ class BufferedBatch:
     def deleted(self, mask: np.ndarray | pa.Array) -> BufferedBatch:
         """Return the records, those in the mask marked DELETE with their data kept."""
         chosen = _numpy_mask(mask, len(self))
-        return BufferedBatch(self.context, self.keys, self.rows, self.order, np.where(chosen, np.int8(DELETE), self.codes))
+        return BufferedBatch(
+            self.context, self.keys, self.rows, self.order, np.where(chosen, np.int8(DELETE), self.codes)
+        )
 
     def with_operations(self, codes: np.ndarray) -> BufferedBatch:
         """Return the records, live ones with the given operation codes; deletes keep theirs."""
@@ -141,8 +150,11 @@ class BufferedBatch:
                 array = array.cast(type_)
             except pa.ArrowInvalid as error:
                 raise MergeError(f"A merged value does not fit its column: {error}", column=name) from error
-            batch = batch.set_column(context.schema.get_field_index(name), context.schema.field(name).with_nullable(True),
-                                     array.take(pa.array(at, pa.int64())))
+            batch = batch.set_column(
+                context.schema.get_field_index(name),
+                context.schema.field(name).with_nullable(True),
+                array.take(pa.array(at, pa.int64())),
+            )
         rows = self.rows.copy()
         first = context.store.add(batch, absences(context, self.rows[at], columns))
         rows[at] = np.arange(first, first + len(at))
@@ -173,23 +185,34 @@ class BufferedBatch:
     def from_records(cls, context: ArrowRecordContext, records: Sequence[BufferedRecord[Row]]) -> BufferedBatch:
         """Build from records; data that a merger changed becomes new rows of the store."""
         rows = context.store_rows([Row(NO_ROW) if record.record is None else record.record for record in records])
-        order = OrderingColumn.from_values([record.ordering_value for record in records], context.ordering_types) \
-            if context.ordering_types else OrderingColumn.from_columns([], len(records))
+        order = (
+            OrderingColumn.from_values([record.ordering_value for record in records], context.ordering_types)
+            if context.ordering_types
+            else OrderingColumn.from_columns([], len(records))
+        )
         codes = np.fromiter((code_of(record.operation) for record in records), np.int8, len(records))
         return cls(context, pa.array([record.record_key for record in records], pa.string()), rows, order, codes)
 
     @classmethod
-    def of_rows(cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, codes: np.ndarray | None) -> BufferedBatch:
+    def of_rows(
+        cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, codes: np.ndarray | None
+    ) -> BufferedBatch:
         """Wrap a batch that the store holds from the handle ``first`` on."""
-        order = OrderingColumn.from_columns([field_values(batch, name) for name in context.ordering_fields], batch.num_rows)
+        order = OrderingColumn.from_columns(
+            [field_values(batch, name) for name in context.ordering_fields], batch.num_rows
+        )
         rows = np.arange(first, first + batch.num_rows)
         codes = np.full(batch.num_rows, NO_OPERATION, np.int8) if codes is None else codes
         return cls(context, context.keys.keys_of_batch(batch), rows, order, codes)
 
     @classmethod
     def of_base(cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, keys: pa.Array) -> BufferedBatch:
-        """Wrap base rows that the store holds from the handle ``first`` on, whose keys are known; they are never deletes."""
-        order = OrderingColumn.from_columns([field_values(batch, name) for name in context.ordering_fields], batch.num_rows)
+        """Wrap base rows that the store holds from the handle ``first`` on, whose keys are known; they are never
+        deletes.
+        """
+        order = OrderingColumn.from_columns(
+            [field_values(batch, name) for name in context.ordering_fields], batch.num_rows
+        )
         rows = np.arange(first, first + batch.num_rows)
         return cls(context, keys, rows, order, np.full(batch.num_rows, NO_OPERATION, np.int8))
 
@@ -198,8 +221,11 @@ class BufferedBatch:
         """Build the entries of a delete block: no data, operation DELETE."""
         count = len(keys)
         values = ordering if context.ordering_types else [DEFAULT_ORDERING] * count
-        order = OrderingColumn.from_values(values, context.ordering_types) if context.ordering_types \
+        order = (
+            OrderingColumn.from_values(values, context.ordering_types)
+            if context.ordering_types
             else OrderingColumn.from_columns([], count)
+        )
         return cls(context, keys, np.full(count, NO_ROW, np.int64), order, np.full(count, DELETE, np.int8))
 
     @classmethod

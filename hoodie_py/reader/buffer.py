@@ -1,6 +1,7 @@
 """The log side of one file group: every entry in log order, folded to one version a key.
 
-Hudi's KeyBasedFileGroupRecordBuffer keeps a map and merges record by record; here the fold runs over ranks, so that each
+Hudi's KeyBasedFileGroupRecordBuffer keeps a map and merges record by record; here the fold runs over ranks, so that
+each
 step merges the n-th versions of all keys at once.  The order in which one key's versions meet is the same.
 """
 
@@ -59,7 +60,9 @@ class LogBuffer:
         """What decides between base rows and the fold's result."""
         return self._strategy if self._first_partial is None else self._strategy.after_partial_block()
 
-    def add(self, entries: BufferedBatch, instant: str, positions: np.ndarray | None = None, *, partial: bool = False) -> None:
+    def add(
+        self, entries: BufferedBatch, instant: str, positions: np.ndarray | None = None, *, partial: bool = False
+    ) -> None:
         """Append the entries of one block in log order.
 
         Args:
@@ -95,14 +98,18 @@ class LogBuffer:
         try:
             return FoldedLog(fold_by_rounds(self._strategy, entries, codes, count, self._first_partial), places)
         except MergeError as error:
-            raise error.located(instants=self.instants_of(error.where.get("key")))
+            error.located(instants=self.instants_of(error.where.get("key")))
+            raise
 
     def instants_of(self, key: str | None) -> str | None:
         """Return the instants that wrote versions of a key, for messages."""
         if key is None:
             return None
-        wrote = (instant for entries, instant in zip(self._entries, self._instants, strict=True)
-                 if entries.keys.index(pa.scalar(key, pa.string())).as_py() >= 0)
+        wrote = (
+            instant
+            for entries, instant in zip(self._entries, self._instants, strict=True)
+            if entries.keys.index(pa.scalar(key, pa.string())).as_py() >= 0
+        )
         return " ".join(dict.fromkeys(wrote)) or None
 
 
@@ -167,7 +174,10 @@ class _Fold:
         if completes.all():
             return self._completing.delta(older, newer)
         plain, late = np.flatnonzero(~completes), np.flatnonzero(completes)
-        halves = [self._strategy.delta(older.take(plain), newer.take(plain)), self._completing.delta(older.take(late), newer.take(late))]
+        halves = [
+            self._strategy.delta(older.take(plain), newer.take(plain)),
+            self._completing.delta(older.take(late), newer.take(late)),
+        ]
         back = np.empty(len(step), np.int64)
         back[np.concatenate([plain, late])] = np.arange(len(step))
         return BufferedBatch.concat(halves).take(back)

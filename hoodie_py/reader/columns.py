@@ -1,7 +1,8 @@
 """Which columns a merge has to read beside those asked for (Hudi's FileGroupReaderSchemaHandler).
 
 Without log files: those asked for.  With log files: also the record key, the ordering fields (event time only), and the
-delete columns.  A custom merger gets what its ``mandatory_fields`` names if it is projection compatible, else every column
+delete columns.  A custom merger gets what its ``mandatory_fields`` names if it is projection compatible, else every
+column
 of the table.
 """
 
@@ -51,13 +52,17 @@ def merge_schema(
     return pa.schema([field.with_nullable(True) for field in table_schema if field.name in wanted])
 
 
-def _merger_columns(merger: RecordMerger, schema: pa.Schema, config: TableConfig, props: Mapping[str, str]) -> Iterable[str]:
+def _merger_columns(
+    merger: RecordMerger, schema: pa.Schema, config: TableConfig, props: Mapping[str, str]
+) -> Iterable[str]:
     if not merger.projection_compatible:
         return list(schema.names)
     fields = [top_level(schema, name) for name in merger.mandatory_fields(schema, config, props)]
     unknown = sorted(set(fields) - set(schema.names))
     if unknown:
-        raise MergeError(f"{type(merger).__name__}.mandatory_fields names columns that the table does not have: {', '.join(unknown)}.")
+        raise MergeError(
+            f"{type(merger).__name__}.mandatory_fields names columns that the table lacks: {', '.join(unknown)}."
+        )
     return fields
 
 

@@ -1,7 +1,8 @@
 """Bring a batch of a file's own schema to the schema a read wants: by name, widened, nulls where a column is absent.
 
 The promotions are those of Hudi's schema-on-write evolution (AvroSchemaCompatibility, HoodieAvroUtils.rewriteRecord):
-int -> long -> float -> double (singles by their text: 1.1 stays 1.1), numbers and dates to string, string <-> bytes, wider decimals, timestamps of another unit;
+int -> long -> float -> double (singles by their text: 1.1 stays 1.1), numbers and dates to string, string <-> bytes,
+wider decimals, timestamps of another unit;
 struct fields by name at every depth.  Anything else is refused, never guessed.
 """
 
@@ -17,7 +18,9 @@ import pyarrow.compute as pc
 from hoodie_py.errors import UnsupportedFeatureError
 
 
-def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, defaults: Mapping[str, Any] | None = None) -> pa.RecordBatch:
+def conform_batch(
+    batch: pa.RecordBatch, schema: pa.Schema, defaults: Mapping[str, Any] | None = None
+) -> pa.RecordBatch:
     """Return the batch with exactly the schema's columns.
 
     Args:
@@ -37,7 +40,8 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, defaults: Mapping[st
         try:
             arrays.append(conform_array(batch.column(at), field.type))
         except UnsupportedFeatureError as error:
-            raise error.located(column=field.name)
+            error.located(column=field.name)
+            raise
     if not arrays:
         return without_columns(batch.num_rows)
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
@@ -94,21 +98,27 @@ def _struct(array: pa.Array, target: pa.DataType) -> pa.Array:
     mask = array.is_null() if array.null_count else None
     if not children:
         return array
-    return pa.StructArray.from_arrays(children, fields=[field.with_nullable(True) for field in target], mask=mask).cast(target)
+    return pa.StructArray.from_arrays(children, fields=[field.with_nullable(True) for field in target], mask=mask).cast(
+        target
+    )
 
 
 def _list(array: pa.Array, target: pa.DataType) -> pa.Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     values = conform_array(array.values, target.value_type)
-    return pa.Array.from_buffers(target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values])
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
+    )
 
 
 def _map(array: pa.Array, target: pa.DataType) -> pa.Array:
     entry = target.field(0).type if target.num_fields == 1 else pa.struct([target.key_field, target.item_field])
     keys, items = conform_array(array.keys, target.key_type), conform_array(array.items, target.item_type)
     entries = pa.StructArray.from_arrays([keys, items], fields=[entry.field(0), entry.field(1)])
-    return pa.Array.from_buffers(target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[entries])
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[entries]
+    )
 
 
 def _is_list(type_: pa.DataType) -> bool:
@@ -125,7 +135,10 @@ def _is_text(type_: pa.DataType) -> bool:
 
 def _is_bytes(type_: pa.DataType) -> bool:
     return bool(
-        pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_) or type_ == pa.binary_view()
+        pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+        or pa.types.is_fixed_size_binary(type_)
+        or type_ == pa.binary_view()
     )
 
 
@@ -169,7 +182,12 @@ def _to_text(array: pa.Array) -> pa.Array:
     if pa.types.is_floating(type_):
         single = pa.types.is_float32(type_) or pa.types.is_float16(type_)
         return pa.array([None if v is None else java_float_text(v, single) for v in array.to_pylist()], pa.string())
-    if pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_date(type_) or pa.types.is_decimal(type_):
+    if (
+        pa.types.is_integer(type_)
+        or pa.types.is_boolean(type_)
+        or pa.types.is_date(type_)
+        or pa.types.is_decimal(type_)
+    ):
         return array.cast(pa.string())
     if pa.types.is_null(type_):
         return pa.nulls(len(array), pa.string())
@@ -192,7 +210,7 @@ def java_float_text(value: float, single: bool) -> str:
     prefix = "-" if sign else ""
     if text == "0":
         return f"{prefix}0.0"
-    if -3 < point <= 7:  # noqa: PLR2004 - Java prints 10^-3 <= |v| < 10^7 plainly
+    if -3 < point <= 7:
         if point <= 0:
             return f"{prefix}0.{'0' * -point}{text}"
         whole, fraction = text[:point].ljust(point, "0"), text[point:]

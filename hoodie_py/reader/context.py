@@ -49,7 +49,9 @@ class RecordContext(ABC, Generic[T]):
         """Return the record marked DELETE, its data kept."""
 
     @abstractmethod
-    def construct(self, record_key: str, values: Mapping[str, Any], schema: pa.Schema | None = None) -> BufferedRecord[T]:
+    def construct(
+        self, record_key: str, values: Mapping[str, Any], schema: pa.Schema | None = None
+    ) -> BufferedRecord[T]:
         """Build a record from field values; fields left out are null.
 
         Args:

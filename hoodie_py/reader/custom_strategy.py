@@ -47,8 +47,11 @@ class CustomStrategy(MergeStrategy):
         context.focus(np.concatenate([older.rows, newer.rows]))
         if self._partial:
             schema: pa.Schema = context.schema
-            return self._called(newer, lambda: self.merger.partial_merge_batch(older, newer, schema, context, self.props),
-                                "partial_merge_batch")
+            return self._called(
+                newer,
+                lambda: self.merger.partial_merge_batch(older, newer, schema, context, self.props),
+                "partial_merge_batch",
+            )
         return self._called(newer, lambda: self.merger.merge_batch(older, newer, context, self.props), "merge_batch")
 
     def _called(self, newer: BufferedBatch, call: Callable[[], BufferedBatch], method: str) -> BufferedBatch:
@@ -63,7 +66,9 @@ class CustomStrategy(MergeStrategy):
         except HoodieError as error:
             raise error.located(merger=type(self.merger).__name__)
         except Exception as error:
-            raise MergeError(f"{name} failed: {type(error).__name__}: {error}", merger=type(self.merger).__name__) from error
+            raise MergeError(
+                f"{name} failed: {type(error).__name__}: {error}", merger=type(self.merger).__name__
+            ) from error
         if not isinstance(result, BufferedBatch):
             raise MergeError(f"{name} returned {type(result).__name__}, not a BufferedBatch.")
         if len(result) != len(newer):
@@ -72,5 +77,7 @@ class CustomStrategy(MergeStrategy):
             raise MergeError(f"{name} returned records of other keys, or in another order.")
         hollow = (result.rows == NO_ROW) & ~result.deletes
         if hollow.any():
-            raise MergeError(f"{name} returned a live record without data.", key=result.keys[int(np.argmax(hollow))].as_py())
+            raise MergeError(
+                f"{name} returned a live record without data.", key=result.keys[int(np.argmax(hollow))].as_py()
+            )
         return result

@@ -1,7 +1,9 @@
 """Ordering values of delete blocks, brought to the types of the table's ordering fields.
 
-Hudi's DeleteRecord and OrderingValues: null and the int 0 mean "no ordering".  Delete blocks keep timestamps as micros in
-a long, decimals rescaled to 15 digits after the point and dates as days; such values take the column's type.  A value of
+Hudi's DeleteRecord and OrderingValues: null and the int 0 mean "no ordering".  Delete blocks keep timestamps as
+micros in
+a long, decimals rescaled to 15 digits after the point and dates as days; such values take the column's type.  A value
+of
 another class than the column's stays what it is: it compares with nothing but values of its own class.
 """
 
@@ -24,7 +26,9 @@ _MAX_MILLIS = 9_999_999_999_999  # Hudi reads longs up to here as milliseconds w
 
 
 def delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> list[Any]:
-    """Return one ordering value per delete: a value of the type, a tuple for several fields, Foreign or DEFAULT_ORDERING."""
+    """Return one ordering value per delete: a value of the type, a tuple for several fields, Foreign or
+    DEFAULT_ORDERING.
+    """
     if len(types) == 1:
         type_ = types[0]
         return [_single(kind, value, type_) for kind, value in zip(deleted.kinds.tolist(), deleted.values, strict=True)]
@@ -47,7 +51,7 @@ def _several(kind: int, value: Any, types: Sequence[pa.DataType]) -> Any:
     return Foreign("array", parts) if any(isinstance(part, Foreign) for part in parts) else parts
 
 
-def _converted(kind: int, value: Any, type_: pa.DataType) -> Any:  # noqa: PLR0911 - one line a type
+def _converted(kind: int, value: Any, type_: pa.DataType) -> Any:
     """Return the value in the column's Python type; None where the classes differ."""
     if kind == OrderingKind.INT and pa.types.is_int32(type_):
         return value
@@ -74,6 +78,8 @@ def _converted(kind: int, value: Any, type_: pa.DataType) -> Any:  # noqa: PLR09
 
 
 def _rescaled(value: Decimal, scale: int) -> Decimal | None:
-    """Return the decimal with the column's scale; None where digits would be lost (the value is not one of the column)."""
+    """Return the decimal with the column's scale; None where digits would be lost (the value is not one of the
+    column).
+    """
     scaled = value.quantize(Decimal(1).scaleb(-scale))
     return scaled if scaled == value else None

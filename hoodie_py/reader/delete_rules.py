@@ -49,7 +49,9 @@ class DeleteRules:
         field = merge_properties.get(DELETE_FIELD) or options.get(DELETE_FIELD) or None
         marker = merge_properties.get(DELETE_MARKER) or options.get(DELETE_MARKER) or None
         if (field is None) != (marker is None):
-            raise InvalidQueryError(f"Only one of {DELETE_FIELD} and {DELETE_MARKER} is set.", hint="Set both or neither.")
+            raise InvalidQueryError(
+                f"Only one of {DELETE_FIELD} and {DELETE_MARKER} is set.", hint="Set both or neither."
+            )
         flag = IS_DELETED_FIELD in schema.names
         if flag and not pa.types.is_boolean(schema.field(IS_DELETED_FIELD).type):
             raise InvalidTableError(f"{IS_DELETED_FIELD} must be boolean, not {schema.field(IS_DELETED_FIELD).type}.")
@@ -59,7 +61,11 @@ class DeleteRules:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns a merge has to read for these rules."""
-        named = (IS_DELETED_FIELD if self.flag else None, OPERATION_FIELD if self.operation else None, self.marker_field)
+        named = (
+            IS_DELETED_FIELD if self.flag else None,
+            OPERATION_FIELD if self.operation else None,
+            self.marker_field,
+        )
         return tuple(name for name in named if name is not None)
 
     def operations(self, batch: pa.RecordBatch) -> np.ndarray:
@@ -85,10 +91,12 @@ def _operation_codes(column: pa.Array) -> np.ndarray:
     codes = np.full(len(encoded.dictionary) + 1, NO_OPERATION, np.int8)
     for i, text in enumerate(encoded.dictionary.to_pylist()):
         if text not in _CODES:
-            raise MergeError(f"Unknown record operation {text!r}.", hint="Expected one of I, -U, U, D.", column=OPERATION_FIELD)
+            raise MergeError(
+                f"Unknown record operation {text!r}.", hint="Expected one of I, -U, U, D.", column=OPERATION_FIELD
+            )
         codes[i] = _CODES[text]
     at = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
-    return codes[at]
+    return np.asarray(codes[at])
 
 
 def _mask(values: pa.Array) -> np.ndarray:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 def top_level(schema: pa.Schema, name: str) -> str:
     """Return the column that holds a field: the name itself if it is one, else the part before the first dot."""
-    return name if name in schema.names else name.split(".")[0]
+    return name if name in schema.names else name.split(".", maxsplit=1)[0]
 
 
 def has_field(schema: pa.Schema, name: str) -> bool:

@@ -27,35 +27,12 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
+from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE, BufferedRecord
 from hoodie_py.reader.sizes import check_sizes
 
 _KEY_BATCH_ROWS = 65_536
 RowGroupFilter = Callable[[pq.FileMetaData], Sequence[int]]
-
-
-@dataclass(slots=True)
-class ReadStats:
-    """What one read did.
-
-    Attributes:
-        base_rows: rows of the base file that were read.
-        inserts, updates, deletes: rows that only the log has, base rows that the log changed, keys the log deleted.
-        log_records: entries of all log blocks that count.
-        blocks, skipped_blocks, corrupt_blocks, rollback_blocks: log blocks met, and of them not counting, corrupt, rollbacks.
-        log_bytes: bytes of log files read.
-    """
-
-    base_rows: int = 0
-    inserts: int = 0
-    updates: int = 0
-    deletes: int = 0
-    log_records: int = 0
-    blocks: int = 0
-    skipped_blocks: int = 0
-    corrupt_blocks: int = 0
-    rollback_blocks: int = 0
-    log_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +100,8 @@ class FileGroupReader:
                 for start in range(0, batch.num_rows, self.options.batch_rows):
                     yield batch.slice(start, self.options.batch_rows)
         except HoodieError as error:
-            raise self._placed(error)
+            self._placed(error)
+            raise
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Iterator[BufferedRecord[Row]]:
         """Yield the records of the result, with the operation that the log did to them; untouched base rows have none.

@@ -1,8 +1,10 @@
 """Which log blocks count, and in what order: the scan of one file slice's log files.
 
 Hudi's BaseHoodieLogRecordReader.  Front to back: blocks after the query instant and (before table version 8) blocks of
-uncommitted instants are skipped; a rollback block removes its target's blocks seen so far; the rest is grouped by instant
-in order of first appearance.  Then back to front: a log-compacted block takes the place of the newest of its sources and
+uncommitted instants are skipped; a rollback block removes its target's blocks seen so far; the rest is grouped by
+instant
+in order of first appearance.  Then back to front: a log-compacted block takes the place of the newest of its sources
+and
 replaces them all.
 """
 
@@ -32,7 +34,7 @@ class ScannedBlock:
     @property
     def instant(self) -> str:
         """The instant that wrote the block."""
-        return self.block.instant_time
+        return self.block.instant_time or ""
 
 
 @dataclass(slots=True)
@@ -88,7 +90,8 @@ def scan_log_files(
                 else:
                     _collect(collected, ScannedBlock(block, log_file.path), rules, stats)
         except HoodieError as error:
-            raise error.located(path=log_file.path)
+            error.located(path=log_file.path)
+            raise
     return _with_compacted_blocks_placed(collected)
 
 
@@ -111,11 +114,19 @@ def _collect(collected: _Collected, scanned: ScannedBlock, rules: BlockRules, st
 def _corrupt(block: CorruptBlock, path: str, stats: ScanStats, strict: bool) -> None:
     stats.corrupt_blocks += 1
     if strict:
-        raise CorruptFileError(f"A corrupt log block: {block.reason}.", offset=block.offset, end=block.end,
-                               hint="Read without integrity='strict' to skip it as Hudi does, or restore the file.")
-    warnings.warn(HoodieWarning(f"Skipped a corrupt log block of {block.end - block.offset} bytes: {block.reason} "
-                                f"[path={path}, offset={block.offset}]. This is what Hudi does; integrity='strict' refuses it."),
-                  stacklevel=2)
+        raise CorruptFileError(
+            f"A corrupt log block: {block.reason}.",
+            offset=block.offset,
+            end=block.end,
+            hint="Read without integrity='strict' to skip it as Hudi does, or restore the file.",
+        )
+    warnings.warn(
+        HoodieWarning(
+            f"Skipped a corrupt log block of {block.end - block.offset} bytes: {block.reason} "
+            f"[path={path}, offset={block.offset}]. This is what Hudi does; integrity='strict' refuses it."
+        ),
+        stacklevel=2,
+    )
 
 
 def _with_compacted_blocks_placed(collected: _Collected) -> list[ScannedBlock]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +23,10 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_scan import ScannedBlock, ScanStats, scan_log_files
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.row_store import RowStore
 from hoodie_py.reader.selection import select_strategy
-
-if TYPE_CHECKING:
-    from hoodie_py.reader.file_group import ReadStats
 
 
 class LogSide:
@@ -67,8 +64,14 @@ class LogSide:
         self.strategy = selected.strategy
         self.keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
         self.deletes = DeleteRules.of(info.schema, config.merge_properties, options.options)
-        self.schema = merge_schema(info.schema, read, self.keys, ordering, self.deletes,
-                                   None if custom is None else (custom, config, selected.props))
+        self.schema = merge_schema(
+            info.schema,
+            read,
+            self.keys,
+            ordering,
+            self.deletes,
+            None if custom is None else (custom, config, selected.props),
+        )
         self.store = RowStore(self.schema)
         self.context = ArrowRecordContext(self.store, info.schema, self.keys, ordering, self.deletes, info.defaults)
         self._custom = custom is not None
@@ -76,7 +79,9 @@ class LogSide:
         self._buffer = LogBuffer(self.strategy)
 
     def base_schema(self, read: Sequence[str]) -> pa.Schema:
-        """Return the columns that base rows need: all of the merge's for a custom merger, else those read and the ordering."""
+        """Return the columns that base rows need: all of the merge's for a custom merger, else those read and the
+        ordering.
+        """
         if self._custom:
             return self.schema
         wanted = {*read, *(top_level(self.schema, name) for name in self.context.ordering_fields)}
@@ -89,19 +94,23 @@ class LogSide:
             try:
                 self._add(block)
             except HoodieError as error:
-                raise error.located(path=block.path, offset=block.block.offset, instant=block.instant)
+                error.located(path=block.path, offset=block.block.offset, instant=block.instant)
+                raise
         self._count(scanned)
         return self._buffer.fold()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of every data block in block order, unmerged; delete blocks and delete marks are not looked at."""
+        """Yield the rows of every data block in block order, unmerged; delete blocks and delete marks are not looked
+        at.
+        """
         scanned = ScanStats()
         for found in self._scan(scanned):
             if found.block.type is not BlockType.DELETE:
                 try:
                     rows, _ = self._decode(found.block)
                 except HoodieError as error:
-                    raise error.located(path=found.path, offset=found.block.offset, instant=found.instant)
+                    error.located(path=found.path, offset=found.block.offset, instant=found.instant)
+                    raise
                 self._stats.inserts += rows.num_rows
                 yield rows
         self._count(scanned)
@@ -119,7 +128,8 @@ class LogSide:
         try:
             return self._buffer.final_strategy.final(base, newer)
         except HoodieError as error:
-            raise error.located(instants=self._buffer.instants_of(error.where.get("key")))
+            error.located(instants=self._buffer.instants_of(error.where.get("key")))
+            raise
 
     def inserted(self, entries: BufferedBatch) -> BufferedBatch:
         """Return what becomes of log records that meet no base row."""
@@ -164,8 +174,9 @@ class LogSide:
         limit = self.options.memory_limit
         if limit is not None and self.store.nbytes > limit:
             raise UnsupportedFeatureError(
-                f"The log side of this file group needs more than memory_limit={limit} bytes; spilling to disk is not supported.",
-                hint="Raise memory_limit, ask for fewer columns, or compact the table.")
+                f"Spilling to disk: the log side of this file group needs more than memory_limit={limit} bytes.",
+                hint="Raise memory_limit, ask for fewer columns, or compact the table.",
+            )
 
     def _count(self, scanned: ScanStats) -> None:
         self._stats.log_records = self._buffer.total_log_records

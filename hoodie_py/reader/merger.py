@@ -53,12 +53,18 @@ class RecordMerger(ABC):
                 raise TypeError(f"{cls.__name__}.{name} belongs to the merger interface before Hudi 1.1: {remedy}.")
         merge = vars(cls).get("merge")
         if merge is not None and inspect.isfunction(merge) and not _takes(merge, _MERGE_ARGUMENTS):
-            raise TypeError(f"{cls.__name__}.merge must take (self, older, newer, context, props); schemas and Option results "
-                            "belong to the interface before Hudi 1.1: ask the context for values, return a BufferedRecord.")
+            raise TypeError(
+                f"{cls.__name__}.merge must take (self, older, newer, context, props); schemas and Option results "
+                "belong to the interface before Hudi 1.1: ask the context for values, return a BufferedRecord."
+            )
 
     @abstractmethod
     def merge(
-        self, older: BufferedRecord[Any], newer: BufferedRecord[Any], context: RecordContext[Any], props: Mapping[str, str]
+        self,
+        older: BufferedRecord[Any],
+        newer: BufferedRecord[Any],
+        context: RecordContext[Any],
+        props: Mapping[str, str],
     ) -> BufferedRecord[Any]:
         """Return the surviving version of two versions of one key; both may be deletes, either may lack data."""
 
@@ -75,8 +81,11 @@ class RecordMerger(ABC):
         Raises:
             UnsupportedFeatureError: unless a subclass implements it.
         """
-        raise UnsupportedFeatureError(f"{type(self).__name__} does not merge partial updates.",
-                                      hint="Implement partial_merge.", key=newer.record_key)
+        raise UnsupportedFeatureError(
+            f"{type(self).__name__} does not merge partial updates.",
+            hint="Implement partial_merge.",
+            key=newer.record_key,
+        )
 
     def mandatory_fields(self, schema: pa.Schema, config: TableConfig, props: Mapping[str, str]) -> Sequence[str]:
         """Name the columns ``merge`` needs; by default the record key and the ordering fields."""
@@ -100,7 +109,9 @@ class RecordMerger(ABC):
         """Merge pairs of which some rows are partial; by default ``partial_merge`` pair by pair."""
         return merge_rows(older, newer, lambda a, b: self.partial_merge(a, b, reader_schema, context, props), self)
 
-    def insert_batch(self, newer: BufferedBatch, context: RecordContext[Any], props: Mapping[str, str]) -> BufferedBatch:
+    def insert_batch(
+        self, newer: BufferedBatch, context: RecordContext[Any], props: Mapping[str, str]
+    ) -> BufferedBatch:
         """Return what becomes of log records that meet no base row: the same records, unless a payload class says otherwise."""
         return newer
 
@@ -123,8 +134,9 @@ def merge_rows(
         except HoodieError as error:
             raise error.located(key=a.record_key, merger=type(merger).__name__)
         except Exception as error:
-            raise MergeError(f"The merger failed: {type(error).__name__}: {error}", key=a.record_key,
-                             merger=type(merger).__name__) from error
+            raise MergeError(
+                f"The merger failed: {type(error).__name__}: {error}", key=a.record_key, merger=type(merger).__name__
+            ) from error
         results.append(_checked(result, a.record_key, merger))
     return BufferedBatch.from_records(older.context, results)
 
@@ -132,8 +144,12 @@ def merge_rows(
 def _checked(result: object, key: str, merger: RecordMerger) -> BufferedRecord[Any]:
     name = type(merger).__name__
     if not isinstance(result, BufferedRecord):
-        raise MergeError(f"The merger returned {type(result).__name__}, not a BufferedRecord.", key=key, merger=name,
-                         hint="To delete a record return context.delete(record).")
+        raise MergeError(
+            f"The merger returned {type(result).__name__}, not a BufferedRecord.",
+            key=key,
+            merger=name,
+            hint="To delete a record return context.delete(record).",
+        )
     if result.record_key != key:
         raise MergeError(f"The merger returned a record of another key, {result.record_key!r}.", key=key, merger=name)
     if result.record is None and not result.is_delete:

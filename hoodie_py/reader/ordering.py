@@ -79,7 +79,9 @@ class OrderingColumn:
 
     @classmethod
     def from_values(cls, values: Sequence[Any], types: Sequence[pa.DataType]) -> OrderingColumn:
-        """Build from Python values: a value of the type, a tuple for several fields, Foreign, None or DEFAULT_ORDERING."""
+        """Build from Python values: a value of the type, a tuple for several fields, Foreign, None or
+        DEFAULT_ORDERING.
+        """
         foreign = np.array([v if isinstance(v, Foreign) else None for v in values], dtype=object)
         plain = [None if isinstance(v, Foreign) or v is DEFAULT_ORDERING else v for v in values]
         if len(types) == 1:
@@ -147,7 +149,9 @@ class OrderingColumn:
             elif len(columns) == 1:
                 rows.append(columns[0][i])
             else:
-                rows.append(tuple(DEFAULT_ORDERING if p.default[i] else c[i] for p, c in zip(self.parts, columns, strict=True)))
+                rows.append(
+                    tuple(DEFAULT_ORDERING if p.default[i] else c[i] for p, c in zip(self.parts, columns, strict=True))
+                )
         return rows
 
     def to_arrow(self) -> pa.Array:
@@ -157,15 +161,17 @@ class OrderingColumn:
         if len(self.parts) == 1:
             part = self.parts[0]
             return pc.if_else(pa.array(part.default), pa.scalar(None, part.values.type), part.values)
-        return pa.StructArray.from_arrays([p.values for p in self.parts], [f"f{i}" for i in range(len(self.parts))],
-                                          mask=pa.array(self.default))
+        return pa.StructArray.from_arrays(
+            [p.values for p in self.parts], [f"f{i}" for i in range(len(self.parts))], mask=pa.array(self.default)
+        )
 
 
 def compare(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndarray, Mask]:
     """Compare entry by entry.
 
     Returns:
-        (sign, mixed): sign is negative, zero or positive as older is below, equal to or above newer; mixed marks entries
+        (sign, mixed): sign is negative, zero or positive as older is below, equal to or above newer; mixed marks
+        entries
         whose classes differ, where the sign means nothing.
     """
     sign = np.zeros(len(older), np.int8)
@@ -183,7 +189,9 @@ def compare(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndarray, M
 
 
 def sort_codes(column: OrderingColumn) -> np.ndarray | None:
-    """Return int64 codes whose order is the order of the entries; None where some entries do not compare with others."""
+    """Return int64 codes whose order is the order of the entries; None where some entries do not compare with
+    others.
+    """
     if column.foreign is not None:
         return None
     if not column.parts:
@@ -223,7 +231,11 @@ def _codes(values: pa.Array) -> np.ndarray:
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return np.asarray(rank[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]) if len(order) else np.zeros(len(values), np.int64)
+    return (
+        np.asarray(rank[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)])
+        if len(order)
+        else np.zeros(len(values), np.int64)
+    )
 
 
 def _natural_codes(values: pa.Array) -> np.ndarray | None:

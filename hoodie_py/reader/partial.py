@@ -2,8 +2,10 @@
 
 Two kinds (Hudi's PartialUpdateHandler and the partialMerge of its Spark mergers), never mixed up:
 
-* a table's partial update mode works on full rows.  IGNORE_DEFAULTS lets the lower version's value stand where the higher
-  one holds the column's default (null, or the schema's default for booleans and small integers); FILL_UNAVAILABLE where a
+* a table's partial update mode works on full rows.  IGNORE_DEFAULTS lets the lower version's value stand where the
+  higher
+  one holds the column's default (null, or the schema's default for booleans and small integers); FILL_UNAVAILABLE
+  where a
   text equals the table's placeholder for "not available".
 * partial log blocks hold rows that lack columns.  An absent value lets the other version's stand; a null overwrites it.
 """
@@ -129,8 +131,11 @@ def _patched(
         missing = ~mine.present(field.name)
         if stands is not None:
             mask = stands[changed]
-            values = pc.if_else(pa.array(mask), theirs.column(field.name), batch.column(i)) if _selectable(field.type) \
+            values = (
+                pc.if_else(pa.array(mask), theirs.column(field.name), batch.column(i))
+                if _selectable(field.type)
                 else _chosen(mask, theirs.column(field.name), batch.column(i))
+            )
             batch = batch.set_column(i, field.with_nullable(True), values)
             missing &= ~mask
         if missing.any():
@@ -153,5 +158,3 @@ def _chosen(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
 
 def _true(mask: pa.Array) -> np.ndarray:
     return np.asarray(mask.fill_null(False).to_numpy(zero_copy_only=False), bool)
-
-

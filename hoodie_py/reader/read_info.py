@@ -24,7 +24,7 @@ class ReadInfo:
         files: access to the table's files.
         config: the table's properties.
         schema: every column of the table, meta columns first, in the types that a read returns.
-        defaults: values of columns that a log block's schema lacks, where the table schema has a default other than null.
+        defaults: values of columns that a log block's schema lacks, where the table schema's default is not null.
         rules: which instants' log blocks count.
         constants: columns whose value comes from the partition path, whatever the files hold.
         fallbacks: columns whose value comes from the partition path where a file lacks them.

@@ -1,7 +1,9 @@
 """Where a record's key is: the meta column, or the key fields of a table without meta columns.
 
-Hudi's RecordContext and KeyGenUtils: with meta columns the key is the text of ``_hoodie_record_key``; else one key field
-gives its value as text, and several give ``f1:v1,f2:v2`` with ``__null__`` and ``__empty__`` for missing and empty values.
+Hudi's RecordContext and KeyGenUtils: with meta columns the key is the text of ``_hoodie_record_key``; else one key
+field
+gives its value as text, and several give ``f1:v1,f2:v2`` with ``__null__`` and ``__empty__`` for missing and empty
+values.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class RecordKeys:
         if populate_meta_fields:
             return cls((RECORD_KEY_FIELD,), virtual=False)
         if not record_key_fields:
-            raise InvalidTableError("The table has no meta columns and names no record key fields, so its logs cannot be merged.")
+            raise InvalidTableError(
+                "The table has no meta columns and names no record key fields, so its logs cannot be merged."
+            )
         return cls(record_key_fields, virtual=True)
 
     def keys_of_batch(self, batch: pa.RecordBatch) -> pa.Array:
@@ -55,8 +59,11 @@ class RecordKeys:
         columns = [self._text(field_values(batch, name), name) for name in self.columns]
         keys = columns[0] if len(columns) == 1 else _composite(self.columns, columns)
         if keys.null_count:
-            raise CorruptFileError("A row has no record key.", column=",".join(self.columns),
-                                   row=int(pc.index(pc.is_null(keys), True).as_py()))
+            raise CorruptFileError(
+                "A row has no record key.",
+                column=",".join(self.columns),
+                row=int(pc.index(pc.is_null(keys), True).as_py()),
+            )
         return keys
 
     def key_of_values(self, values: Mapping[str, Any]) -> str:
@@ -72,8 +79,15 @@ class RecordKeys:
         type_ = column.type
         if pa.types.is_string(type_):
             return column
-        plain = pa.types.is_integer(type_) or pa.types.is_date(type_) or pa.types.is_boolean(type_) or pa.types.is_decimal(type_)
-        if not plain and not (pa.types.is_large_string(type_) or pa.types.is_dictionary(type_) or pa.types.is_null(type_)):
+        plain = (
+            pa.types.is_integer(type_)
+            or pa.types.is_date(type_)
+            or pa.types.is_boolean(type_)
+            or pa.types.is_decimal(type_)
+        )
+        if not plain and not (
+            pa.types.is_large_string(type_) or pa.types.is_dictionary(type_) or pa.types.is_null(type_)
+        ):
             raise UnsupportedFeatureError(f"Record keys computed from a column of type {type_}.", column=name)
         return column.cast(pa.string())
 

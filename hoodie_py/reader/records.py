@@ -33,7 +33,7 @@ class HoodieOperation(enum.Enum):
 
 
 _CODES: Final = {operation: code for code, operation in enumerate(HoodieOperation)}
-_OPERATIONS: Final = (*HoodieOperation, None)  # index -1 is None
+_OPERATIONS: Final[tuple[HoodieOperation | None, ...]] = (*HoodieOperation, None)  # index -1 is None
 NO_OPERATION: Final = -1
 INSERT: Final = HoodieOperation.INSERT.code
 UPDATE: Final = HoodieOperation.UPDATE_AFTER.code
@@ -53,7 +53,8 @@ def code_of(operation: HoodieOperation | None) -> int:
 
 def operation_array(codes: Iterable[int]) -> pa.Array:
     """Return operation codes as an Arrow string array of I, -U, U, D and null."""
-    return pa.array([None if code < 0 else _OPERATIONS[code].value for code in codes], pa.string())  # type: ignore[union-attr]
+    names = [None if operation is None else operation.value for operation in map(operation_of, codes)]
+    return pa.array(names, pa.string())
 
 
 def is_delete_code(codes: np.ndarray) -> np.ndarray:

@@ -66,9 +66,11 @@ def find_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger
     wanted = f"payload class {payload}" if payload else f"merge strategy {config.merge_strategy_id}"
     java = f" Java classes are not loaded here: {', '.join(passed_over)}." if passed_over else ""
     raise MergeError(
-        f"The table needs a merger for {wanted} and none was supplied.", table=config.name,
+        f"The table needs a merger for {wanted} and none was supplied.",
+        table=config.name,
         hint=f"Pass merger=, call register_merger, name a Python class in the option {CUSTOM_MERGER_CLASSES}, or install a "
-             f"package with an entry point in {ENTRY_POINT_GROUP}.{java}")
+        f"package with an entry point in {ENTRY_POINT_GROUP}.{java}",
+    )
 
 
 def _candidates(options: Mapping[str, str], passed_over: list[str]) -> Iterator[type[RecordMerger]]:

@@ -1,6 +1,7 @@
 """Rows behind handles: the Arrow batches of one file group, addressed by one number each.
 
-A handle stays valid until its chunk is released; -1 is "no data".  Chunks are added at the end only and released from the
+A handle stays valid until its chunk is released; -1 is "no data".  Chunks are added at the end only and released from
+the
 end only, so rows made for one base batch go away with it.  Nothing is copied until ``take``.
 """
 
@@ -82,7 +83,9 @@ class RowStore:
             return pieces[0]
         back = np.empty(len(handles), np.int64)
         back[np.concatenate(positions)] = np.arange(len(handles))
-        arrays = [pa.concat_arrays([piece.column(i) for piece in pieces]).take(pa.array(back)) for i in range(len(names))]
+        arrays = [
+            pa.concat_arrays([piece.column(i) for piece in pieces]).take(pa.array(back)) for i in range(len(names))
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def column(self, handles: np.ndarray, name: str) -> pa.Array:
@@ -96,7 +99,7 @@ class RowStore:
 
     def absent(self, handles: np.ndarray, name: str) -> np.ndarray:
         """Say for each handle whether its row does not have the column; -1 has none."""
-        missing = handles == NO_ROW
+        missing = np.asarray(handles == NO_ROW)
         for chunk_index, where in self._by_chunk(handles):
             if chunk_index >= 0 and name in self._absent[chunk_index]:
                 missing[where] = self._absent[chunk_index][name][handles[where] - self._starts[chunk_index]]
@@ -111,5 +114,7 @@ class RowStore:
 
 
 def _nulls(schema: pa.Schema, length: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(length, field.type) for field in schema],
-                                      schema=pa.schema([field.with_nullable(True) for field in schema]))
+    return pa.RecordBatch.from_arrays(
+        [pa.nulls(length, field.type) for field in schema],
+        schema=pa.schema([field.with_nullable(True) for field in schema]),
+    )

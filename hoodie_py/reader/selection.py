@@ -17,7 +17,13 @@ from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.partial import partial_update_handler
 from hoodie_py.reader.payloads import builtin_payload_merger
 from hoodie_py.reader.registry import as_merger, find_merger
-from hoodie_py.reader.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy, OrderedStrategy, PartialUpdateStrategy
+from hoodie_py.reader.strategies import (
+    CommitTimeStrategy,
+    EventTimeStrategy,
+    MergeStrategy,
+    OrderedStrategy,
+    PartialUpdateStrategy,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,9 @@ def _custom(config: TableConfig, options: Mapping[str, str]) -> RecordMerger:
     try:
         return find_merger(config, options)
     except MergeError:
-        builtin = builtin_payload_merger(config.payload_class) if config.is_payload_based and config.payload_class else None
+        builtin = (
+            builtin_payload_merger(config.payload_class) if config.is_payload_based and config.payload_class else None
+        )
         if builtin is None:
             raise
         return builtin

@@ -22,5 +22,8 @@ def check_sizes(files: TableFiles, file_slice: FileSlice, expected: Mapping[str,
             continue
         have = files.stat(file.path).size
         if have != want:
-            raise CorruptFileError(f"The file has {have} bytes, its commit's statistics say {want}.", path=file.path,
-                                   hint="Restore the file, or read without integrity='strict'.")
+            raise CorruptFileError(
+                f"The file has {have} bytes, its commit's statistics say {want}.",
+                path=file.path,
+                hint="Restore the file, or read without integrity='strict'.",
+            )

@@ -4,8 +4,10 @@
 Hudi's BufferedRecordMergerFactory:
 
 * commit time: the newer version, always; ordering values are not read.
-* event time: the newer version if it or the older one is a delete that commit time orders, else the one with the greater
-  ordering value, the newer on a tie.  An entry of a delete block has two rules more: on a delete that commit time orders
+* event time: the newer version if it or the older one is a delete that commit time orders, else the one with the
+  greater
+  ordering value, the newer on a tie.  An entry of a delete block has two rules more: on a delete that commit time
+  orders
   it is dropped, and one whose ordering value has another class than the older version's wins.
 * either with a partial update mode: the same choice, live winners completed from live losers.
 * either after a partial log block: the same choice, what the winner lacks taken from the loser.
@@ -44,7 +46,8 @@ class MergeStrategy(ABC):
         return entries
 
     def winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
-        """Return for each key the index of the entry a fold by ``delta`` ends with, where that is known without folding.
+        """Return for each key the index of the entry a fold by ``delta`` ends with, where that is known without
+        folding.
 
         Args:
             entries: all log entries in log order.
@@ -109,7 +112,7 @@ class EventTimeStrategy(OrderedStrategy):
         block_wins = ~older_unordered & (newer_unordered | mixed | (sign <= 0))
         row_wins = newer_unordered | older_unordered | (sign <= 0)
         _refuse_mixed(older, newer, mixed & ~from_delete_block & ~newer_unordered & ~older_unordered)
-        return np.where(from_delete_block, block_wins, row_wins)
+        return np.asarray(np.where(from_delete_block, block_wins, row_wins))
 
     def newer_wins_final(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
         sign, mixed = compare(older.order, newer.order)
@@ -194,7 +197,11 @@ def _refuse_mixed(older: BufferedBatch, newer: BufferedBatch, mixed: np.ndarray)
     at = int(np.flatnonzero(mixed)[0])
     fields = older.context.ordering_fields
     types = ", ".join(str(type_) for type_ in older.context.ordering_types)
+    values = f"{older.order.value(at)} and {newer.order.value(at)}"
     raise MergeError(
-        f"Ordering values of two versions of a record do not compare: {older.order.value(at)} and {newer.order.value(at)}.",
-        hint="A null ordering value has no order against other values; write the record again with a value, or use commit-time ordering.",
-        key=newer.keys[at].as_py(), ordering_fields=",".join(fields), ordering_type=types)
+        f"Ordering values of two versions of a record do not compare: {values}.",
+        hint="A null has no order against values; write the record again with one, or use commit-time ordering.",
+        key=newer.keys[at].as_py(),
+        ordering_fields=",".join(fields),
+        ordering_type=types,
+    )

@@ -1,6 +1,7 @@
 """Instants as people write them: digits, ISO dates and date-times, datetime objects.
 
-Hudi's HoodieSqlCommonUtils.formatQueryInstant: 14 or 17 digits stand as they are; a date-time without milliseconds means
+Hudi's HoodieSqlCommonUtils.formatQueryInstant: 14 or 17 digits stand as they are; a date-time without milliseconds
+means
 the last millisecond of its second, a date its midnight.  Texts without a zone are in the table's zone.
 """
 

@@ -27,7 +27,7 @@ def make_scan(
     snapshot: Snapshot,
     *,
     columns: Sequence[str] | None = None,
-    filter: str | pc.Expression | Predicate | None = None,  # noqa: A002 - the name users know from pyarrow and pyiceberg
+    filter: str | pc.Expression | Predicate | None = None,  # noqa: A002 - users know the name
     query_type: str | None = None,
     limit: int | None = None,
     merger: RecordMerger | type[RecordMerger] | None = None,
@@ -56,7 +56,9 @@ def make_scan(
     if merger is not None:
         as_merger(merger)
     schema = snapshot.schema.arrow
-    settings = ReadOptions(batch_rows or DEFAULT_BATCH_ROWS, "strict" if integrity == "strict" else "default", memory_limit, texts)
+    settings = ReadOptions(
+        batch_rows or DEFAULT_BATCH_ROWS, "strict" if integrity == "strict" else "default", memory_limit, texts
+    )
     return Scan(snapshot, _columns(columns, schema.names), as_predicate(filter, schema), kind, settings, limit, merger)
 
 

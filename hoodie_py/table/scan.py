@@ -61,8 +61,15 @@ class Scan:
     def _tasks(self) -> list[ScanTask]:
         slices = self.snapshot.file_slices(self.query_type, self.predicate)
         return [
-            ScanTask(file_slice, self.snapshot.read_info(file_slice, strict=self.options.integrity == "strict"), self.columns,
-                     self.predicate, self.options, self.merger, self.limit)
+            ScanTask(
+                file_slice,
+                self.snapshot.read_info(file_slice, strict=self.options.integrity == "strict"),
+                self.columns,
+                self.predicate,
+                self.options,
+                self.merger,
+                self.limit,
+            )
             for file_slice in slices
         ]
 
@@ -96,7 +103,9 @@ class Scan:
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows through Arrow's C stream interface, so that polars, duckdb and pandas take a scan directly."""
+        """Return the rows through Arrow's C stream interface, so that polars, duckdb and pandas take a scan
+        directly.
+        """
         return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
@@ -133,8 +142,17 @@ class Scan:
         return f"Scan({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        return html_table("Scan", [("table", self.snapshot.table_name), ("instant", self.instant), ("query", self.query_type),
-                                   ("filter", self.predicate), ("limit", self.limit), ("columns", ", ".join(self.columns))])
+        return html_table(
+            "Scan",
+            [
+                ("table", self.snapshot.table_name),
+                ("instant", self.instant),
+                ("query", self.query_type),
+                ("filter", self.predicate),
+                ("limit", self.limit),
+                ("columns", ", ".join(self.columns)),
+            ],
+        )
 
 
 def _counting(task: ScanTask) -> ScanTask:
@@ -146,6 +164,9 @@ def html_table(title: str, rows: Sequence[tuple[str, object]], escape: Callable[
     import html
 
     quote = escape or html.escape
-    body = "".join(f"<tr><th style='text-align:left'>{quote(name)}</th><td>{quote(str(value))}</td></tr>"
-                   for name, value in rows if value is not None)
+    body = "".join(
+        f"<tr><th style='text-align:left'>{quote(name)}</th><td>{quote(str(value))}</td></tr>"
+        for name, value in rows
+        if value is not None
+    )
     return f"<table><caption>{quote(title)}</caption>{body}</table>"

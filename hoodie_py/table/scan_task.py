@@ -85,12 +85,15 @@ class ScanTask:
             return None
         skip = {*self.info.constants, *self.info.fallbacks}
         return lambda metadata: [
-            group for group in range(metadata.num_row_groups)
+            group
+            for group in range(metadata.num_row_groups)
             if may_match_statistics(predicate, _statistics(metadata, group, predicate.columns - skip))
         ]
 
 
-def _statistics(metadata: pq.FileMetaData, group: int, columns: Sequence[str] | frozenset[str]) -> dict[str, tuple[Any, Any, int | None]]:
+def _statistics(
+    metadata: pq.FileMetaData, group: int, columns: Sequence[str] | frozenset[str]
+) -> dict[str, tuple[Any, Any, int | None]]:
     """Return (min, max, null count) of the top-level columns that a row group has trustworthy statistics of."""
     row_group = metadata.row_group(group)
     found: dict[str, tuple[Any, Any, int | None]] = {}
@@ -98,5 +101,9 @@ def _statistics(metadata: pq.FileMetaData, group: int, columns: Sequence[str] | 
         chunk = row_group.column(i)
         if chunk.path_in_schema in columns and chunk.is_stats_set and chunk.statistics.has_min_max:
             statistics = chunk.statistics
-            found[chunk.path_in_schema] = (statistics.min, statistics.max, statistics.null_count if statistics.has_null_count else None)
+            found[chunk.path_in_schema] = (
+                statistics.min,
+                statistics.max,
+                statistics.null_count if statistics.has_null_count else None,
+            )
     return found

@@ -25,7 +25,11 @@ from hoodie_py.table.view import FileSystemView
 
 
 def open_snapshot(
-    uri: str | TableFiles, *, storage_options: Mapping[str, Any] | None = None, as_of: AsOf | None = None, timezone: str | None = None
+    uri: str | TableFiles,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    as_of: AsOf | None = None,
+    timezone: str | None = None,
 ) -> Snapshot:
     """Open a table as it is now, or as it was at an instant.
 
@@ -58,7 +62,13 @@ class Snapshot:
     """
 
     def __init__(
-        self, files: TableFiles, config: TableConfig, timeline: TableTimeline, *, as_of: AsOf | None = None, timezone: str | None = None
+        self,
+        files: TableFiles,
+        config: TableConfig,
+        timeline: TableTimeline,
+        *,
+        as_of: AsOf | None = None,
+        timezone: str | None = None,
     ) -> None:
         self.files = files
         self.config = config
@@ -94,8 +104,10 @@ class Snapshot:
         """Columns of the table at the instant, meta columns first."""
         resolved = resolve_schema(self.timeline, self._as_of)
         if resolved.schema_on_read:
-            raise UnsupportedFeatureError("Tables evolved with schema-on-read (ALTER TABLE with hoodie.schema.on.read.enable).",
-                                          table=self.config.name)
+            raise UnsupportedFeatureError(
+                "Tables evolved with schema-on-read (ALTER TABLE with hoodie.schema.on.read.enable).",
+                table=self.config.name,
+            )
         return resolved
 
     @cached_property

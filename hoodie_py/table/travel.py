@@ -19,15 +19,27 @@ def check_travel(timeline: TableTimeline, as_of: str) -> None:
     Raises:
         InvalidQueryError: with the reason.
     """
-    unfinished = next((each.request_time for each in timeline if not each.is_completed
-                       and each.comparable_action in _WRITES and each.action not in ("clustering", "compaction", "logcompaction")), None)
+    unfinished = next(
+        (
+            each.request_time
+            for each in timeline
+            if not each.is_completed
+            and each.comparable_action in _WRITES
+            and each.action not in ("clustering", "compaction", "logcompaction")
+        ),
+        None,
+    )
     if unfinished is not None and as_of >= unfinished:
-        raise InvalidQueryError(f"As of {as_of} is not settled: the commit {unfinished} has not finished.",
-                                hint="Ask for an earlier instant, or wait for the commit to finish or be rolled back.")
+        raise InvalidQueryError(
+            f"As of {as_of} is not settled: the commit {unfinished} has not finished.",
+            hint="Ask for an earlier instant, or wait for the commit to finish or be rolled back.",
+        )
     retained = earliest_retained(timeline)
     if retained is not None and as_of < retained:
-        raise InvalidQueryError(f"The files of {as_of} were cleaned; the table is kept from {retained} on.",
-                                hint=f"Ask for {retained} or a later instant.")
+        raise InvalidQueryError(
+            f"The files of {as_of} were cleaned; the table is kept from {retained} on.",
+            hint=f"Ask for {retained} or a later instant.",
+        )
 
 
 def earliest_retained(timeline: TableTimeline) -> str | None:
@@ -43,4 +55,5 @@ def earliest_retained(timeline: TableTimeline) -> str | None:
     try:
         return CleanMetadata.from_bytes(timeline.files.read(path)).earliest_commit_to_retain
     except HoodieError as error:
-        raise error.located(path=path, instant=cleans[-1].request_time)
+        error.located(path=path, instant=cleans[-1].request_time)
+        raise

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from hoodie_py import HoodieTable
 from hoodie_py.cli.app import app
 from hoodie_py.cli.demo_table import unpack
+from hoodie_py.errors import MergeError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from tests.corpus import ROOT
 
@@ -105,6 +107,23 @@ def test_links_lead_somewhere(page: Path) -> None:
         headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
         anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
         assert not anchor or anchor in anchors, f"{target}#{anchor}"
+
+
+NOT_YET = {
+    "HFile log blocks": ("blocks_hfile_mor_v8", UnsupportedFeatureError),
+    "metadata-only bootstrap": ("bootstrap_metadata_only_mor_v9", UnsupportedFeatureError),
+    "columns evolved with schema-on-read": ("schema_on_read_mor_v9", UnsupportedFeatureError),
+    "mergers and payload classes that are not Hudi's own": ("custom_first_wins_updates_mor_v8", MergeError),
+}
+
+
+@pytest.mark.parametrize("feature", NOT_YET)
+def test_what_is_not_supported_is_said_and_is_an_error(feature: str, corpus) -> None:
+    """When a feature arrives, it goes from the page's list, and from here."""
+    assert f"- {feature}" in (DOCS / "index.md").read_text()
+    name, error = NOT_YET[feature]
+    with pytest.raises(error):
+        HoodieTable.open(corpus(name)).scan().to_arrow()
 
 
 def test_every_page_is_in_the_index() -> None:

@@ -46,7 +46,8 @@ def versions(foreign: bool = False) -> st.SearchStrategy[list[Version]]:
     if foreign:
         orderings["block"] = st.one_of(orderings["block"], st.integers(0, 4).map(lambda n: Foreign("int", n)))
     one = st.sampled_from(["row", "row", "flagged", "block"]).flatmap(
-        lambda kind: st.builds(Version, st.sampled_from("abcd"), st.just(kind), orderings[kind], st.integers(0, 99)))
+        lambda kind: st.builds(Version, st.sampled_from("abcd"), st.just(kind), orderings[kind], st.integers(0, 99))
+    )
     return st.lists(one, max_size=40)
 
 
@@ -70,7 +71,14 @@ def _run(ctx: ArrowRecordContext, run: Sequence[Version]) -> BufferedBatch:
     if run[0].kind == "block":
         return BufferedBatch.of_deletes(ctx, keys, [v.ordering for v in run])
     rows = pa.RecordBatch.from_pydict(
-        {"_hoodie_record_key": keys, "ts": [v.ordering for v in run], "v": [v.value for v in run], "s": [v.kind for v in run]}, SCHEMA)
+        {
+            "_hoodie_record_key": keys,
+            "ts": [v.ordering for v in run],
+            "v": [v.value for v in run],
+            "s": [v.kind for v in run],
+        },
+        SCHEMA,
+    )
     codes = np.array([DELETE if v.is_delete else NO_OPERATION for v in run], np.int8)
     return BufferedBatch.of_rows(ctx, ctx.store.add(rows), rows, codes)
 
@@ -82,7 +90,11 @@ def event_time(older: Version, newer: Version) -> Version:
             return older
         if newer.ordering is DEFAULT_ORDERING or type(older.ordering) is not type(newer.ordering):
             return newer
-        above = older.ordering.value > newer.ordering.value if isinstance(older.ordering, Foreign) else older.ordering > newer.ordering
+        above = (
+            older.ordering.value > newer.ordering.value
+            if isinstance(older.ordering, Foreign)
+            else older.ordering > newer.ordering
+        )
         return older if above else newer
     if older.unordered_delete:
         return newer
@@ -103,7 +115,11 @@ class Tangled(RecordMerger):
     strategy_id = "00000000-1111-2222-3333-444444444444"
 
     def merge(
-        self, older: BufferedRecord[Any], newer: BufferedRecord[Any], context: RecordContext[Any], props: Mapping[str, str]
+        self,
+        older: BufferedRecord[Any],
+        newer: BufferedRecord[Any],
+        context: RecordContext[Any],
+        props: Mapping[str, str],
     ) -> BufferedRecord[Any]:
         a, b = context.get_value(older, "v") or 0, context.get_value(newer, "v") or 0
         total = (2 * a - b) % 101
@@ -127,8 +143,12 @@ def tangled(older: Version, newer: Version) -> Version:
 def outcome(batch: BufferedBatch) -> dict[str, tuple[bool, Any, Any]]:
     """Return (is delete, ordering, value) by key."""
     values = batch.column("v").to_pylist()
-    return {k: (bool(d), o, v) for k, d, o, v in
-            zip(batch.keys.to_pylist(), batch.deletes.tolist(), batch.order.to_pylist(), values, strict=True)}
+    return {
+        k: (bool(d), o, v)
+        for k, d, o, v in zip(
+            batch.keys.to_pylist(), batch.deletes.tolist(), batch.order.to_pylist(), values, strict=True
+        )
+    }
 
 
 def expected(state: Mapping[str, Version]) -> dict[str, tuple[bool, Any, Any]]:

@@ -7,11 +7,23 @@ from hypothesis import given
 
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.buffer import LogBuffer
+from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.records import DEFAULT_ORDERING
 from hoodie_py.reader.row_store import RowStore
-from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy
-from tests.reader.histories import SCHEMA, Tangled, Version, context, entries, event_time, expected, outcome, sequential, tangled, versions
+from tests.reader.histories import (
+    SCHEMA,
+    Tangled,
+    Version,
+    context,
+    entries,
+    event_time,
+    expected,
+    outcome,
+    sequential,
+    tangled,
+    versions,
+)
 
 
 class Folded(EventTimeStrategy):

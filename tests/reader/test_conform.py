@@ -66,7 +66,12 @@ def test_nested_fields_go_by_name_at_every_depth_even_in_slices() -> None:
     source = pa.struct([("b", pa.int32()), ("a", pa.string())])
     target = pa.struct([("a", pa.string()), ("c", pa.float64()), ("b", pa.int64())])
     rows: list[Any] = [{"b": 1, "a": "x"}, None, {"b": None, "a": None}, {"b": 4, "a": "y"}]
-    want: list[Any] = [{"a": "x", "c": None, "b": 1}, None, {"a": None, "c": None, "b": None}, {"a": "y", "c": None, "b": 4}]
+    want: list[Any] = [
+        {"a": "x", "c": None, "b": 1},
+        None,
+        {"a": None, "c": None, "b": None},
+        {"a": "y", "c": None, "b": 4},
+    ]
     array = pa.array(rows, source)
     assert conform_array(array, target).to_pylist() == want
     assert conform_array(array.slice(1, 2), target).to_pylist() == want[1:3]
@@ -87,9 +92,23 @@ def test_missing_columns_are_null_or_their_default_and_order_is_the_schemas() ->
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0.0"), (-0.0, "-0.0"), (1.0, "1.0"), (100.0, "100.0"), (0.001, "0.001"), (0.0001, "1.0E-4"), (1234567.0, "1234567.0"),
-     (12345678.0, "1.2345678E7"), (1e7, "1.0E7"), (9999999.5, "9999999.5"), (1e-3, "0.001"), (-2.5e300, "-2.5E300"), (float("nan"), "NaN"),
-     (float("-inf"), "-Infinity"), (123.456, "123.456"), (4.9e-324, "4.9E-324")],
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (100.0, "100.0"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (1234567.0, "1234567.0"),
+        (12345678.0, "1.2345678E7"),
+        (1e7, "1.0E7"),
+        (9999999.5, "9999999.5"),
+        (-2.5e300, "-2.5E300"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+        (123.456, "123.456"),
+        (4.9e-324, "4.9E-324"),
+    ],
 )
 def test_floats_print_as_in_java(value: float, text: str) -> None:
     assert java_float_text(value, single=False) == text

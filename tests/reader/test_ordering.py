@@ -75,7 +75,9 @@ def test_foreign_values_compare_within_their_class_only() -> None:
 
 def test_several_fields_compare_field_by_field() -> None:
     types = (pa.int64(), pa.string())
-    sign, mixed = compare(column([(1, "b"), (2, "a"), (1, "a")], *types), column([(1, "a"), (1, "z"), (1, "a")], *types))
+    sign, mixed = compare(
+        column([(1, "b"), (2, "a"), (1, "a")], *types), column([(1, "a"), (1, "z"), (1, "a")], *types)
+    )
     assert np.sign(sign).tolist() == [1, 1, 0]
     assert not mixed.any()
 

@@ -1,0 +1,180 @@
+"""Merge configuration as writers settle it: what a new table stores, and what a write with a payload class of its own means.
+
+Version 9 tables store how records merge, not the payload class that once said so.  The payload classes that a merge mode
+replaces are kept under the legacy key only; every other one stays a CUSTOM table's payload class (Hudi
+HoodieTableConfig.inferMergingConfigsForV9TableCreation, HoodieReaderContext.initRecordMergerForIngestion):
+
+* built-in payloads become a mode, some with a partial update mode, a delete marker or ordering fields of their own, and an
+  explicit mode beside them is not looked at;
+* all else is inferred as for version 8, so contradictions are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.merge_config import (
+    AWS_DMS_PAYLOAD,
+    COMMIT_TIME_STRATEGY_ID,
+    CUSTOM_STRATEGY_ID,
+    DEFAULT_PAYLOAD,
+    EVENT_TIME_PAYLOAD,
+    EVENT_TIME_STRATEGY_ID,
+    MYSQL_DEBEZIUM_PAYLOAD,
+    OVERWRITE_NON_DEFAULTS_PAYLOAD,
+    OVERWRITE_WITH_LATEST_PAYLOAD,
+    PARTIAL_UPDATE_PAYLOAD,
+    PAYLOAD_STRATEGY_ID,
+    POSTGRES_DEBEZIUM_PAYLOAD,
+    MergeConfig,
+    MergeMode,
+    infer_merge,
+)
+from hoodie_py.formats.option_keys import DELETE_FIELD, DELETE_MARKER, UNAVAILABLE_VALUE
+from hoodie_py.formats.table_config import (
+    LEGACY_PAYLOAD_CLASS,
+    MERGE_MODE,
+    MERGE_PROPERTY_PREFIX,
+    MERGE_STRATEGY_ID,
+    ORDERING_FIELDS,
+    PARTIAL_UPDATE_MODE,
+    PAYLOAD_CLASS,
+    WRITER_PAYLOAD_CLASS,
+    TableConfig,
+)
+
+_BUILT_IN_STRATEGIES = (COMMIT_TIME_STRATEGY_ID, CUSTOM_STRATEGY_ID, EVENT_TIME_STRATEGY_ID, PAYLOAD_STRATEGY_ID)
+_DEBEZIUM_UNAVAILABLE = "__debezium_unavailable_value"
+_DEBEZIUM_DELETES = {DELETE_FIELD: "_change_operation_type", DELETE_MARKER: "d"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Replacement:
+    """What version 9 stores instead of a payload class."""
+
+    mode: MergeMode
+    partial_update_mode: str | None = None
+    merge_properties: Mapping[str, str] = field(default_factory=dict)
+    ordering_fields: str | None = None
+
+
+_EVENT_TIME, _COMMIT_TIME = MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING
+_REPLACEMENTS = {
+    DEFAULT_PAYLOAD: _Replacement(_EVENT_TIME),
+    EVENT_TIME_PAYLOAD: _Replacement(_EVENT_TIME),
+    OVERWRITE_WITH_LATEST_PAYLOAD: _Replacement(_COMMIT_TIME),
+    OVERWRITE_NON_DEFAULTS_PAYLOAD: _Replacement(_COMMIT_TIME, "IGNORE_DEFAULTS"),
+    PARTIAL_UPDATE_PAYLOAD: _Replacement(_EVENT_TIME, "IGNORE_DEFAULTS"),
+    POSTGRES_DEBEZIUM_PAYLOAD: _Replacement(
+        _EVENT_TIME,
+        "FILL_UNAVAILABLE",
+        {UNAVAILABLE_VALUE: _DEBEZIUM_UNAVAILABLE, **_DEBEZIUM_DELETES},
+        "_event_lsn",
+    ),
+    MYSQL_DEBEZIUM_PAYLOAD: _Replacement(
+        _EVENT_TIME, merge_properties=_DEBEZIUM_DELETES, ordering_fields="_event_bin_file,_event_pos"
+    ),
+    AWS_DMS_PAYLOAD: _Replacement(_COMMIT_TIME, merge_properties={DELETE_FIELD: "Op", DELETE_MARKER: "D"}),
+}
+
+
+def creation_properties(
+    mode: MergeMode | None,
+    payload: str | None,
+    strategy: str | None,
+    ordering_fields: Sequence[str],
+    version: int = 9,
+) -> dict[str, str]:
+    """Return what a new table's properties say about merging.
+
+    Args:
+        mode: the merge mode asked for, if any.
+        payload: the payload class asked for, if any.
+        strategy: the merge strategy id asked for, if any.
+        ordering_fields: the ordering fields asked for; only whether there are any matters.
+        version: the table's version; below 9 there is no such rule.
+
+    Raises:
+        InvalidTableError: the values contradict each other, or CUSTOM names neither a payload class nor a strategy.
+    """
+    if version < 9:
+        raise InvalidTableError(f"tables of version {version} do not replace payload classes by merge modes")
+    replaced = _REPLACEMENTS.get(payload) if payload else None
+    asked = None if replaced is not None else mode
+    merge = infer_merge(version, asked, payload or None, strategy or None, has_ordering=bool(ordering_fields))
+    if merge.strategy_id not in _BUILT_IN_STRATEGIES or (not payload and merge.mode is MergeMode.CUSTOM):
+        return {MERGE_MODE: merge.mode.value, MERGE_STRATEGY_ID: merge.strategy_id or ""}
+    if not payload:
+        return {MERGE_MODE: merge.mode.value}
+    if replaced is None:
+        return {
+            MERGE_MODE: MergeMode.CUSTOM.value,
+            PAYLOAD_CLASS: payload,
+            MERGE_STRATEGY_ID: PAYLOAD_STRATEGY_ID,
+        }
+    return _replaced(payload, replaced)
+
+
+def _replaced(payload: str, replacement: _Replacement) -> dict[str, str]:
+    stored = {MERGE_MODE: replacement.mode.value, LEGACY_PAYLOAD_CLASS: payload}
+    if replacement.partial_update_mode is not None:
+        stored[PARTIAL_UPDATE_MODE] = replacement.partial_update_mode
+    stored |= {MERGE_PROPERTY_PREFIX + key: value for key, value in replacement.merge_properties.items()}
+    if replacement.ordering_fields is not None:
+        stored[ORDERING_FIELDS] = replacement.ordering_fields
+    return stored
+
+
+def payload_class_of(properties: Mapping[str, str]) -> str | None:
+    """Return the payload class that properties of a table or a write name (Hudi HoodieRecordPayload).
+
+    The table's key comes first, then the writers' option; a commit-time table without either counts as overwriting with
+    the latest.  None where nothing says; callers then assume the default payload.
+    """
+    for key in (PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS):
+        value = properties.get(key, "").strip()
+        if value:
+            return value.replace("com.uber.hoodie", "org.apache.hudi")
+    if properties.get(MERGE_MODE, "").strip() == MergeMode.COMMIT_TIME_ORDERING:
+        return OVERWRITE_WITH_LATEST_PAYLOAD
+    return None
+
+
+def merge_for_write(config: TableConfig, options: Mapping[str, str]) -> MergeConfig:
+    """Resolve how a write merges: as the table says, unless the write brings another payload class.
+
+    Args:
+        config: the table.
+        options: the write's options.
+
+    Raises:
+        InvalidTableError: the payload class contradicts something.
+    """
+    payload = _writer_payload(options)
+    if payload is None or payload == (payload_class_of(config.properties) or DEFAULT_PAYLOAD):
+        return MergeConfig(config.merge_mode, config.merge_strategy_id, config.payload_class)
+    if config.version < 9:
+        return infer_merge(config.version, None, payload, None, has_ordering=bool(config.ordering_fields))
+    stored = creation_properties(None, payload, None, config.ordering_fields, config.version)
+    return MergeConfig(MergeMode(stored[MERGE_MODE]), stored.get(MERGE_STRATEGY_ID), stored.get(PAYLOAD_CLASS))
+
+
+def payload_classes(config: TableConfig, merge: MergeConfig, options: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the payload classes of stored and of incoming records; None unless payload classes decide the merge.
+
+    Args:
+        config: the table.
+        merge: how records merge, as resolved for this read or write.
+        options: the read's or write's options.
+    """
+    if not merge.is_payload_based:
+        return None
+    stored = payload_class_of(config.properties) or DEFAULT_PAYLOAD
+    return stored, _writer_payload(options) or stored
+
+
+def _writer_payload(options: Mapping[str, str]) -> str | None:
+    value = options.get(WRITER_PAYLOAD_CLASS, "").strip()
+    return value.replace("com.uber.hoodie", "org.apache.hudi") if value else None

@@ -1,0 +1,30 @@
+"""What one read of a file group did, counted (Hudi's HoodieReadStats)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class ReadStats:
+    """What one read did.
+
+    Attributes:
+        base_rows: rows of the base file that were read.
+        inserts, updates, deletes: rows that only the log has, base rows that the log changed, keys the log deleted.
+        log_records: entries of all log blocks that count.
+        blocks, skipped_blocks, corrupt_blocks, rollback_blocks: log blocks met, and of them not counting, corrupt,
+            rollbacks.
+        log_bytes: bytes of log files read.
+    """
+
+    base_rows: int = 0
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    log_records: int = 0
+    blocks: int = 0
+    skipped_blocks: int = 0
+    corrupt_blocks: int = 0
+    rollback_blocks: int = 0
+    log_bytes: int = 0
