@@ -17,7 +17,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.mark.spark
 def test_a_connect_session_reads_registers_and_merges(
-    java: int, corpus: Callable[[str], Path], custom: Path, tmp_path: Path  # noqa: F811
+    java: int,
+    corpus: Callable[[str], Path],
+    custom: Path,
+    tmp_path: Path,  # noqa: F811
 ) -> None:
     pytest.importorskip("pyspark.sql.connect.session", reason="NOT TESTED: pyspark's connect extra is not installed")
     environment = {

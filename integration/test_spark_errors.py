@@ -46,9 +46,7 @@ def test_no_path_and_several_paths(spark: Any, tmp_path: Path) -> None:
         ({"columns": "id,price_in_gold"}, "InvalidQueryError", "price_in_gold"),
     ],
 )
-def test_bad_options(
-    spark: Any, corpus: Callable[[str], Path], options: dict[str, str], error: str, said: str
-) -> None:
+def test_bad_options(spark: Any, corpus: Callable[[str], Path], options: dict[str, str], error: str, said: str) -> None:
     name, text = refusal(load(spark, str(corpus("event_time_updates_mor_v9")), **options))
     assert name == error
     assert said in text

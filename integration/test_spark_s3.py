@@ -37,9 +37,7 @@ def expected(corpus: Callable[[str], Path]) -> pa.Table:
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
-def test_storage_options_travel_as_one_json_option(
-    spark: Any, lake: LocalS3, expected: pa.Table, scheme: str
-) -> None:
+def test_storage_options_travel_as_one_json_option(spark: Any, lake: LocalS3, expected: pa.Table, scheme: str) -> None:
     reader = spark.read.format("hoodie").option("storage_options", json.dumps(dict(lake.storage_options)))
     frame = reader.load(f"{scheme}://{lake.bucket}/{TABLE}")
     assert differences(frame.toArrow(), expected) == []

@@ -1,11 +1,11 @@
-"""Merge configuration as writers settle it: what a new table stores, and what a write with a payload class of its own means.
+"""Merge configuration as writers settle it: what a new table stores, what a write with its own payload class means.
 
-Version 9 tables store how records merge, not the payload class that once said so.  The payload classes that a merge mode
-replaces are kept under the legacy key only; every other one stays a CUSTOM table's payload class (Hudi
+Version 9 tables store how records merge, not the payload class that once said so. The payload classes that a merge
+mode replaces are kept under the legacy key only; every other one stays a CUSTOM table's payload class (Hudi
 HoodieTableConfig.inferMergingConfigsForV9TableCreation, HoodieReaderContext.initRecordMergerForIngestion):
 
-* built-in payloads become a mode, some with a partial update mode, a delete marker or ordering fields of their own, and an
-  explicit mode beside them is not looked at;
+* built-in payloads become a mode, some with a partial update mode, a delete marker or ordering fields of their own,
+  and an explicit mode beside them is not looked at;
 * all else is inferred as for version 8, so contradictions are errors.
 """
 

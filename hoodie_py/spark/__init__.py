@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hoodie_py.spark.session import register
+from hoodie_py.spark.session import read, register
 
-__all__ = ["register"]
+__all__ = ["read", "register"]

@@ -105,7 +105,7 @@ class HoodieReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return the work, in partitions of less than 64 KB each."""
         scan = ask(self._snapshot, self._options, list(self._columns.values()), self._predicate)
-        return [partition for group in pack(scan.tasks()) for partition in _partitions(group)]
+        return [partition for group in pack(scan.tasks()) for partition in partitions_of(group)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition in the declared schema; none for the empty partition of a table without files.
@@ -115,20 +115,13 @@ class HoodieReader(DataSourceReader):
         """
         if not isinstance(partition, HoodiePartition):
             return
-        pa.set_cpu_count(1)  # Spark gives a task one core
-        mergers = load_mergers(self._packed_mergers)
-        for task in partition.tasks:
-            merger = choose_merger(task.info.config, mergers)
-            for batch in replace(task, merger=merger).to_batches():
-                yield fit(batch, self._target)
+        yield from read_tasks(partition.tasks, self._packed_mergers, self._target)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_packed_mergers": self._packed_mergers, "_target": self._target}
 
 
-def ask(
-    snapshot: Snapshot, options: LoadOptions, columns: Sequence[str], predicate: Predicate | None = None
-) -> Scan:
+def ask(snapshot: Snapshot, options: LoadOptions, columns: Sequence[str], predicate: Predicate | None = None) -> Scan:
     """Return the scan that a load's options ask for.
 
     Raises:
@@ -158,10 +151,24 @@ class _PushFilters:
         return self._reader.push(filters)
 
 
-def _partitions(group: Sequence[ScanTask]) -> list[HoodiePartition]:
+def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some tasks, on a worker, in exactly the target's schema.
+
+    Raises:
+        HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+    """
+    pa.set_cpu_count(1)  # Spark gives a task one core
+    mergers = load_mergers(packed_mergers)
+    for task in tasks:
+        merger = choose_merger(task.info.config, mergers)
+        for batch in replace(task, merger=merger).to_batches():
+            yield fit(batch, target)
+
+
+def partitions_of(group: Sequence[ScanTask]) -> list[HoodiePartition]:
     """Return one partition, or several where one would be too large to send."""
     whole = HoodiePartition(group)
     if len(whole.value) <= LARGEST_PARTITION or len(group) == 1:
         return [whole]
     middle = len(group) // 2
-    return [*_partitions(group[:middle]), *_partitions(group[middle:])]
+    return [*partitions_of(group[:middle]), *partitions_of(group[middle:])]

@@ -1,0 +1,101 @@
+"""Names for the ways of merging: which rule decides between two versions, and how rows find each other.
+
+Pure choices by configuration, in the order Hudi makes them (BufferedRecordMergerFactory, and the record buffer loaders
+DefaultFileGroupRecordBufferLoader and StreamingFileGroupRecordBufferLoader).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, StrEnum
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_TYPES, SKIP_MERGE, option
+
+EXPRESSION_PAYLOAD = "org.apache.spark.sql.hudi.command.payload.ExpressionPayload"
+
+
+class MergeRule(Enum):
+    """What decides between two versions; the values are Hudi's names."""
+
+    COMMIT_TIME = "CommitTimeRecordMerger"
+    COMMIT_TIME_COMPLETED = "CommitTimePartialRecordMerger"
+    EVENT_TIME = "EventTimeRecordMerger"
+    EVENT_TIME_COMPLETED = "EventTimePartialRecordMerger"
+    KEEP_VALUES = "PartialUpdateBufferedRecordMerger"
+    EXPRESSION = "ExpressionPayloadRecordMerger"
+    PAYLOAD = "CustomPayloadRecordMerger"
+    CUSTOM = "CustomRecordMerger"
+
+
+class BufferKind(StrEnum):
+    """How log rows find base rows and in what order the result comes."""
+
+    KEY = "key"
+    POSITION = "position"
+    SORTED = "sorted"
+    UNMERGED = "unmerged"
+
+
+def merge_rule(
+    mode: MergeMode, *, completes: bool = False, partial_block: bool = False, payloads: tuple[str, str] | None = None
+) -> MergeRule:
+    """Return what decides between two versions.
+
+    Args:
+        mode: the table's merge mode.
+        completes: whether the table has a partial update mode; CUSTOM does not look at it.
+        partial_block: whether a log block of partial rows was seen.
+        payloads: payload classes of stored and of incoming records, where payload classes decide.
+    """
+    if partial_block:
+        return MergeRule.KEEP_VALUES
+    if mode is MergeMode.COMMIT_TIME_ORDERING:
+        return MergeRule.COMMIT_TIME_COMPLETED if completes else MergeRule.COMMIT_TIME
+    if mode is MergeMode.EVENT_TIME_ORDERING:
+        return MergeRule.EVENT_TIME_COMPLETED if completes else MergeRule.EVENT_TIME
+    if payloads is None:
+        return MergeRule.CUSTOM
+    return MergeRule.EXPRESSION if payloads[1] == EXPRESSION_PAYLOAD else MergeRule.PAYLOAD
+
+
+def buffer_kind(
+    options: Mapping[str, str],
+    *,
+    streaming: bool = False,
+    sort_output: bool = False,
+    use_positions: bool = False,
+    has_base_file: bool = False,
+) -> BufferKind:
+    """Return how log rows find base rows.
+
+    Args:
+        options: the user's reader options.
+        streaming: whether a writer's rows take the place of log files; they have no positions and always merge.
+        sort_output: whether the result has to come in key order.
+        use_positions: whether positions are wanted.
+        has_base_file: whether there is a base file that positions can be about.
+
+    Raises:
+        InvalidQueryError: an unknown merge type.
+    """
+    if not streaming and not merges(options):
+        return BufferKind.UNMERGED
+    if sort_output:
+        return BufferKind.SORTED
+    if use_positions and has_base_file and not streaming:
+        return BufferKind.POSITION
+    return BufferKind.KEY
+
+
+def merges(options: Mapping[str, str]) -> bool:
+    """Say whether log rows merge with what they meet (the default) or simply follow the base rows.
+
+    Raises:
+        InvalidQueryError: an unknown merge type.
+    """
+    kind = (option(options, MERGE_TYPE) or MERGE_TYPES[0]).lower()
+    if kind not in MERGE_TYPES:
+        raise InvalidQueryError(f"Unknown {MERGE_TYPE} {kind!r}.", hint=f"Use one of: {', '.join(MERGE_TYPES)}.")
+    return kind != SKIP_MERGE

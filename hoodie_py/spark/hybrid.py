@@ -1,0 +1,128 @@
+"""One DataFrame from two readers: Spark's own Parquet reader where there is nothing to merge, ours for the rest.
+
+Spark reads a Parquet file about twice as fast as a Python data source hands over its rows, and reads only the columns
+that a query uses.  So file slices without log files go to it, provided that it sees the same rows: every column needed
+is in the file, in exactly the table's type, and is not filled from the partition path.  All other slices are merged in
+Python workers.
+
+The table is listed once, when the DataFrame is made, and both parts come from that listing: a slice is in one part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.spark.columns import find_names
+from hoodie_py.spark.mergers import Merger, dump_mergers
+from hoodie_py.spark.options import STORAGE_OPTIONS, LoadOptions
+from hoodie_py.spark.packing import pack
+from hoodie_py.spark.pin import open_table
+from hoodie_py.spark.reader import HoodiePartition, ask, partitions_of, read_tasks
+from hoodie_py.spark.types import arrow_schema, same_values, spark_schema
+from hoodie_py.table.filters import as_predicate
+from hoodie_py.table.scan import Scan
+from hoodie_py.table.scan_task import ScanTask
+
+_GLOB = frozenset("*?[]{}\\")
+_FOOTER_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadPartitions:
+    """What workers run: row i of the input stands for partition i."""
+
+    partitions: Sequence[HoodiePartition]
+    packed_mergers: bytes
+    target: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                yield from read_tasks(self.partitions[at].tasks, self.packed_mergers, self.target)
+
+
+def load(
+    spark: Any,
+    options: Mapping[str, Any],
+    session: Mapping[str, str],
+    columns: Sequence[str] | None,
+    condition: str | None,
+    mergers: Sequence[Merger],
+) -> Any:
+    """Return the rows of a table as a DataFrame; see ``read``.
+
+    Raises:
+        HoodieError: no table there, one that cannot be read, or a question that has no meaning.
+    """
+    parsed = LoadOptions.parse({name: _text(name, value) for name, value in options.items()}, session)
+    snapshot = open_table(parsed)
+    known = snapshot.schema.arrow
+    wanted = parsed.columns if columns is None else columns
+    names = known.names if wanted is None else find_names(wanted, known.names)
+    scan = ask(snapshot, parsed, names, as_predicate(condition, known))
+    tasks = scan.tasks()
+    with ThreadPoolExecutor(_FOOTER_THREADS, "hoodie-footers") as pool:
+        plain = list(pool.map(plain_file, tasks))
+    merged = [task for task, path in zip(tasks, plain, strict=True) if path is None]
+    files = [path for path in plain if path is not None]
+    parts = []
+    if merged or not files:
+        parts.append(_merged(spark, scan, merged, dump_mergers(mergers) if mergers else b""))
+    if files:
+        parts.append(_plain(spark, scan, files, condition))
+    return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+
+
+def plain_file(task: ScanTask) -> str | None:
+    """Return the path of the file whose rows, read as they are, are the task's; None where the reader has to work.
+
+    Raises:
+        CorruptFileError: the file has no footer that can be read.
+    """
+    base = task.file_slice.base_file
+    if base is None or task.file_slice.log_files or task.options.integrity == "strict":
+        return None
+    local = task.info.files.local_path(base.path)
+    if local is None or _GLOB.intersection(local) or Path(local).name.startswith(("_", ".")):
+        return None
+    needed = {*task.columns, *(task.predicate.columns if task.predicate is not None else ())}
+    if needed.intersection(task.info.constants):
+        return None
+    found = BaseFileReader(task.info.files, base).metadata.schema.to_arrow_schema()
+    if len({name.lower() for name in found.names}) != len(found.names):
+        return None
+    table = task.info.schema
+    exact = all(name in found.names and same_values(found.field(name).type, table.field(name).type) for name in needed)
+    return f"file://{local}" if exact else None
+
+
+def _merged(spark: Any, scan: Scan, tasks: Sequence[ScanTask], packed_mergers: bytes) -> Any:
+    schema = spark_schema(scan.schema)
+    partitions = [each for group in pack(tasks) for each in partitions_of(group)]
+    numbers = spark.range(0, len(partitions), 1, max(1, len(partitions)))  # one number a partition
+    return numbers.mapInArrow(_ReadPartitions(partitions, packed_mergers, arrow_schema(schema)), schema)
+
+
+def _plain(spark: Any, scan: Scan, files: Sequence[str], condition: str | None) -> Any:
+    needed = [
+        *scan.columns,
+        *sorted((scan.predicate.columns if scan.predicate is not None else set()) - set(scan.columns)),
+    ]
+    schema = spark_schema(pa.schema([scan.snapshot.schema.arrow.field(name) for name in needed]))
+    rows = spark.read.schema(schema).parquet(*files)
+    rows = rows if condition is None else rows.where(condition)
+    return rows.select(*[f"`{name.replace('`', '``')}`" for name in scan.columns])
+
+
+def _text(name: str, value: Any) -> str:
+    if name.lower() == STORAGE_OPTIONS and not isinstance(value, str):
+        return json.dumps(dict(value))
+    return str(value)
