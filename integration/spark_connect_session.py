@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from hoodie_py import HoodieTable, RecordMerger
-from hoodie_py.spark import register
+from hoodie_py.spark import read, register
 
 
 class KeepsOlder(RecordMerger):
@@ -29,12 +31,10 @@ def main(plain: str, custom: str) -> None:
     assert sorted(map(str, got.to_pylist())) == sorted(map(str, want.to_pylist()))
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     assert spark.read.format("hudi").load(plain).where("id = 'k1'").count() == 1
-    try:
+    with pytest.raises(PySparkException, match=r"hoodie_py\.errors\.TableNotFoundError"):
         spark.read.format("hudi").load("/nowhere/at/all").collect()
-    except Exception as error:
-        assert "hoodie_py.errors.TableNotFoundError" in str(error), error
-    else:
-        raise AssertionError("a missing table was read")
+    both = read(spark, custom, columns=["id", "price"], mergers=[KeepsOlder]).toArrow()
+    assert sorted(map(str, both.to_pylist())) == sorted(map(str, want.to_pylist()))
     spark.stop()
     print("connect works")
 

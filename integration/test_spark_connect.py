@@ -10,17 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from integration.test_spark_mergers import TABLE, custom  # noqa: F401 - a fixture
+from integration.spark_custom import TABLE, make_custom
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.spark
 def test_a_connect_session_reads_registers_and_merges(
-    java: int,
-    corpus: Callable[[str], Path],
-    custom: Path,
-    tmp_path: Path,  # noqa: F811
+    java: int, corpus: Callable[[str], Path], corpus_copy: Callable[[str], Path], tmp_path: Path
 ) -> None:
     pytest.importorskip("pyspark.sql.connect.session", reason="NOT TESTED: pyspark's connect extra is not installed")
     environment = {
@@ -31,7 +28,7 @@ def test_a_connect_session_reads_registers_and_merges(
     }
     script = Path(__file__).with_name("spark_connect_session.py")
     done = subprocess.run(
-        [sys.executable, str(script), str(corpus(TABLE)), str(custom)],
+        [sys.executable, str(script), str(corpus(TABLE)), str(make_custom(corpus_copy(TABLE)))],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

@@ -12,9 +12,8 @@ import pytest
 from hoodie_py import BufferedRecord, HoodieTable, RecordContext, RecordMerger
 from hoodie_py.spark import register
 from integration.corpus_compare import differences
+from integration.spark_custom import STRATEGY, TABLE, make_custom
 
-TABLE = "event_time_updates_mor_v9"
-STRATEGY = "0a1b2c3d-0000-4000-8000-000000000001"
 BONUS = 1000.0
 
 
@@ -32,11 +31,7 @@ class AddsPrices(RecordMerger):
 
 @pytest.fixture
 def custom(corpus_copy: Callable[[str], Path]) -> Path:
-    where = corpus_copy(TABLE)
-    properties = where / ".hoodie" / "hoodie.properties"
-    text = properties.read_text().replace("merge.mode=EVENT_TIME_ORDERING", "merge.mode=CUSTOM")
-    properties.write_text(f"{text}\nhoodie.record.merge.strategy.id={STRATEGY}\n")
-    return where
+    return make_custom(corpus_copy(TABLE))
 
 
 @pytest.fixture

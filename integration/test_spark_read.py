@@ -167,7 +167,7 @@ def test_tasks_are_small_and_show_no_credentials(corpus: Callable[[str], Path], 
 
 
 def test_a_plan_shows_no_storage_options(spark: Any, table: Path) -> None:
-    secret = "hunter2-hunter2"  # noqa: S105 - a canary
+    secret = "hunter2-hunter2"
     frame = spark.read.format("hoodie").option("storage_options", f'{{"secret": "{secret}"}}').load(str(table))
     assert secret not in frame._jdf.queryExecution().toString()
     assert secret not in frame.schema.json()

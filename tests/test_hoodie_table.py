@@ -94,7 +94,7 @@ def test_outputs_agree(corpus: Corpus) -> None:
     assert rows(scan.to_polars().to_arrow().cast(scan.schema)) == want
     assert rows(polars.DataFrame(scan).to_arrow().cast(scan.schema)) == want
     connection = scan.to_duckdb("trips", duckdb.connect())
-    assert connection.sql("select count(*) from trips").fetchone() == (len(want),)
+    assert connection.sql("select count(*) from trips").fetchall() == [(len(want),)]
 
 
 def test_tasks_are_small_travel_and_together_are_the_scan(corpus: Corpus) -> None:

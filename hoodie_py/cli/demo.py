@@ -180,7 +180,7 @@ def _say_what_next(console: Console, keep: str | None) -> None:
     console.print(Text("\nNext", style="bold"))
     place = keep or "my_table"
     lines = [
-        *([] if keep else [("hoodie demo --keep my_table", "the same table, to look at at leisure")]),
+        *([] if keep else [("hoodie demo --keep my_table", "the same table, to keep")]),
         (f"hoodie timeline {place}", "its commits"),
         (f"hoodie read {place} --where \"part = 'p1'\"", "rows that a filter selects"),
         (f"hoodie read {place} --query-type read_optimized", "base files alone"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +29,23 @@ from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.row_store import RowStore
 from hoodie_py.reader.selection import select_strategy
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEntries:
+    """What one log block says.
+
+    Attributes:
+        scanned: the block and its file.
+        entries: its records or deletes.
+        positions: the base row of each entry; None where rows pair by key.
+        partial: whether its rows lack columns.
+    """
+
+    scanned: ScannedBlock
+    entries: BufferedBatch
+    positions: np.ndarray | None
+    partial: bool
 
 
 class LogSide:
@@ -89,35 +108,41 @@ class LogSide:
 
     def fold(self) -> FoldedLog | None:
         """Scan, decode and fold; None if the log files hold no record."""
-        scanned = ScanStats()
-        for block in self._scan(scanned):
-            try:
-                self._add(block)
-            except HoodieError as error:
-                error.located(path=block.path, offset=block.block.offset, instant=block.instant)
-                raise
-        self._count(scanned)
+        for block in self.blocks():
+            self._buffer.add(block.entries, block.scanned.instant, block.positions, partial=block.partial)
+        self._stats.log_records = self._buffer.total_log_records
         return self._buffer.fold()
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of every data block in block order, unmerged; delete blocks and delete marks are not looked
-        at.
+    def blocks(self) -> Iterator[BlockEntries]:
+        """Yield the entries of every block that counts, in merge order; their rows go into the store.
+
+        Raises:
+            CorruptFileError: a block's content is damaged.
+            UnsupportedFeatureError: a block of a type that is not handled, or more rows than ``memory_limit`` allows.
         """
-        scanned = ScanStats()
-        for found in self._scan(scanned):
-            if found.block.type is not BlockType.DELETE:
-                try:
-                    rows, _ = self._decode(found.block)
-                except HoodieError as error:
-                    error.located(path=found.path, offset=found.block.offset, instant=found.instant)
-                    raise
+        for scanned in self._scan():
+            with _located(scanned):
+                yield self._entries(scanned)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of every data block in block order, unmerged; deletes are not looked at."""
+        for scanned in self._scan():
+            if scanned.block.type is not BlockType.DELETE:
+                with _located(scanned):
+                    rows, _ = self._decode(scanned.block)
                 self._stats.inserts += rows.num_rows
                 yield rows
-        self._count(scanned)
 
-    def _scan(self, scanned: ScanStats) -> list[ScannedBlock]:
+    def _scan(self) -> list[ScannedBlock]:
         strict = self.options.integrity == "strict"
-        return scan_log_files(self.info.files, self.file_slice.log_files, self.info.rules, scanned, strict=strict)
+        met = ScanStats()
+        blocks = scan_log_files(self.info.files, self.file_slice.log_files, self.info.rules, met, strict=strict)
+        self._stats.blocks = met.blocks
+        self._stats.skipped_blocks = met.skipped_blocks
+        self._stats.corrupt_blocks = met.corrupt_blocks
+        self._stats.rollback_blocks = met.rollback_blocks
+        self._stats.log_bytes = met.bytes
+        return blocks
 
     def final(self, base: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         """Merge what the log says on base rows.
@@ -135,20 +160,18 @@ class LogSide:
         """Return what becomes of log records that meet no base row."""
         return self._buffer.final_strategy.inserted(entries)
 
-    def _add(self, scanned: ScannedBlock) -> None:
+    def _entries(self, scanned: ScannedBlock) -> BlockEntries:
         block = scanned.block
         if block.type is BlockType.DELETE:
             deleted = decode_deleted(block)
             ordering = delete_ordering(deleted, self.context.ordering_types)
             entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
-            self._buffer.add(entries, scanned.instant, self._positions(block, len(entries)))
-            return
-        rows, absent = self._decode(block)
-        codes = self.deletes.operations(rows)
-        first = self.store.add(rows, absent)
-        self._check_memory()
-        entries = BufferedBatch.of_rows(self.context, first, rows, codes)
-        self._buffer.add(entries, scanned.instant, self._positions(block, len(entries)), partial=block.is_partial)
+        else:
+            rows, absent = self._decode(block)
+            first = self.store.add(rows, absent)
+            self._check_memory()
+            entries = BufferedBatch.of_rows(self.context, first, rows, self.deletes.operations(rows))
+        return BlockEntries(scanned, entries, self._positions(block, len(entries)), block.is_partial)
 
     def _decode(self, block: LogBlock) -> tuple[pa.RecordBatch, dict[str, np.ndarray]]:
         """Return a data block's rows in the merge's columns, and which columns the rows of a partial block lack."""
@@ -178,10 +201,12 @@ class LogSide:
                 hint="Raise memory_limit, ask for fewer columns, or compact the table.",
             )
 
-    def _count(self, scanned: ScanStats) -> None:
-        self._stats.log_records = self._buffer.total_log_records
-        self._stats.blocks = scanned.blocks
-        self._stats.skipped_blocks = scanned.skipped_blocks
-        self._stats.corrupt_blocks = scanned.corrupt_blocks
-        self._stats.rollback_blocks = scanned.rollback_blocks
-        self._stats.log_bytes = scanned.bytes
+
+@contextmanager
+def _located(scanned: ScannedBlock) -> Iterator[None]:
+    """Say in which block an error was met."""
+    try:
+        yield
+    except HoodieError as error:
+        error.located(path=scanned.path, offset=scanned.block.offset, instant=scanned.instant)
+        raise

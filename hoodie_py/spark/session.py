@@ -45,9 +45,9 @@ def read(
 ) -> DataFrame:
     """Return a table's rows as a DataFrame, by the faster of two ways for each file slice.
 
-    Slices with log files are merged in Python workers, as ``spark.read.format("hoodie")`` does it; those without go to
-    Spark's own Parquet reader where that gives the same rows.  The rows are pinned when the DataFrame is made.  The table
-    is listed in this process, which has to reach it.
+    Slices with log files are merged in Python workers, as ``spark.read.format("hoodie")`` does it; those without go
+    to Spark's own Parquet reader where that gives the same rows.  The rows are pinned when the DataFrame is made.
+    The table is listed in this process, which has to reach it.
 
     Args:
         spark: a session, classic or Connect.

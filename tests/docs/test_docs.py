@@ -113,7 +113,7 @@ NOT_YET = {
     "HFile log blocks": ("blocks_hfile_mor_v8", UnsupportedFeatureError),
     "metadata-only bootstrap": ("bootstrap_metadata_only_mor_v9", UnsupportedFeatureError),
     "columns evolved with schema-on-read": ("schema_on_read_mor_v9", UnsupportedFeatureError),
-    "mergers and payload classes that are not Hudi's own": ("custom_first_wins_updates_mor_v8", MergeError),
+    "custom merge strategies, and payload classes": ("custom_first_wins_updates_mor_v8", MergeError),
 }
 
 

@@ -1,0 +1,240 @@
+"""The history of one record in one file slice: every version, in merge order, and what each merge did.
+
+The merges are those of a read, one pair at a time, so that what is shown is what happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import MergeError
+from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.conform import conform_batch
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.records import DEFAULT_ORDERING
+from hoodie_py.reader.row_store import NO_ROW
+from hoodie_py.reader.strategies import CommitTimeStrategy, MergeStrategy
+
+_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of a record.
+
+    Attributes:
+        source: "base file", "data block" or "delete block".
+        path: the file, relative to the table.
+        offset: the block's first byte; None in a base file.
+        instant: the instant that wrote it.
+        ordering: its ordering value; None where commit time decides.
+        operation: I, -U, U, D or None.
+        is_delete: whether it deletes the record.
+        partial: whether it lacks columns.
+        values: its data by column; None without data.
+    """
+
+    source: str
+    path: str
+    offset: int | None
+    instant: str
+    ordering: Any
+    operation: str | None
+    is_delete: bool
+    partial: bool
+    values: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One merge: the version that came in, which side stayed ("older", "newer" or "merged"), and why."""
+
+    version: Version
+    winner: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHistory:
+    """What one file slice says of a key.
+
+    Attributes:
+        key: the record key.
+        partition_path, file_id: the slice.
+        steps: log versions in merge order, then the merge with the base row if there is one.
+        outcome: the row a snapshot shows; None if it shows none.
+    """
+
+    key: str
+    partition_path: str
+    file_id: str
+    steps: tuple[Step, ...]
+    outcome: dict[str, Any] | None
+
+
+def record_history(
+    file_slice: FileSlice,
+    info: ReadInfo,
+    key: str,
+    options: ReadOptions | None = None,
+    merger: RecordMerger | type[RecordMerger] | None = None,
+) -> RecordHistory | None:
+    """Trace one key through a file slice; None if the slice never had it.
+
+    Args:
+        file_slice: where to look.
+        info: the table's facts.
+        key: the record key's text.
+        options: settings of the read.
+        merger: decides instead of the table's merge mode.
+
+    Raises:
+        HoodieError: as reading the slice does.
+    """
+    log = LogSide(file_slice, info, info.schema.names, merger, options or ReadOptions(), ReadStats())
+    trace = _Trace(log, key)
+    for version, record, partial in _log_versions(log, key):
+        trace.add(version, record, partial=partial)
+    base = _base_version(log, file_slice, info, key)
+    if base is not None:
+        trace.add_base(*base)
+    if not trace.steps:
+        return None
+    return RecordHistory(key, file_slice.partition_path, file_slice.file_id, tuple(trace.steps), trace.outcome())
+
+
+class _Trace:
+    """Folds one key's versions and notes what each merge did."""
+
+    def __init__(self, log: LogSide, key: str) -> None:
+        self._log = log
+        self._key = key
+        self._strategy: MergeStrategy = log.strategy
+        self._state: BufferedBatch | None = None
+        self.steps: list[Step] = []
+
+    def add(self, version: Version, record: BufferedBatch, *, partial: bool) -> None:
+        """Merge the next log version."""
+        if partial:
+            self._strategy = self._strategy.after_partial_block()
+        older = self._state
+        self._state = record if older is None else self._merged(older, record, final=False)
+        self.steps.append(Step(version, *_verdict(older, record, self._state, self._strategy)))
+
+    def add_base(self, version: Version, record: BufferedBatch) -> None:
+        """Merge what the log says with the base row, which is the older side."""
+        newer = self._state
+        self._state = record if newer is None else self._merged(record, newer, final=True)
+        winner, reason = (
+            ("newer", "only version") if newer is None else _verdict(record, newer, self._state, self._strategy)
+        )
+        self.steps.append(Step(version, {"older": "newer", "newer": "older"}.get(winner, winner), reason))
+
+    def outcome(self) -> dict[str, Any] | None:
+        """Return the row that is left."""
+        if self._state is None or self._state.deletes[0]:
+            return None
+        return _values(self._state)
+
+    def _merged(self, older: BufferedBatch, newer: BufferedBatch, *, final: bool) -> BufferedBatch:
+        try:
+            return self._strategy.final(older, newer) if final else self._strategy.delta(older, newer)
+        except MergeError as error:
+            error.located(key=self._key, file_group=self._log.file_slice.file_id)
+            raise
+
+
+def _log_versions(log: LogSide, key: str) -> Iterator[tuple[Version, BufferedBatch, bool]]:
+    for block in log.blocks():
+        matches = np.flatnonzero(block.entries.keys.to_numpy(zero_copy_only=False) == key)
+        for at in matches:
+            record = block.entries.take(np.array([at]))
+            kind = "delete block" if record.rows[0] == NO_ROW else "data block"
+            scanned = block.scanned
+            yield (
+                _version(kind, scanned.path, scanned.block.offset, scanned.instant, record, partial=block.partial),
+                record,
+                block.partial,
+            )
+
+
+def _base_version(
+    log: LogSide, file_slice: FileSlice, info: ReadInfo, key: str
+) -> tuple[Version, BufferedBatch] | None:
+    if file_slice.base_file is None:
+        return None
+    base = BaseFileReader(info.files, file_slice.base_file)
+    for batch in base.batches(info.schema, _BATCH_ROWS):
+        keys = log.keys.keys_of_batch(batch).to_numpy(zero_copy_only=False)
+        for at in np.flatnonzero(keys == key)[:1]:
+            row = conform_batch(batch.slice(int(at), 1), log.schema)
+            record = BufferedBatch.of_base(log.context, log.store.add(row), row, pa.array([key], pa.string()))
+            return _version("base file", base.path, None, file_slice.base_file.instant, record, partial=False), record
+    return None
+
+
+def _version(
+    source: str, path: str, offset: int | None, instant: str, record: BufferedBatch, *, partial: bool
+) -> Version:
+    ordering = record.order.value(0) if record.order.parts else DEFAULT_ORDERING
+    return Version(
+        source,
+        path,
+        offset,
+        instant,
+        None if ordering is DEFAULT_ORDERING else ordering,
+        record.operation[0].as_py(),
+        bool(record.deletes[0]),
+        partial,
+        None if record.rows[0] == NO_ROW else _values(record),
+    )
+
+
+def _values(record: BufferedBatch) -> dict[str, Any]:
+    """Return a record's data, without the columns that a partial row lacks."""
+    row: dict[str, Any] = record.context.store.take(record.rows).to_pylist()[0]
+    return {name: value for name, value in row.items() if record.present(name)[0]}
+
+
+def _verdict(
+    older: BufferedBatch | None, newer: BufferedBatch, result: BufferedBatch, strategy: MergeStrategy
+) -> tuple[str, str]:
+    """Say which side a merge kept, and why in a few words."""
+    if older is None:
+        return "newer", "first version in the log"
+    winner = _winner(older, newer, result)
+    if type(strategy).__name__ == "CustomStrategy":
+        return winner, "the merger decided"
+    if newer.commit_time_deletes[0]:
+        return winner, "a delete without ordering value wins" if winner == "newer" else "already deleted"
+    if isinstance(strategy, CommitTimeStrategy) or not newer.order.parts:
+        return winner, "the later commit wins"
+    if older.commit_time_deletes[0]:
+        dropped = "a delete block has nothing to add to a delete without ordering value"
+        return winner, "the delete before it had no ordering value" if winner == "newer" else dropped
+    sides = f"{newer.order.value(0)} against {older.order.value(0)}"
+    reason = f"ordering value {sides}"
+    return winner, f"{reason}, completed from the other version" if winner == "merged" else reason
+
+
+def _winner(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch) -> str:
+    def same(a: BufferedBatch) -> bool:
+        return bool(
+            a.rows[0] == result.rows[0]
+            and a.deletes[0] == result.deletes[0]
+            and a.order.value(0) == result.order.value(0)
+        )
+
+    if same(newer):
+        return "newer"
+    return "older" if same(older) else "merged"

@@ -1,0 +1,70 @@
+"""``hoodie_py.spark.read``: Spark's own Parquet reader takes part, and the rows are those of the merging reader alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoodie_py import HoodieError, HoodieTable
+from hoodie_py.spark import read
+from integration.corpus_compare import differences
+
+# Copy on write, both kinds of slices, types, columns from the partition path, columns added later, no files at all.
+TABLES = (
+    "basic_cow_v9_part",
+    "basic_mor_v9_part",
+    "types_mor_v9",
+    "drop_partition_columns_mor_v9",
+    "evolve_add_column_mor_v9",
+    "evolve_widen_mor_v9",
+    "urlenc_partitions_mor_v9",
+    "empty_mor_v9",
+)
+
+
+def scans(frame: Any) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "read_optimized"])
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_and_columns_equal_the_scan(spark: Any, corpus: Callable[[str], Path], name: str, kind: str) -> None:
+    where = str(corpus(name))
+    frame = read(spark, where, **{"hoodie.datasource.query.type": kind})
+    assert differences(frame.toArrow(), HoodieTable.open(where).scan(query_type=kind).to_arrow()) == []
+
+
+def test_files_without_logs_go_to_sparks_own_reader(spark: Any, corpus: Callable[[str], Path]) -> None:
+    where = str(corpus("basic_cow_v9_part"))
+    frame = read(spark, where, columns=["name", "id"], filter="price >= 2 and id is not null")
+    assert "FileScan parquet" in scans(frame)
+    assert "MapInArrow" not in scans(frame)
+    want = HoodieTable.open(where).scan(columns=["name", "id"], filter="price >= 2 and id is not null").to_arrow()
+    assert want.num_rows
+    assert differences(frame.toArrow(), want) == []
+
+
+def test_both_ways_make_one_frame(spark: Any, corpus: Callable[[str], Path]) -> None:
+    where = str(corpus("inflight_last_mor_v6"))
+    table = HoodieTable.open(where)
+    frame = read(spark, where, filter="id is not null")
+    plain = [each for each in table.file_slices() if not each.log_files]
+    assert ("FileScan parquet" in scans(frame)) is bool(plain)
+    assert differences(frame.toArrow(), table.scan(filter="id is not null").to_arrow()) == []
+
+
+def test_columns_of_the_partition_path_are_left_to_our_reader(spark: Any, corpus: Callable[[str], Path]) -> None:
+    frame = read(
+        spark, str(corpus("drop_partition_columns_mor_v9")), **{"hoodie.datasource.query.type": "read_optimized"}
+    )
+    assert "FileScan parquet" not in scans(frame)
+
+
+def test_errors_come_as_they_are(spark: Any, tmp_path: Path, corpus: Callable[[str], Path]) -> None:
+    with pytest.raises(HoodieError, match="nowhere"):
+        read(spark, str(tmp_path / "nowhere"))
+    with pytest.raises(HoodieError, match="gold"):
+        read(spark, str(corpus("basic_cow_v9_part")), columns=["gold"])

@@ -1,0 +1,187 @@
+"""delta_merge, final_merge and partial_update: two versions of one record, through the strategy that the project selects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import MergeError
+from hoodie_py.reader.arrow_context import ArrowRecordContext
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.buffer import fold_by_rounds
+from hoodie_py.reader.conform import conform_batch
+from hoodie_py.reader.delete_ordering import delete_ordering
+from hoodie_py.reader.delete_rules import DeleteRules
+from hoodie_py.reader.fields import field_values
+from hoodie_py.reader.ordering import OrderingColumn
+from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
+from hoodie_py.reader.records import DELETE, HoodieOperation, code_of
+from hoodie_py.reader.row_store import NO_ROW, RowStore
+from hoodie_py.reader.selection import Selection, select_strategy
+from hoodie_py.reader.strategies import MergeStrategy
+from tests.reader.merge_cases.case import Case, arrow_type, delete_records, plain
+from tests.reader.merge_cases.compare import check, expected_ordering, ordering_of, through
+from tests.reader.merge_cases.mergers import merger_of
+from tests.reader.merge_cases.tables import read_options, table_config
+
+
+def run(case: Case) -> None:
+    """Merge and compare; raises what the merge raises."""
+    call = case.config.get("call") or case.api
+    scene = _Scene.of(case)
+    older = scene.version(case, "older")
+    newer = scene.version(case, "newer")
+    assert newer is not None
+    if case.config.get("phase") == "precombine":
+        assert older is not None
+        answers = [_precombine(scene, older, newer)]
+    elif call == "delta_merge":
+        answers = _deltas(scene.strategy, older, newer)
+    else:
+        answers = [newer if older is None else scene.strategy.final(older, newer)]
+    for answer in answers:
+        _compare(case, scene, older, newer, answer)
+
+
+def _deltas(strategy: MergeStrategy, older: BufferedBatch | None, newer: BufferedBatch) -> list[BufferedBatch]:
+    """One step by itself, and the fold of a buffer, which knows shortcuts."""
+    if older is None:
+        return [fold_by_rounds(strategy, newer, np.zeros(1, np.int64), 1)]
+    both = BufferedBatch.concat([older, newer])
+    return [strategy.delta(older, newer), fold_by_rounds(strategy, both, np.zeros(2, np.int64), 1)]
+
+
+def _precombine(scene: _Scene, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    """What a writer does with two versions in one batch."""
+    merger = scene.selected.merger
+    if merger is None:
+        raise MergeError("Only mergers deduplicate batches by a rule of their own.")
+    scene.context.focus(np.concatenate([older.rows, newer.rows]))
+    return merger.pre_combine_batch(older, newer, scene.context, scene.selected.props)
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """A reader's context without files: what selects, what holds rows."""
+
+    context: ArrowRecordContext
+    selected: Selection
+    strategy: MergeStrategy
+
+    @classmethod
+    def of(cls, case: Case) -> _Scene:
+        config = table_config(case.config)
+        options = read_options(case.config)
+        selected = select_strategy(config, options, merger_of(case.config))
+        parsed = case.schema("reader")
+        schema = _with_key(_with_ordering_types(case, parsed.arrow))
+        deletes = DeleteRules.of(schema, config.merge_properties, options)
+        context = ArrowRecordContext(
+            RowStore(schema), schema, RecordKeys.of(True, ()), selected.ordering_fields, deletes, parsed.defaults
+        )
+        strategy = selected.strategy
+        return cls(context, selected, strategy.after_partial_block() if case.config.get("is_partial") else strategy)
+
+    def version(self, case: Case, role: str) -> BufferedBatch | None:
+        """One version as a batch of one record; None where the case has none."""
+        given = case.fields[role]
+        if given is None:
+            return None
+        operation = HoodieOperation(given["op"]) if given.get("op") else None
+        code = DELETE if given.get("delete_record") else code_of(operation)
+        row, order = NO_ROW, None
+        if given.get("data") is not None:
+            row, batch = self._store(case, role, given)
+            order = OrderingColumn.from_columns([field_values(batch, n) for n in self.context.ordering_fields], 1)
+        if "ordering" in given or order is None:
+            types = self.context.ordering_types
+            order = OrderingColumn.from_values(delete_ordering(delete_records([given]), types), types)
+        newest = case.fields["newer"]["key"]  # the engine only ever pairs equal keys
+        return BufferedBatch(
+            self.context, pa.array([newest], pa.string()), np.array([row]), order, np.array([code], np.int8)
+        )
+
+    def _store(self, case: Case, role: str, given: Mapping[str, Any]) -> tuple[int, pa.RecordBatch]:
+        """Put a version's data into the store as reading a file of its schema would."""
+        own = _with_key(_with_ordering_types(case, case.schema(role).arrow))
+        values = {**plain(given["data"]), RECORD_KEY_FIELD: given["key"]}
+        arrays = [pa.array([values.get(field.name)], field.type) for field in own]
+        stored = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in own]))
+        batch = conform_batch(stored, self.context.schema)
+        absent = {}
+        if case.config.get("is_partial"):
+            missing = [name for name in self.context.schema.names if name not in own.names]
+            absent = {name: np.array([True]) for name in missing}
+        return self.context.store.add(batch, absent), batch
+
+
+def _with_key(schema: pa.Schema) -> pa.Schema:
+    """The schema with the meta column that holds keys: cases give keys apart from data."""
+    return schema if RECORD_KEY_FIELD in schema.names else schema.insert(0, pa.field(RECORD_KEY_FIELD, pa.string()))
+
+
+def _with_ordering_types(case: Case, schema: pa.Schema) -> pa.Schema:
+    """The schema with the type of the ordering field that the rows' ordering values have.
+
+    Cases give ordering values apart from data and may use another class than the schema's.
+    """
+    if len(case.ordering_fields) != 1 or case.ordering_fields[0] not in schema.names:
+        return schema
+    rows = (case.fields[role] for role in ("older", "newer"))
+    found = [arrow_type(row.get("ordering")) for row in rows if row is not None and row.get("data") is not None]
+    types = [type_ for type_ in found if type_ is not None]
+    at = schema.get_field_index(case.ordering_fields[0])
+    field = schema.field(at)
+    if not types or field.type in types or pa.types.is_decimal(field.type):
+        return schema
+    return schema.set(at, field.with_type(types[0]))
+
+
+def _compare(
+    case: Case, scene: _Scene, older: BufferedBatch | None, newer: BufferedBatch, answer: BufferedBatch
+) -> None:
+    assert len(answer) == 1
+    expected = dict(case.expected)
+    assert "error" not in expected, f"expected {expected['error']}, got an answer"
+    if "chosen" in expected:
+        _compare_choice(expected.pop("chosen"), older, newer, answer)
+    record = answer.records()[0]
+    actual: dict[str, Any] = {
+        "delete": record.is_delete,
+        "op": record.operation.value if record.operation else None,
+        "ordering": ordering_of(record.ordering_value, scene.context.ordering_types),
+        "data": _data(scene, answer),
+    }
+    if "ordering" in expected:
+        expected["ordering"] = expected_ordering(expected["ordering"])
+    if "data" in expected:
+        expected["data"] = through(scene.context.schema, expected["data"])
+    if case.expected.get("chosen") != "none":  # then nothing is said of a result
+        check(expected, actual)
+
+
+def _compare_choice(chosen: str, older: BufferedBatch | None, newer: BufferedBatch, answer: BufferedBatch) -> None:
+    """Which version an answer is: two equal versions cannot be told apart, so both names fit."""
+    kept = "older" if chosen == "none" else chosen
+    names = {name for name, one in (("older", older), ("newer", newer)) if one is not None and _same(one, answer)}
+    assert kept in (names or {"merged"}), f"expected {chosen}, got {' or '.join(sorted(names)) or 'merged'}"
+
+
+def _same(one: BufferedBatch, answer: BufferedBatch) -> bool:
+    return (
+        one.rows[0] == answer.rows[0] and one.codes[0] == answer.codes[0] and one.order.value(0) == answer.order.value(0)
+    )
+
+
+def _data(scene: _Scene, answer: BufferedBatch) -> dict[str, Any] | None:
+    """The columns that a record has, without the key that the cases give apart."""
+    if answer.rows[0] == NO_ROW:
+        return None
+    names = [name for name in scene.context.schema.names if name != RECORD_KEY_FIELD and answer.present(name)[0]]
+    return {name: answer.column(name)[0].as_py() for name in names}
+
+
