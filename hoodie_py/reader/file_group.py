@@ -181,7 +181,7 @@ class FileGroupReader:
         live = ~merged.result.deletes
         if merged.older is not None:
             live &= merged.result.rows != merged.older.rows
-        return merged.result.rows[live]
+        return np.asarray(merged.result.rows[live])
 
     def _base_only(self) -> Iterator[pa.RecordBatch]:
         if self.file_slice.base_file is None:

@@ -16,6 +16,7 @@ from hoodie_py.errors import MergeError
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.conform import conform_batch
+from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.merger import RecordMerger
@@ -135,9 +136,9 @@ class _Trace:
         """Merge what the log says with the base row, which is the older side."""
         newer = self._state
         self._state = record if newer is None else self._merged(record, newer, final=True)
-        winner, reason = (
-            ("newer", "only version") if newer is None else _verdict(record, newer, self._state, self._strategy)
-        )
+        winner, reason = "newer", "the only version"
+        if newer is not None:
+            winner, reason = _verdict(record, newer, self._state, self._strategy)
         self.steps.append(Step(version, {"older": "newer", "newer": "older"}.get(winner, winner), reason))
 
     def outcome(self) -> dict[str, Any] | None:
@@ -213,7 +214,7 @@ def _verdict(
     if older is None:
         return "newer", "first version in the log"
     winner = _winner(older, newer, result)
-    if type(strategy).__name__ == "CustomStrategy":
+    if isinstance(strategy, CustomStrategy):
         return winner, "the merger decided"
     if newer.commit_time_deletes[0]:
         return winner, "a delete without ordering value wins" if winner == "newer" else "already deleted"
@@ -228,13 +229,11 @@ def _verdict(
 
 
 def _winner(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch) -> str:
-    def same(a: BufferedBatch) -> bool:
-        return bool(
-            a.rows[0] == result.rows[0]
-            and a.deletes[0] == result.deletes[0]
-            and a.order.value(0) == result.order.value(0)
-        )
-
-    if same(newer):
+    if _same(newer, result):
         return "newer"
-    return "older" if same(older) else "merged"
+    return "older" if _same(older, result) else "merged"
+
+
+def _same(side: BufferedBatch, result: BufferedBatch) -> bool:
+    alike = side.rows[0] == result.rows[0] and side.deletes[0] == result.deletes[0]
+    return bool(alike and side.order.value(0) == result.order.value(0))
