@@ -25,6 +25,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 OLDEST_JAVA = 17
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the suites below; they must be known before any folder's own conftest is."""
+    parser.addoption("--merge-cases", metavar="FILE", help="file of merge cases for tests/reader (JSON lines)")
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that uses the Spark session: `make test` runs those apart, so that they share it."""

@@ -144,9 +144,15 @@ class HoodieTable:
             options=options,
         )
 
-    def read_info(self, file_slice: FileSlice) -> ReadInfo:
-        """Return what reading one slice takes, for FileGroupReader."""
-        return self._snapshot.read_info(file_slice)
+    def read_info(self, file_slice: FileSlice, as_of: AsOf | None = None) -> ReadInfo:
+        """Return what reading one slice takes, for FileGroupReader.
+
+        Args:
+            file_slice: one of ``file_slices``.
+            as_of: the instant that was given there.
+        """
+        snapshot = self._snapshot if as_of is None else self._snapshot.at(as_of)
+        return snapshot.read_info(file_slice)
 
     def __repr__(self) -> str:
         config = self.config

@@ -9,6 +9,7 @@ import typer
 from hoodie_py import __version__
 from hoodie_py.cli.demo import demo
 from hoodie_py.cli.doctor import doctor
+from hoodie_py.cli.explain import explain
 from hoodie_py.cli.log import log
 from hoodie_py.cli.read import read
 from hoodie_py.cli.show import show
@@ -42,7 +43,7 @@ def _hoodie(
     """Look into Apache Hudi tables and read them, on disk or in an object store."""
 
 
-for _command in (show, timeline, slices, log, read, doctor, demo):
+for _command in (show, timeline, slices, log, read, explain, doctor, demo):
     app.command(_command.__name__)(_command)
 
 

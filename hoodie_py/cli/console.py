@@ -27,11 +27,22 @@ UNLIMITED_WIDTH = 10_000
 T = TypeVar("T")
 
 
-class PlainConsole(Console):
+class DataConsole(Console):
+    """A console that takes text for what it is: no markup, no emoji codes, no colours of its own."""
+
+    def __init__(self, file: IO[str] | None = None, width: int | None = None, stderr: bool = False) -> None:
+        super().__init__(file=file, width=width, stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command to end, where rich would end the process with a failure."""
+        raise BrokenPipeError
+
+
+class PlainConsole(DataConsole):
     """A console for what is no terminal: wide, and without blanks at the ends of lines."""
 
     def __init__(self, file: IO[str] | None = None, width: int | None = None) -> None:
-        super().__init__(file=file, width=width or UNLIMITED_WIDTH, highlight=False, markup=False, emoji=False)
+        super().__init__(file, width or UNLIMITED_WIDTH)
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print the objects."""
@@ -42,7 +53,7 @@ class PlainConsole(Console):
 
 def stdout(width: int | None = None) -> Console:
     """Return the console for results; ``width`` is that of output which is no terminal's."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = DataConsole()
     if console.is_terminal or os.environ.get("COLUMNS"):
         return console
     return PlainConsole(width=width)
@@ -50,7 +61,7 @@ def stdout(width: int | None = None) -> Console:
 
 def stderr() -> Console:
     """Return the console for messages."""
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+    return DataConsole(stderr=True)
 
 
 def note(message: str, style: str = "dim") -> None:

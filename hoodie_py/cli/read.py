@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -121,15 +121,15 @@ def _write(scan: Scan, kind: Format, output: Path | None) -> None:
     from hoodie_py.cli import row_files
     from hoodie_py.cli.console import note
 
-    writer = {
+    writers: dict[Format, Callable[[IO[bytes], pa.Schema], row_files.RowWriter]] = {
         Format.csv: row_files.CsvWriter,
         Format.json: row_files.JsonWriter,
         Format.parquet: row_files.ParquetWriter,
-    }[kind]
+    }
     if output is None and kind is Format.parquet and row_files.stdout_is_terminal():
         raise typer.BadParameter("Parquet is binary: give --output FILE, or redirect stdout", param_hint="--format")
     rows = 0
-    with row_files.opened(output) as target, writer(target, scan.schema) as file:
+    with row_files.opened(output) as target, writers[kind](target, scan.schema) as file:
         for batch in _batches(scan):
             file.write(batch)
             rows += batch.num_rows

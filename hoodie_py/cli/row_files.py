@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,18 +44,18 @@ def opened(path: Path | None) -> Iterator[IO[bytes]]:
         unfinished.unlink(missing_ok=True)
 
 
-class RowWriter:
+class RowWriter(ABC):
     """Writes batches of one schema; a context manager that finishes the format on success."""
 
     def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
         self.target = target
         self.schema = schema
 
+    @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a batch."""
-        raise TypeError("a writer of one format is needed")
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - a format may have nothing to finish
         """Finish the format."""
 
     def __enter__(self) -> Self:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie_py.errors import MergeError
-from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
-from hoodie_py.reader.fields import field_values
+from hoodie_py.reader.arrow_context import ArrowRecordContext, Row, fitting_array
+from hoodie_py.reader.fields import field_values, top_level
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.records import (
     DEFAULT_ORDERING,
@@ -40,15 +41,21 @@ class BufferedBatch:
     """
 
     __slots__ = ("codes", "context", "keys", "order", "rows")
+    codes: np.ndarray
+    context: ArrowRecordContext
+    keys: pa.Array
+    order: OrderingColumn
+    rows: np.ndarray
 
     def __init__(
         self, context: ArrowRecordContext, keys: pa.Array, rows: np.ndarray, order: OrderingColumn, codes: np.ndarray
     ) -> None:
-        self.context = context
-        self.keys = keys
-        self.rows = rows
-        self.order = order
-        self.codes = codes
+        rows.flags.writeable = codes.flags.writeable = False
+        for name, value in zip(self.__slots__, (codes, context, keys, order, rows), strict=True):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A BufferedBatch does not change: {name} cannot be set.")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -141,20 +148,14 @@ class BufferedBatch:
         for name, values in columns.items():
             if name not in context.schema.names:
                 raise MergeError("A merger set a column that this read did not load.", column=name)
-            type_ = context.schema.field(name).type
-            array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values, type_)
+            field = context.schema.field(name)
+            array = _fitting(values, field)
             if len(array) != len(self):
                 raise MergeError(f"A merger set a column of {len(array)} values on {len(self)} records.", column=name)
-            array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-            try:
-                array = array.cast(type_)
-            except pa.ArrowInvalid as error:
-                raise MergeError(f"A merged value does not fit its column: {error}", column=name) from error
             batch = batch.set_column(
-                context.schema.get_field_index(name),
-                context.schema.field(name).with_nullable(True),
-                array.take(pa.array(at, pa.int64())),
+                context.schema.get_field_index(name), field.with_nullable(True), array.take(pa.array(at, pa.int64()))
             )
+        self._check_keys(batch, at, columns)
         rows = self.rows.copy()
         first = context.store.add(batch, absences(context, self.rows[at], columns))
         rows[at] = np.arange(first, first + len(at))
@@ -166,30 +167,44 @@ class BufferedBatch:
             order = fresh.where(mask, self.order)
         return BufferedBatch(context, self.keys, rows, order, self.codes)
 
+    def _check_keys(self, batch: pa.RecordBatch, at: np.ndarray, columns: Collection[str]) -> None:
+        """Refuse new values of key columns that make other keys."""
+        keys = self.context.keys
+        if not any(top_level(batch.schema, name) in columns for name in keys.columns):
+            return
+        made, own = keys.keys_of_batch(batch), self.keys.take(pa.array(at, pa.int64()))
+        if not made.equals(own):
+            wrong = int(pc.index(pc.equal(made, own), False).as_py())
+            raise MergeError(f"A merger made a row whose key is {made[wrong].as_py()!r}.", key=own[wrong].as_py())
+
     def record(self, index: int) -> BufferedRecord[Row]:
         """Return one record."""
         return self.take(np.array([index])).records()[0]
 
     def records(self) -> list[BufferedRecord[Row]]:
         """Return every record, row by row."""
-        schema_id = self.context.schema_id
-        out: list[BufferedRecord[Row]] = []
-        for key, row, value, code in zip(
-            self.keys.to_pylist(), self.rows.tolist(), self.order.to_pylist(), self.codes.tolist(), strict=True
-        ):
-            data = None if row == NO_ROW else Row(row)
-            out.append(BufferedRecord(key, value, data, None if data is None else schema_id, operation_of(code)))
-        return out
+        orders = self.order.to_pylist()
+        types = self.context.ordering_types
+        if len(types) == 1 and types[0] is not None and pa.types.is_int32(types[0]):
+            orders = [  # Hudi's default is the int 0: an ordinary value, except on deletes
+                0 if value is DEFAULT_ORDERING and not deleted else value
+                for value, deleted in zip(orders, self.deletes.tolist(), strict=True)
+            ]
+        columns = (self.keys.to_pylist(), orders, self.rows.tolist(), self.context.schema_ids(self.rows))
+        return [
+            BufferedRecord(key, order, None if row == NO_ROW else Row(row), schema_id, operation_of(code))
+            for key, order, row, schema_id, code in zip(*columns, self.codes.tolist(), strict=True)
+        ]
 
     @classmethod
     def from_records(cls, context: ArrowRecordContext, records: Sequence[BufferedRecord[Row]]) -> BufferedBatch:
-        """Build from records; data that a merger changed becomes new rows of the store."""
+        """Build from records; data that a merger changed becomes new rows of the store.
+
+        Raises:
+            MergeError: a value does not fit its column, an ordering value its field, or data is of another context.
+        """
         rows = context.store_rows([Row(NO_ROW) if record.record is None else record.record for record in records])
-        order = (
-            OrderingColumn.from_values([record.ordering_value for record in records], context.ordering_types)
-            if context.ordering_types
-            else OrderingColumn.from_columns([], len(records))
-        )
+        order = _ordering_of([record.ordering_value for record in records], context)
         codes = np.fromiter((code_of(record.operation) for record in records), np.int8, len(records))
         return cls(context, pa.array([record.record_key for record in records], pa.string()), rows, order, codes)
 
@@ -248,6 +263,30 @@ def absences(context: ArrowRecordContext, rows: np.ndarray, but: Collection[str]
         return {}
     found = ((name, context.store.absent(rows, name)) for name in context.schema.names if name not in but)
     return {name: mask for name, mask in found if mask.any()}
+
+
+def _fitting(values: Any, field: pa.Field) -> pa.Array:
+    """Return whole columns as arrays of the column's type."""
+    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return fitting_array(values, field)
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    try:
+        return array.cast(field.type)
+    except pa.ArrowException as error:
+        raise MergeError(f"A merged value does not fit its column: {error}", column=field.name) from error
+
+
+def _ordering_of(values: Sequence[Any], context: ArrowRecordContext) -> OrderingColumn:
+    if not context.ordering_types:
+        return OrderingColumn.from_columns([], len(values))
+    try:
+        return OrderingColumn.from_values(values, context.ordering_types)
+    except (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise MergeError(
+            f"An ordering value does not fit the ordering fields: {error}",
+            ordering_fields=",".join(context.ordering_fields),
+            hint="Let context.replace set the ordering value.",
+        ) from error
 
 
 def _numpy_mask(mask: np.ndarray | pa.Array, length: int) -> np.ndarray:

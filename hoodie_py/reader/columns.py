@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from hoodie_py.errors import InvalidTableError, MergeError
+from hoodie_py.errors import HoodieError, InvalidTableError, MergeError
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import has_field, top_level
@@ -57,11 +57,20 @@ def _merger_columns(
 ) -> Iterable[str]:
     if not merger.projection_compatible:
         return list(schema.names)
-    fields = [top_level(schema, name) for name in merger.mandatory_fields(schema, config, props)]
+    name = type(merger).__name__
+    try:
+        named = merger.mandatory_fields(schema, config, props)
+    except HoodieError:
+        raise
+    except Exception as error:
+        raise MergeError(f"{name}.mandatory_fields failed: {type(error).__name__}: {error}", merger=name) from error
+    if isinstance(named, str) or not all(isinstance(field, str) for field in named):
+        raise MergeError(f"{name}.mandatory_fields must return a list of column names, not {named!r}.", merger=name)
+    fields = [top_level(schema, field) for field in named]
     unknown = sorted(set(fields) - set(schema.names))
     if unknown:
         raise MergeError(
-            f"{type(merger).__name__}.mandatory_fields names columns that the table lacks: {', '.join(unknown)}."
+            f"{name}.mandatory_fields names columns that the table lacks: {', '.join(unknown)}.", merger=name
         )
     return fields
 

@@ -1,15 +1,21 @@
-"""The strategy of merge mode CUSTOM: what a RecordMerger returns, checked and compared whole."""
+"""The strategy of merge mode CUSTOM: what a RecordMerger returns, checked and compared whole.
+
+The reader calls the batch forms.  Where one fails, the row form is run pair by pair to find the record that is at fault, so
+that the error names its key; the buffer and the file-group reader add instants and file group.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
-import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, MergeError
+from hoodie_py.reader.arrow_context import Row
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import RecordMerger, first_failure
+from hoodie_py.reader.records import DELETE, NO_OPERATION, BufferedRecord
 from hoodie_py.reader.row_store import NO_ROW
 from hoodie_py.reader.strategies import MergeStrategy
 
@@ -25,7 +31,7 @@ class CustomStrategy(MergeStrategy):
 
     def __init__(self, merger: RecordMerger, props: Mapping[str, str], *, partial: bool = False) -> None:
         self.merger = merger
-        self.props = props
+        self.props = MappingProxyType(dict(props))
         self._partial = partial
 
     def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
@@ -38,46 +44,79 @@ class CustomStrategy(MergeStrategy):
         return CustomStrategy(self.merger, self.props, partial=True)
 
     def inserted(self, entries: BufferedBatch) -> BufferedBatch:
-        context = entries.context
+        context, merger, props = entries.context, self.merger, self.props
         context.focus(entries.rows)
-        return self._called(entries, lambda: self.merger.insert_batch(entries, context, self.props), "insert_batch")
+        return self._run(lambda: merger.insert_batch(entries, context, props), entries, "insert_batch")
 
     def _merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        context = older.context
-        context.focus(np.concatenate([older.rows, newer.rows]))
-        if self._partial:
-            schema: pa.Schema = context.schema
-            return self._called(
-                newer,
-                lambda: self.merger.partial_merge_batch(older, newer, schema, context, self.props),
-                "partial_merge_batch",
-            )
-        return self._called(newer, lambda: self.merger.merge_batch(older, newer, context, self.props), "merge_batch")
-
-    def _called(self, newer: BufferedBatch, call: Callable[[], BufferedBatch], method: str) -> BufferedBatch:
-        """Call the merger and check that the result pairs with what was asked.
+        """Merge by the batch form.
 
         Raises:
-            MergeError: the merger raised, or returned another length, other keys or live records without data.
+            MergeError: the merger raised, or returned another length, type, other keys or live records without data.
         """
-        name = f"{type(self.merger).__name__}.{method}"
+        context, merger, props, schema = older.context, self.merger, self.props, older.context.schema
+        context.focus(np.concatenate([older.rows, newer.rows]))
+
+        def batch() -> BufferedBatch:
+            if self._partial:
+                return merger.partial_merge_batch(older, newer, schema, context, props)
+            return merger.merge_batch(older, newer, context, props)
+
+        def row(a: BufferedRecord[Row], b: BufferedRecord[Row]) -> BufferedRecord[Row]:
+            if self._partial:
+                return merger.partial_merge(a, b, schema, context, props)
+            return merger.merge(a, b, context, props)
+
+        try:
+            return self._run(batch, newer, "partial_merge_batch" if self._partial else "merge_batch")
+        except HoodieError as error:
+            if "key" in error.where:
+                raise
+            found = first_failure(older, newer, row, merger)
+            if found is not None:
+                raise found from error
+            fault = "The row form merges the same records, so the batch form is at fault."
+            error.hint = fault if error.hint is None else f"{error.hint} {fault}"
+            raise
+
+    def _run(self, call: Callable[[], BufferedBatch], asked: BufferedBatch, method: str) -> BufferedBatch:
+        """Call the merger; every failure and every unusable result is a HoodieError that names it."""
+        merger = type(self.merger).__name__
         try:
             result = call()
+            _check(result, asked, f"{merger}.{method}")
         except HoodieError as error:
-            raise error.located(merger=type(self.merger).__name__)
+            error.located(merger=merger)
+            raise
         except Exception as error:
-            raise MergeError(
-                f"{name} failed: {type(error).__name__}: {error}", merger=type(self.merger).__name__
-            ) from error
-        if not isinstance(result, BufferedBatch):
-            raise MergeError(f"{name} returned {type(result).__name__}, not a BufferedBatch.")
-        if len(result) != len(newer):
-            raise MergeError(f"{name} returned {len(result)} records for {len(newer)}.")
-        if not result.keys.equals(newer.keys):
-            raise MergeError(f"{name} returned records of other keys, or in another order.")
-        hollow = (result.rows == NO_ROW) & ~result.deletes
-        if hollow.any():
-            raise MergeError(
-                f"{name} returned a live record without data.", key=result.keys[int(np.argmax(hollow))].as_py()
-            )
+            raise MergeError(f"{merger}.{method} failed: {type(error).__name__}: {error}", merger=merger) from error
         return result
+
+
+def _check(result: object, asked: BufferedBatch, name: str) -> None:
+    """Refuse a result that does not pair with what was asked."""
+    if not isinstance(result, BufferedBatch):
+        raise MergeError(f"{name} returned {type(result).__name__}, not a BufferedBatch.")
+    if result.context is not asked.context:
+        raise MergeError(f"{name} returned records of another context.", hint="A merger must not keep records.")
+    if len(result) != len(asked):
+        raise MergeError(f"{name} returned {len(result)} records for {len(asked)}.")
+    if not len(result.keys) == len(result.order) == len(result.codes) == len(asked):
+        raise MergeError(f"{name} returned a batch whose columns have different lengths.")
+    if not result.keys.equals(asked.keys):
+        pairs = zip(asked.keys.to_pylist(), result.keys.to_pylist(), strict=True)
+        key, other = next((mine, theirs) for mine, theirs in pairs if mine != theirs)
+        raise MergeError(f"{name} returned a record of another key, {other!r}.", key=key)
+    if tuple(part.values.type for part in result.order.parts) != tuple(part.values.type for part in asked.order.parts):
+        raise MergeError(f"{name} returned ordering values of another type.")
+    strange = (result.rows < NO_ROW) | (result.rows >= len(asked.context.store))
+    strange |= (result.codes < NO_OPERATION) | (result.codes > DELETE)
+    if strange.any():
+        raise MergeError(f"{name} returned a row or operation that does not exist.", key=_key(result, strange))
+    hollow = (result.rows == NO_ROW) & ~result.deletes
+    if hollow.any():
+        raise MergeError(f"{name} returned a live record without data.", key=_key(result, hollow))
+
+
+def _key(batch: BufferedBatch, mask: np.ndarray) -> str:
+    return str(batch.keys[int(np.argmax(mask))].as_py())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import FrozenInstanceError
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -17,16 +18,37 @@ from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.context import RecordContext
 from hoodie_py.reader.record_key import RecordKeys
-from hoodie_py.reader.records import BufferedRecord
+from hoodie_py.reader.records import BufferedRecord, HoodieOperation
 
+_DROP = "to drop a row, return context.delete(record) from merge"
+_ONE_ROW = "merge is called once for each pair of versions and returns one record"
 _RETIRED = {
-    "should_flush": "return a record marked DELETE from merge to drop a row",
-    "shouldFlush": "return a record marked DELETE from merge to drop a row",
-    "full_outer_merge": "merge is called once per pair; a merger that makes several rows of one key is not supported",
-    "fullOuterMerge": "merge is called once per pair; a merger that makes several rows of one key is not supported",
+    "should_flush": _DROP,
+    "shouldFlush": _DROP,
+    "full_outer_merge": _ONE_ROW,
+    "fullOuterMerge": _ONE_ROW,
+    "combine_and_get_update_value": "merge takes its place, for log versions and base rows alike",
+    "combineAndGetUpdateValue": "merge takes its place, for log versions and base rows alike",
+    "preCombine": "merge takes its place, for log versions and base rows alike",
     "partialMerge": "its name is partial_merge",
+    "getMergingStrategy": "set the class attribute strategy_id",
+    "get_merging_strategy": "set the class attribute strategy_id",
+    "merging_strategy": "set the class attribute strategy_id",
+    "getRecordType": "a merger works on every kind of row, through its context",
+    "get_record_type": "a merger works on every kind of row, through its context",
+    "isProjectionCompatible": "set the class attribute projection_compatible",
+    "is_projection_compatible": "set the class attribute projection_compatible",
+    "getMandatoryFieldsForMerging": "its name is mandatory_fields",
+    "get_mandatory_fields_for_merging": "its name is mandatory_fields",
 }
-_MERGE_ARGUMENTS = 4
+_ARGUMENTS = {
+    "merge": ("older", "newer", "context", "props"),
+    "partial_merge": ("older", "newer", "reader_schema", "context", "props"),
+    "merge_batch": ("older", "newer", "context", "props"),
+    "partial_merge_batch": ("older", "newer", "reader_schema", "context", "props"),
+    "mandatory_fields": ("schema", "config", "props"),
+    "insert_batch": ("newer", "context", "props"),
+}
 
 
 class RecordMerger(ABC):
@@ -51,12 +73,12 @@ class RecordMerger(ABC):
         for name, remedy in _RETIRED.items():
             if name in vars(cls):
                 raise TypeError(f"{cls.__name__}.{name} belongs to the merger interface before Hudi 1.1: {remedy}.")
-        merge = vars(cls).get("merge")
-        if merge is not None and inspect.isfunction(merge) and not _takes(merge, _MERGE_ARGUMENTS):
-            raise TypeError(
-                f"{cls.__name__}.merge must take (self, older, newer, context, props); schemas and Option results "
-                "belong to the interface before Hudi 1.1: ask the context for values, return a BufferedRecord."
-            )
+        for name, arguments in _ARGUMENTS.items():
+            _check_signature(cls, name, arguments)
+        if isinstance(cls.payload_classes, str):
+            raise TypeError(f"{cls.__name__}.payload_classes must be a tuple of class names, not a text.")
+        if not isinstance(getattr(cls, "strategy_id", ""), str):
+            raise TypeError(f"{cls.__name__}.strategy_id must be the text of a UUID.")
 
     @abstractmethod
     def merge(
@@ -95,7 +117,10 @@ class RecordMerger(ABC):
     def merge_batch(
         self, older: BufferedBatch, newer: BufferedBatch, context: RecordContext[Any], props: Mapping[str, str]
     ) -> BufferedBatch:
-        """Merge pairs: row i of both batches has the same key.  Override for speed; the results must equal ``merge``'s."""
+        """Merge pairs: row i of both batches has the same key.
+
+        Override for speed; the results must equal those of ``merge``.
+        """
         return merge_rows(older, newer, lambda a, b: self.merge(a, b, context, props), self)
 
     def partial_merge_batch(
@@ -112,56 +137,104 @@ class RecordMerger(ABC):
     def insert_batch(
         self, newer: BufferedBatch, context: RecordContext[Any], props: Mapping[str, str]
     ) -> BufferedBatch:
-        """Return what becomes of log records that meet no base row: the same records, unless a payload class says otherwise."""
+        """Return what becomes of log records that meet no base row.
+
+        They stay as they are, unless a payload class says otherwise.
+        """
         return newer
 
 
-def merge_rows(
-    older: BufferedBatch,
-    newer: BufferedBatch,
-    merge: Callable[[BufferedRecord[Any], BufferedRecord[Any]], BufferedRecord[Any]],
-    merger: RecordMerger,
-) -> BufferedBatch:
+Merge = Callable[[BufferedRecord[Any], BufferedRecord[Any]], BufferedRecord[Any]]
+
+
+def merge_rows(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger: RecordMerger) -> BufferedBatch:
     """Merge pair by pair.
 
     Raises:
-        MergeError: the merger raised, returned something else than a BufferedRecord, or one of another key.
+        MergeError: the merger raised, returned something else than a BufferedRecord, or one of another key; or a value
+            does not fit its column.
     """
-    results = []
+    pairs = zip(older.records(), newer.records(), strict=True)
+    return BufferedBatch.from_records(older.context, [_merged(a, b, merge, merger) for a, b in pairs])
+
+
+def first_failure(
+    older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger: RecordMerger
+) -> HoodieError | None:
+    """Merge pair by pair, each by itself, and return the first error, with its key; None where all pairs merge."""
     for a, b in zip(older.records(), newer.records(), strict=True):
         try:
-            result = merge(a, b)
+            BufferedBatch.from_records(older.context, [_merged(a, b, merge, merger)])
         except HoodieError as error:
-            raise error.located(key=a.record_key, merger=type(merger).__name__)
-        except Exception as error:
-            raise MergeError(
-                f"The merger failed: {type(error).__name__}: {error}", key=a.record_key, merger=type(merger).__name__
-            ) from error
-        results.append(_checked(result, a.record_key, merger))
-    return BufferedBatch.from_records(older.context, results)
+            return error.located(key=a.record_key, merger=type(merger).__name__)
+    return None
+
+
+def _merged(
+    older: BufferedRecord[Any], newer: BufferedRecord[Any], merge: Merge, merger: RecordMerger
+) -> BufferedRecord[Any]:
+    key = older.record_key
+    try:
+        result = merge(older, newer)
+    except HoodieError as error:
+        error.located(key=key, merger=type(merger).__name__)
+        raise
+    except FrozenInstanceError as error:
+        raise MergeError(
+            f"The merger tried to change a record that it was given: {error}.",
+            hint="Return context.replace(record, ...) or context.delete(record) instead.",
+            key=key,
+            merger=type(merger).__name__,
+        ) from error
+    except Exception as error:
+        raise MergeError(
+            f"The merger failed: {type(error).__name__}: {error}", key=key, merger=type(merger).__name__
+        ) from error
+    return _checked(result, key, merger)
 
 
 def _checked(result: object, key: str, merger: RecordMerger) -> BufferedRecord[Any]:
-    name = type(merger).__name__
+    place = {"key": key, "merger": type(merger).__name__}
     if not isinstance(result, BufferedRecord):
         raise MergeError(
             f"The merger returned {type(result).__name__}, not a BufferedRecord.",
-            key=key,
-            merger=name,
             hint="To delete a record return context.delete(record).",
+            **place,
         )
     if result.record_key != key:
-        raise MergeError(f"The merger returned a record of another key, {result.record_key!r}.", key=key, merger=name)
+        raise MergeError(f"The merger returned a record of another key, {result.record_key!r}.", **place)
+    if result.operation is not None and not isinstance(result.operation, HoodieOperation):
+        raise MergeError(f"The merger returned the operation {result.operation!r}, not a HoodieOperation.", **place)
     if result.record is None and not result.is_delete:
-        raise MergeError("The merger returned a live record without data.", key=key, merger=name)
+        raise MergeError("The merger returned a live record without data.", **place)
     return result
 
 
-def _takes(function: Callable[..., Any], count: int) -> bool:
+def _check_signature(cls: type[RecordMerger], name: str, arguments: Sequence[str]) -> None:
+    """Refuse a method that cannot be called with the arguments the reader gives.
+
+    Raises:
+        TypeError: saying which arguments those are.
+    """
+    method = vars(cls).get(name)
+    bound = not isinstance(method, staticmethod)
+    function = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
+    if not inspect.isfunction(function):
+        return
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"{cls.__name__}.{name} must be a plain method, not an async one.")
+    parameters = list(inspect.signature(function).parameters.values())[1 if bound else 0 :]
+    if not _takes(parameters, len(arguments)):
+        text = f"{cls.__name__}.{name} must take ({', '.join((*['self'][:bound], *arguments))})"
+        old = "; schemas and Option results belong to the interface before Hudi 1.1: ask the context for values, return a BufferedRecord"
+        raise TypeError(f"{text}{old if 'merge' in name else ''}.")
+
+
+def _takes(parameters: Sequence[inspect.Parameter], count: int) -> bool:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
-        return True
     positional = [p for p in parameters if p.kind in kinds]
     required = [p for p in positional if p.default is inspect.Parameter.empty]
-    return len(required) <= count <= len(positional)
+    if any(p.kind is inspect.Parameter.KEYWORD_ONLY and p.default is inspect.Parameter.empty for p in parameters):
+        return False
+    open_ended = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+    return len(required) <= count and (open_ended or count <= len(positional))

@@ -134,7 +134,9 @@ class OrderingColumn:
             return self.foreign[index]
         if self.default[index]:
             return DEFAULT_ORDERING
-        values = tuple(DEFAULT_ORDERING if p.default[index] else p.values[index].as_py() for p in self.parts)
+        values = tuple(
+            DEFAULT_ORDERING if p.default[index] and not p.integer else p.values[index].as_py() for p in self.parts
+        )
         return values[0] if len(values) == 1 else values
 
     def to_pylist(self) -> list[Any]:
@@ -150,7 +152,10 @@ class OrderingColumn:
                 rows.append(columns[0][i])
             else:
                 rows.append(
-                    tuple(DEFAULT_ORDERING if p.default[i] else c[i] for p, c in zip(self.parts, columns, strict=True))
+                    tuple(
+                        DEFAULT_ORDERING if p.default[i] and not p.integer else c[i]
+                        for p, c in zip(self.parts, columns, strict=True)
+                    )
                 )
         return rows
 

@@ -71,9 +71,16 @@ class RecordKeys:
         row = {name: [values.get(name)] for name in self.columns}
         return str(self.keys_of_batch(pa.RecordBatch.from_pydict(row))[0].as_py())
 
-    def values_of_key(self, key: str) -> dict[str, Any]:
-        """Return what a new row must hold to have this key; nothing where the key is computed."""
-        return {} if self.virtual else {RECORD_KEY_FIELD: key}
+    def values_of_key(self, key: str, schema: pa.Schema) -> dict[str, Any]:
+        """Return what a new row must hold to have this key; nothing where that does not follow from the key's text."""
+        if not self.virtual:
+            return {RECORD_KEY_FIELD: key}
+        if len(self.columns) > 1 or self.columns[0] not in schema.names:
+            return {}
+        try:
+            return {self.columns[0]: pa.scalar(key).cast(schema.field(self.columns[0]).type).as_py()}
+        except pa.ArrowException:
+            return {}
 
     def _text(self, column: pa.Array, name: str) -> pa.Array:
         type_ = column.type

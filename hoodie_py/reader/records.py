@@ -108,6 +108,12 @@ class BufferedRecord(Generic[T]):
     schema_id: int | None = None
     operation: HoodieOperation | None = None
 
+    @classmethod
+    def of_delete(cls, record_key: str, ordering_value: Any = DEFAULT_ORDERING) -> BufferedRecord[T]:
+        """Make a delete without data, as an entry of a delete block is; without an ordering value commit time orders it."""
+        ordering = DEFAULT_ORDERING if ordering_value is None else ordering_value
+        return cls(record_key, ordering, None, None, HoodieOperation.DELETE)
+
     @property
     def is_delete(self) -> bool:
         """Whether this version deletes its record (operation D or -U)."""

@@ -2,8 +2,8 @@
 
 Spark reads a Parquet file about twice as fast as a Python data source hands over its rows, and reads only the columns
 that a query uses.  So file slices without log files go to it, provided that it sees the same rows: every column needed
-is in the file, in exactly the table's type, and is not filled from the partition path.  All other slices are merged in
-Python workers.
+is in the file, in exactly the table's type, and where the value is to come from the partition path the file's
+statistics say that it holds the same.  All other slices are read in Python workers.
 
 The table is listed once, when the DataFrame is made, and both parts come from that listing: a slice is in one part.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.spark.columns import find_names
@@ -94,14 +95,29 @@ def plain_file(task: ScanTask) -> str | None:
     if local is None or _GLOB.intersection(local) or Path(local).name.startswith(("_", ".")):
         return None
     needed = {*task.columns, *(task.predicate.columns if task.predicate is not None else ())}
-    if needed.intersection(task.info.constants):
-        return None
-    found = BaseFileReader(task.info.files, base).metadata.schema.to_arrow_schema()
+    metadata = BaseFileReader(task.info.files, base).metadata
+    found, table, constants = metadata.schema.to_arrow_schema(), task.info.schema, task.info.constants
     if len({name.lower() for name in found.names}) != len(found.names):
         return None
-    table = task.info.schema
-    exact = all(name in found.names and same_values(found.field(name).type, table.field(name).type) for name in needed)
-    return f"file://{local}" if exact else None
+    for name in needed:
+        if name not in found.names or not same_values(found.field(name).type, table.field(name).type):
+            return None
+        if name in constants and not _holds_only(metadata, name, constants[name]):
+            return None
+    return f"file://{local}"
+
+
+def _holds_only(metadata: pq.FileMetaData, column: str, value: Any) -> bool:
+    """Whether a file's statistics say that every row has the value in a top-level column."""
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        chunks = [row_group.column(i) for i in range(row_group.num_columns)]
+        statistics = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
+        if statistics is None or not statistics.has_min_max or not statistics.has_null_count:
+            return False
+        if statistics.null_count or statistics.min != value or statistics.max != value:
+            return False
+    return True
 
 
 def _merged(spark: Any, scan: Scan, tasks: Sequence[ScanTask], packed_mergers: bytes) -> Any:

@@ -66,9 +66,14 @@ def _precombine(scene: _Scene, older: BufferedBatch, newer: BufferedBatch) -> Bu
 
 @dataclass(frozen=True)
 class _Scene:
-    """A reader's context without files: what selects, what holds rows."""
+    """A reader's context without files: what selects, what holds rows.
+
+    ``types`` are those of ordering values: of the ordering fields, or of the values that a case gives without such fields
+    (a payload class looks at them all the same).
+    """
 
     context: ArrowRecordContext
+    types: tuple[pa.DataType, ...]
     selected: Selection
     strategy: MergeStrategy
 
@@ -84,7 +89,8 @@ class _Scene:
             RowStore(schema), schema, RecordKeys.of(True, ()), selected.ordering_fields, deletes, parsed.defaults
         )
         strategy = selected.strategy
-        return cls(context, selected, strategy.after_partial_block() if case.config.get("is_partial") else strategy)
+        types = context.ordering_types or tuple(_given_types(case)[:1])
+        return cls(context, types, selected, strategy.after_partial_block() if case.config.get("is_partial") else strategy)
 
     def version(self, case: Case, role: str) -> BufferedBatch | None:
         """One version as a batch of one record; None where the case has none."""
@@ -98,8 +104,7 @@ class _Scene:
             row, batch = self._store(case, role, given)
             order = OrderingColumn.from_columns([field_values(batch, n) for n in self.context.ordering_fields], 1)
         if "ordering" in given or order is None:
-            types = self.context.ordering_types
-            order = OrderingColumn.from_values(delete_ordering(delete_records([given]), types), types)
+            order = OrderingColumn.from_values(delete_ordering(delete_records([given]), self.types), self.types)
         newest = case.fields["newer"]["key"]  # the engine only ever pairs equal keys
         return BufferedBatch(
             self.context, pa.array([newest], pa.string()), np.array([row]), order, np.array([code], np.int8)
@@ -131,14 +136,19 @@ def _with_ordering_types(case: Case, schema: pa.Schema) -> pa.Schema:
     """
     if len(case.ordering_fields) != 1 or case.ordering_fields[0] not in schema.names:
         return schema
-    rows = (case.fields[role] for role in ("older", "newer"))
-    found = [arrow_type(row.get("ordering")) for row in rows if row is not None and row.get("data") is not None]
-    types = [type_ for type_ in found if type_ is not None]
+    types = _given_types(case, rows_only=True)
     at = schema.get_field_index(case.ordering_fields[0])
     field = schema.field(at)
     if not types or field.type in types or pa.types.is_decimal(field.type):
         return schema
     return schema.set(at, field.with_type(types[0]))
+
+
+def _given_types(case: Case, *, rows_only: bool = False) -> list[pa.DataType]:
+    """The column types of the ordering values that a case gives by themselves, of its rows or of deletes too."""
+    given = [case.fields[role] for role in ("older", "newer") if case.fields[role] is not None]
+    found = [arrow_type(row.get("ordering")) for row in given if not rows_only or row.get("data") is not None]
+    return [type_ for type_ in found if type_ is not None]
 
 
 def _compare(
@@ -153,7 +163,7 @@ def _compare(
     actual: dict[str, Any] = {
         "delete": record.is_delete,
         "op": record.operation.value if record.operation else None,
-        "ordering": ordering_of(record.ordering_value, scene.context.ordering_types),
+        "ordering": ordering_of(answer.order.value(0), scene.types),
         "data": _data(scene, answer),
     }
     if "ordering" in expected:

@@ -1,0 +1,105 @@
+"""``hoodie explain``: every version of one record, in merge order, and why the one that stayed did."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
+from hoodie_py.cli.reporting import reported
+from hoodie_py.cli.values import json_of, text_of
+
+if TYPE_CHECKING:
+    from hoodie_py import HoodieTable
+    from hoodie_py.reader.history import RecordHistory, Step
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The record key, as in the column _hoodie_record_key.")]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="The table as it was: an instant, or an ISO date or time.")
+]
+Merger = Annotated[
+    str | None,
+    typer.Option("--merger", metavar="MODULE.CLASS", help="A RecordMerger that decides, for tables that need one."),
+]
+
+
+def explain(
+    table: TableUri,
+    key: Key,
+    as_of: AsOf = None,
+    merger: Merger = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show every version of a record, which one won and why."""
+    with reported(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import note, print_json
+
+        opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url))
+        found = _histories(opened, key, as_of, merger)
+        if as_json:
+            print_json([_as_json(each) for each in found])
+        elif found:
+            for each in found:
+                _print(each)
+        if not found:
+            note(f"No file of the table has the key {key!r}.")
+            raise typer.Exit(1)
+
+
+def _histories(opened: HoodieTable, key: str, as_of: str | None, merger: str | None) -> list[RecordHistory]:
+    from hoodie_py.cli.console import advanced
+    from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
+    from hoodie_py.reader.history import record_history
+    from hoodie_py.reader.read_info import ReadOptions
+
+    options = ReadOptions(options={CUSTOM_MERGER_CLASSES: merger} if merger else {})
+    slices = opened.file_slices(as_of=as_of)
+    traced = (
+        record_history(each, opened.read_info(each, as_of=as_of), key, options)
+        for each in advanced(slices, "reading file groups")
+    )
+    return [history for history in traced if history is not None]
+
+
+def _as_json(history: RecordHistory) -> dict[str, Any]:
+    facts: dict[str, Any] = json_of(dataclasses.asdict(history))
+    return facts
+
+
+def _print(history: RecordHistory) -> None:
+    from hoodie_py.cli.console import Column, build_table, stdout
+
+    columns = [
+        Column("", style="bold"),
+        Column("instant", style="cyan", keep=True),
+        Column("version", keep=True),
+        Column("ordering", justify="right"),
+        Column("merge"),
+        Column("file"),
+    ]
+    rows = [_row(number, step) for number, step in enumerate(history.steps, 1)]
+    place = history.partition_path or "(the table)"
+    title = f"{history.key} in partition {place}, file group {history.file_id}"
+    console = stdout()
+    console.print(build_table(columns, rows, title))
+    if history.outcome is None:
+        console.print("A snapshot does not show the record: it is deleted.\n")
+    else:
+        shown = history.outcome.items()
+        values = ", ".join(f"{name}={text_of(value)}" for name, value in shown if not name.startswith("_hoodie_"))
+        console.print(f"A snapshot shows: {values}\n")
+
+
+def _row(number: int, step: Step) -> list[str]:
+    version = step.version
+    kind = "delete" if version.is_delete else "partial row" if version.partial else "row"
+    verdict = {"newer": "stays", "older": "loses", "merged": "is merged"}[step.winner]
+    place = version.path if version.offset is None else f"{version.path} at byte {version.offset}"
+    ordering = "" if version.ordering is None else text_of(version.ordering)
+    return [str(number), version.instant, f"{kind}, {version.source}", ordering, f"{verdict}: {step.reason}", place]

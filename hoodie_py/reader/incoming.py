@@ -1,0 +1,109 @@
+"""A writer's rows in the place of log files: merged into a file group before they are written.
+
+Hudi's StreamingFileGroupRecordBufferLoader.  Rows come with what the writer knows of them: an operation where it has
+one, keys where rows do not hold them.  A row that the flag column or the table's delete marker marks is a delete, and
+stays -U if the writer says so; the operation column is not looked at, as operations come with the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.buffer import FoldedLog, LogBuffer
+from hoodie_py.reader.conform import conform_batch
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.records import UPDATE_BEFORE, is_delete_code
+
+_NO_INSTANT = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingRows:
+    """Rows to write.
+
+    Attributes:
+        rows: the data, columns by name; meta columns may be missing.
+        operations: operation codes of the rows, -1 for none; None for none at all.
+        keys: record keys; None where they are read from the rows.
+    """
+
+    rows: pa.RecordBatch
+    operations: Sequence[int] | None = None
+    keys: pa.Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingDeletes:
+    """Records to delete, by key.
+
+    Attributes:
+        keys: string array of record keys.
+        ordering: one ordering value per key: of the field's type, a tuple for several fields, or DEFAULT_ORDERING.
+    """
+
+    keys: pa.Array
+    ordering: Sequence[Any]
+
+
+class IncomingSide(LogSide):
+    """What a writer says of the keys of a file group, folded as a log would be.
+
+    Args:
+        incoming: rows and deletes in the order in which they count.
+        file_slice: the file group's slice; its log files are not read.
+        info: the table's facts.
+        read: columns the caller wants; the merge's own come on top.
+        merger: decides instead of the table's merge mode.
+        options: settings of the read.
+        stats: counts what was met.
+    """
+
+    def __init__(
+        self,
+        incoming: Sequence[IncomingRows | IncomingDeletes],
+        file_slice: FileSlice,
+        info: ReadInfo,
+        read: Sequence[str],
+        merger: RecordMerger | type[RecordMerger] | None,
+        options: ReadOptions,
+        stats: ReadStats,
+    ) -> None:
+        super().__init__(file_slice, info, read, merger, options, stats)
+        self._incoming = incoming
+        self._read_stats = stats
+
+    def fold(self) -> FoldedLog | None:
+        """Return what the writer says of each key in the end; None without rows and deletes."""
+        buffer = LogBuffer(self.strategy)
+        for part in self._incoming:
+            buffer.add(self._buffered(part), _NO_INSTANT)
+        self._read_stats.log_records = buffer.total_log_records
+        return buffer.fold()
+
+    def _buffered(self, part: IncomingRows | IncomingDeletes) -> BufferedBatch:
+        if isinstance(part, IncomingDeletes):
+            return BufferedBatch.of_deletes(self.context, part.keys, part.ordering)
+        rows = conform_batch(part.rows, self.schema, {**self.info.defaults, **self.info.fallbacks})
+        entries = BufferedBatch.of_rows(self.context, self.store.add(rows), rows, self._operations(part, rows))
+        if part.keys is None:
+            return entries
+        return BufferedBatch(self.context, part.keys, entries.rows, entries.order, entries.codes)
+
+    def _operations(self, part: IncomingRows, rows: pa.RecordBatch) -> np.ndarray:
+        marked = replace(self.deletes, operation=False).operations(rows)
+        if part.operations is None:
+            return marked
+        said = np.asarray(part.operations, np.int8)
+        keeps = ~is_delete_code(marked) | (said == UPDATE_BEFORE)
+        return np.where(keeps, said, marked).astype(np.int8)
+

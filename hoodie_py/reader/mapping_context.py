@@ -1,0 +1,52 @@
+"""RecordContext over plain dict rows: what a merger sees without Arrow, in tests and in tools.
+
+A column that a dict does not have is absent, which is not null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.reader.arrow_context import fitting_array
+from hoodie_py.reader.delete_rules import DeleteRules
+from hoodie_py.reader.record_key import RecordKeys
+from hoodie_py.reader.table_context import TableRecordContext
+
+
+class MappingRecordContext(TableRecordContext[dict[str, Any]]):
+    """Access to rows that are dicts of Python values by column name.
+
+    Args:
+        schema: the columns rows may have.
+        keys: how a record's key is found; the meta column ``_hoodie_record_key`` unless given.
+        ordering_fields: the fields whose values order records, none under commit-time ordering.
+        deletes: which rows are deletes.
+        table_schema: all columns of the table, where rows hold only some of them.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        keys: RecordKeys | None = None,
+        ordering_fields: Sequence[str] = (),
+        deletes: DeleteRules | None = None,
+        table_schema: pa.Schema | None = None,
+    ) -> None:
+        rules = RecordKeys.of(populate_meta_fields=True, record_key_fields=()) if keys is None else keys
+        whole = schema if table_schema is None else table_schema
+        super().__init__(schema, whole, rules, ordering_fields, deletes or DeleteRules())
+
+    def _cell(self, row: dict[str, Any], name: str) -> Any:
+        return row.get(name)
+
+    def _has(self, row: dict[str, Any], name: str) -> bool:
+        return name in row
+
+    def _changed(self, row: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        return {**row, **self._made(values)}
+
+    def _made(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: fitting_array([value], self.schema.field(name))[0].as_py() for name, value in values.items()}

@@ -1,0 +1,282 @@
+"""A file group read for a writer or a table service: records with what happened to them, in an order one can rely on.
+
+Queries need rows, in no order; whoever rewrites a file group needs records, in the base file's order or by key, deletes
+too if they are to be kept, from log files or from the rows of a write (Hudi's HoodieFileGroupReader with its sorted,
+streaming and reusable record buffers):
+
+* base rows come in file order with the log rows they met, then what only the log has;
+* sorted: the base file is sorted by key, and what only the log has comes where its key belongs (by UTF-16 units, as
+  Java compares strings);
+* unmerged: base rows, then every log row in log order, none with an operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.option_keys import MERGE_USE_POSITIONS, flag
+from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
+from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.buffer import FoldedLog
+from hoodie_py.reader.file_group import FileGroupReader, Merged
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows, IncomingSide
+from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.merge_kinds import BufferKind, buffer_kind
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
+from hoodie_py.reader.records import BufferedRecord
+
+Records = Iterator[BufferedRecord[Row]]
+
+
+@dataclass(slots=True)
+class _Scanned:
+    """The log of a file group, folded once."""
+
+    log: LogSide
+    folded: FoldedLog | None
+
+
+class MergeReader(FileGroupReader):
+    """Reads one file slice as records.
+
+    Args:
+        file_slice: what to read.
+        table: the table, or the facts of it that reading takes.
+        merger: decides instead of the table's merge mode.
+        options: settings of the read.
+        incoming: a write's rows and deletes, which take the place of the slice's log files.
+        sort_output: whether records come in key order; the base file must be sorted by key.
+
+    Raises:
+        InvalidQueryError: an unknown merge type.
+    """
+
+    def __init__(
+        self,
+        file_slice: FileSlice,
+        table: Readable | ReadInfo,
+        *,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        options: ReadOptions | None = None,
+        incoming: Sequence[IncomingRows | IncomingDeletes] | None = None,
+        sort_output: bool = False,
+    ) -> None:
+        super().__init__(file_slice, table, None, merger, options)
+        self._incoming = incoming
+        self._scanned: _Scanned | None = None
+        self.kind = buffer_kind(
+            self.options.options,
+            streaming=incoming is not None,
+            sort_output=sort_output,
+            use_positions=flag(self.options.options, MERGE_USE_POSITIONS, True),
+            has_base_file=file_slice.base_file is not None,
+        )
+
+    @property
+    def context(self) -> ArrowRecordContext:
+        """The door to the data of the records that come out; each is valid until the next one is asked for."""
+        return self._scan().log.context
+
+    @property
+    def by_position(self) -> bool:
+        """Whether log rows pair with base rows by position; one log block without positions makes all pair by key."""
+        folded = self._scan().folded
+        return self.kind is BufferKind.POSITION and (folded is None or folded.positions is not None)
+
+    def buffered_records(self, *, emit_deletes: bool = False) -> Records:
+        """Yield the records of the result with the operation the log did to them; untouched base rows have none.
+
+        Args:
+            emit_deletes: yield deleted records too (operation D or -U), with data where there is any.
+        """
+        if self.kind is BufferKind.UNMERGED:
+            return self._unmerged_records()
+        return self._merged_records(emit_deletes, None)
+
+    def lookup(self, keys: Sequence[str], *, emit_deletes: bool = False) -> Records:
+        """Yield base rows, and of what only the log has the records of some keys; the log is read once for many calls.
+
+        Every base row meets the log record of its key, also where the base file holds a key more than once.
+
+        Args:
+            keys: record keys.
+            emit_deletes: as for ``buffered_records``.
+
+        Raises:
+            InvalidQueryError: no keys are given.
+        """
+        if not keys:
+            raise InvalidQueryError("A look-up needs record keys.")
+        return self._merged_records(emit_deletes, frozenset(keys))
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        if self._incoming is None:
+            yield from super()._batches()
+            return
+        log = self._log_side(self.schema.names)
+        for piece in self._pieces(log, log.schema):
+            if piece.untouched is not None:
+                yield self._output(piece.untouched)
+            if piece.merged is not None:
+                yield self._output(log.store.take(self._changed(piece.merged), self.schema.names))
+
+    def _log_side(self, read: Sequence[str]) -> LogSide:
+        if self._incoming is None:
+            return super()._log_side(read)
+        return IncomingSide(
+            self._incoming, self.file_slice, self.info, read, self._merger, self.options, self.stats
+        )
+
+    def _scan(self) -> _Scanned:
+        if self._scanned is None:
+            log = self._log_side(self.info.schema.names)
+            self._scanned = _Scanned(log, None if self.kind is BufferKind.UNMERGED else log.fold())
+        return self._scanned
+
+    def _merged_records(self, emit_deletes: bool, wanted: frozenset[str] | None) -> Records:
+        scanned = self._scan()
+        base_file = self.file_slice.base_file
+        base = None if base_file is None else BaseFileReader(self.info.files, base_file)
+        at = np.empty(0, np.int64) if base is None else self._pairs(base, scanned, again=wanted is not None)
+        rest = _Rest(self._log_only(scanned, at, wanted, emit_deletes), in_order=self.kind is BufferKind.SORTED)
+        if base is not None:
+            for record in self._base_records(base, scanned, at, emit_deletes):
+                yield from rest.before(record.record_key)
+                yield record
+        yield from rest.all()
+
+    def _pairs(self, base: BaseFileReader, scanned: _Scanned, *, again: bool) -> np.ndarray:
+        """Return for each base row the log record it meets, -1 for none; ``again`` lets a record meet many rows."""
+        at = self._match(base, scanned.log, scanned.folded)
+        if not again or scanned.folded is None or scanned.folded.positions is not None:
+            return at
+        keys = scanned.folded.records.keys
+        repeated: np.ndarray = at.copy()
+        done = 0
+        for batch in base.batches(scanned.log.schema, self.options.batch_rows):
+            found = pc.index_in(scanned.log.keys.keys_of_batch(self._with_fallbacks(batch, base)), value_set=keys)
+            repeated[done : done + batch.num_rows] = found.fill_null(-1).to_numpy(zero_copy_only=False)
+            done += batch.num_rows
+        return repeated
+
+    def _base_records(self, base: BaseFileReader, scanned: _Scanned, at: np.ndarray, emit_deletes: bool) -> Records:
+        entries = None if scanned.folded is None else scanned.folded.records
+        done = 0
+        for batch in base.batches(scanned.log.schema, self.options.batch_rows):
+            batch = self._with_fallbacks(batch, base)
+            self.stats.base_rows += batch.num_rows
+            here = at[done : done + batch.num_rows]
+            done += batch.num_rows
+            for piece in self._meet(batch, here, entries, scanned.log):
+                yield from _in_file_order(piece.untouched, piece.merged, here, scanned.log, emit_deletes)
+
+    def _log_only(
+        self, scanned: _Scanned, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool
+    ) -> BufferedBatch | None:
+        """Return what no base row meets, of all keys or of those asked for."""
+        if scanned.folded is None:
+            return None
+        entries = scanned.folded.records
+        unmet = np.ones(len(entries), bool)
+        unmet[at[at >= 0]] = False
+        if wanted is not None:
+            unmet &= np.fromiter((key in wanted for key in entries.keys.to_pylist()), bool, len(entries))
+        merged = self._leftovers(entries, unmet, scanned.log).merged
+        result = None if merged is None else merged.result
+        if result is None or emit_deletes:
+            return result
+        return result.take(np.flatnonzero(~result.deletes))
+
+    def _unmerged_records(self) -> Records:
+        log = self._scan().log
+        base_file = self.file_slice.base_file
+        if base_file is not None:
+            base = BaseFileReader(self.info.files, base_file)
+            for batch in base.batches(log.schema, self.options.batch_rows):
+                self.stats.base_rows += batch.num_rows
+                yield from _plain(log, self._with_fallbacks(batch, base))
+        for batch in log.rows():
+            yield from _plain(log, batch)
+
+
+class _Rest:
+    """What only the log has: at the end, or where its keys belong."""
+
+    def __init__(self, records: BufferedBatch | None, *, in_order: bool) -> None:
+        self._records = records
+        self._in_order = in_order
+        keys = [] if records is None else [_java_order(key) for key in records.keys.to_pylist()]
+        self._order = sorted(range(len(keys)), key=keys.__getitem__) if in_order else list(range(len(keys)))
+        self._keys = [keys[i] for i in self._order] if in_order else []
+        self._next = 0
+
+    def before(self, key: str) -> Records:
+        """Yield the records whose keys come before a base row's."""
+        bound = _java_order(key) if self._in_order else b""
+        first = self._next
+        while self._next < len(self._keys) and self._keys[self._next] < bound:
+            self._next += 1
+        return self._given(first, self._next)
+
+    def all(self) -> Records:
+        """Yield what is left."""
+        first, self._next = self._next, len(self._order)
+        return self._given(first, self._next)
+
+    def _given(self, start: int, stop: int) -> Records:
+        if self._records is not None and start < stop:
+            yield from _records(self._records.take(np.asarray(self._order[start:stop], np.int64)))
+
+
+def _in_file_order(
+    untouched: pa.RecordBatch | None, merged: Merged | None, at: np.ndarray, log: LogSide, emit_deletes: bool
+) -> Records:
+    """Yield the records of one base batch, those that the log changed in between those that it did not.
+
+    Args:
+        untouched: base rows that stay as they are.
+        merged: the base rows that met log records; among them some that stay as they are.
+        at: for each row of the batch the log record it met, -1 for none.
+        log: holds the rows.
+        emit_deletes: whether deletes come out.
+    """
+    stays = np.ones(len(at), bool)
+    touched: BufferedBatch | None = None
+    if merged is not None and merged.older is not None:
+        changes = (merged.result.rows != merged.older.rows) | merged.result.deletes
+        stays[np.flatnonzero(at >= 0)[changes]] = False
+        touched = merged.result.take(np.flatnonzero(changes))
+    mark = len(log.store)
+    parts = [] if untouched is None else [BufferedBatch.of_rows(log.context, log.store.add(untouched), untouched, None)]
+    both = BufferedBatch.concat([*parts, *([] if touched is None else [touched])])
+    same, changed = iter(range(int(stays.sum()))), iter(range(int(stays.sum()), len(at)))
+    ordered = both.take(np.fromiter((next(same) if stay else next(changed) for stay in stays), np.int64, len(at)))
+    yield from _records(ordered if emit_deletes else ordered.take(np.flatnonzero(~ordered.deletes)))
+    log.store.release(mark)
+
+
+def _plain(log: LogSide, batch: pa.RecordBatch) -> Records:
+    """Yield rows as records without an operation."""
+    mark = len(log.store)
+    yield from _records(BufferedBatch.of_rows(log.context, log.store.add(batch), batch, None))
+    log.store.release(mark)
+
+
+def _records(batch: BufferedBatch) -> Records:
+    """Yield records whose data the context gathers together; handles are used again, so values of earlier rows go."""
+    batch.context.focus(batch.rows)
+    yield from batch.records()
+
+
+def _java_order(key: str) -> bytes:
+    """A key that sorts as Java's String.compareTo does: by UTF-16 units."""
+    return key.encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,171 @@
+"""PayloadMerger: how the reader merges by the rules of a Java payload class (Hudi's HoodieAvroRecordMerger).
+
+For a pair of versions, log on log and log on base alike:
+
+* a delete that commit time orders, on either side, or an older version without data: the newer version as it is;
+* else the payload class combines the newer version with the older one's data.  It gives one of the two, a new record,
+  or nothing.  Nothing means delete: the newer version if it is a delete, else the older if that is one, else a delete
+  without data that has the greater of the two ordering values.
+
+What only the log has passes ``insert_batch``, where the payload class may see a delete that the reader does not.  A
+version that the reader takes for a delete (operation D or -U) is one for the payload class too.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
+from hoodie_py.formats.option_keys import DELETE_FIELD, option
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.reader.arrow_context import ArrowRecordContext
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.context import RecordContext
+from hoodie_py.reader.fields import has_field
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.payload_ordering import Record, compare_carried, greater, option_ordering_fields
+from hoodie_py.reader.payload_values import flagged, is_flagged, reader_context, scattered
+from hoodie_py.reader.records import DELETE, BufferedRecord, HoodieOperation
+from hoodie_py.reader.row_store import NO_ROW
+
+Props = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What a payload class makes of pairs.
+
+    Attributes:
+        records: the outcome of each pair.
+        absent: bool per pair: the payload class gave nothing, and the record does not count.
+    """
+
+    records: BufferedBatch
+    absent: np.ndarray
+
+
+class PayloadMerger(RecordMerger):
+    """One payload class.
+
+    Class attributes:
+        columns: what the class looks at beside keys, ordering and delete columns, where the table has it.
+    """
+
+    strategy_id = PAYLOAD_STRATEGY_ID
+    projection_compatible = True
+    columns: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
+        """Combine one pair whose older version has data (combineAndGetUpdateValue); None is "nothing"."""
+
+    @abstractmethod
+    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> Combined:
+        """Combine pairs whose older versions have data; equal to ``combine`` pair by pair."""
+
+    def pre_combine_pair(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record:
+        """Choose between two versions of one batch of a writer (preCombine); the older one has data."""
+        return newer
+
+    def pre_combine_pairs(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> BufferedBatch:
+        """Choose between versions of one batch of a writer; equal to ``pre_combine_pair`` pair by pair."""
+        return newer
+
+    def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
+        """Say whether the payload class takes a version for a delete."""
+        return record.is_delete or record.record is None or is_flagged(record, context)
+
+    def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
+        """Say for each record whether the payload class takes it for a delete."""
+        return batch.deletes | (batch.rows == NO_ROW) | flagged(batch)
+
+    def mandatory_fields(self, schema: pa.Schema, config: TableConfig, props: Props) -> Sequence[str]:
+        marker = option(props, DELETE_FIELD)
+        extra = (*self.columns, *option_ordering_fields(props), *((marker,) if marker else ()))
+        return (*super().mandatory_fields(schema, config, props), *(name for name in extra if has_field(schema, name)))
+
+    def merge(
+        self, older: BufferedRecord[Any], newer: BufferedRecord[Any], context: RecordContext[Any], props: Props
+    ) -> BufferedRecord[Any]:
+        if older.record is None or older.is_commit_time_delete or newer.is_commit_time_delete:
+            return newer
+        arrow = reader_context(context)
+        result = self.combine(older, newer, arrow, props)
+        if result is not None:
+            return result
+        if newer.is_delete or older.is_delete:
+            return newer if newer.is_delete else older
+        sign = compare_carried(older, newer, arrow)
+        ordering = older.ordering_value if sign is not None and sign > 0 else newer.ordering_value
+        return BufferedRecord(newer.record_key, ordering, None, None, HoodieOperation.DELETE)
+
+    def merge_batch(
+        self, older: BufferedBatch, newer: BufferedBatch, context: RecordContext[Any], props: Props
+    ) -> BufferedBatch:
+        return _on_pairs(older, newer, lambda a, b: _resolved(a, b, self.combine_batch(a, b, props)))
+
+    def pre_combine(
+        self, older: BufferedRecord[Any], newer: BufferedRecord[Any], context: RecordContext[Any], props: Props
+    ) -> BufferedRecord[Any]:
+        """Choose between two versions in one writer's batch (Hudi's HoodiePreCombineAvroRecordMerger)."""
+        if older.record is None or older.is_commit_time_delete or newer.is_commit_time_delete:
+            return newer
+        return self.pre_combine_pair(older, newer, reader_context(context), props)
+
+    def pre_combine_batch(
+        self, older: BufferedBatch, newer: BufferedBatch, context: RecordContext[Any], props: Props
+    ) -> BufferedBatch:
+        """Choose between versions in one writer's batch; equal to ``pre_combine`` pair by pair."""
+        return _on_pairs(older, newer, lambda a, b: self.pre_combine_pairs(a, b, props))
+
+    def insert(
+        self, newer: BufferedRecord[Any], context: RecordContext[Any], props: Props
+    ) -> BufferedRecord[Any]:
+        """Return what becomes of a log record that meets no base row (getInsertValue): itself, or it as a delete."""
+        if newer.is_delete or not self.is_deleted(newer, reader_context(context), props):
+            return newer
+        return context.delete(newer)
+
+    def insert_batch(
+        self, newer: BufferedBatch, context: RecordContext[Any], props: Props
+    ) -> BufferedBatch:
+        """Return what becomes of log records that meet no base row; equal to ``insert`` record by record."""
+        mask = ~newer.deletes
+        at = np.flatnonzero(mask)
+        if len(at):
+            mask[at] = self.deleted(newer.take(at), props)
+        return newer.deleted(mask) if mask.any() else newer
+
+
+def _on_pairs(
+    older: BufferedBatch, newer: BufferedBatch, merge: Callable[[BufferedBatch, BufferedBatch], BufferedBatch]
+) -> BufferedBatch:
+    """Apply a merge to the pairs that a payload class gets to see; the newer version stays elsewhere."""
+    pairs = (older.rows != NO_ROW) & ~older.commit_time_deletes & ~newer.commit_time_deletes
+    at = np.flatnonzero(pairs)
+    if len(at) == len(newer):
+        return merge(older, newer) if len(at) else newer
+    return scattered(newer, at, merge(older.take(at), newer.take(at))) if len(at) else newer
+
+
+def _resolved(older: BufferedBatch, newer: BufferedBatch, combined: Combined) -> BufferedBatch:
+    """Turn pairs that gave nothing into deletes."""
+    absent, result = combined.absent, combined.records
+    if not absent.any():
+        return result
+    result = result.where(~(absent & newer.deletes), newer)
+    result = result.where(~(absent & older.deletes & ~newer.deletes), older)
+    bare = absent & ~older.deletes & ~newer.deletes
+    if not bare.any():
+        return result
+    at = np.flatnonzero(bare)
+    mine, theirs = older.take(at), newer.take(at)
+    deletes = BufferedBatch(newer.context, theirs.keys, np.full(len(at), NO_ROW, np.int64),
+                            greater(mine.order, theirs.order), np.full(len(at), DELETE, np.int8))
+    return scattered(result, at, deletes)

@@ -1,0 +1,159 @@
+"""Ordering values as payload classes compare them.
+
+A payload class has two of them for each record: the ordering value that the record carries, where null counts as the
+default, and the one it reads from the row itself, where null is null and compares with nothing (Hudi's
+DefaultHoodieRecordPayload and OrderingValues).  Several fields compare one after the other; what comes after the first
+difference is not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import MergeError
+from hoodie_py.formats.option_keys import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, option
+from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.fields import field_type, field_values, has_field, top_level
+from hoodie_py.reader.ordering import Foreign, OrderingColumn, compare
+from hoodie_py.reader.records import DEFAULT_ORDERING, BufferedRecord
+from hoodie_py.reader.row_store import NO_ROW
+
+Record = BufferedRecord[Row]
+Comparison = tuple[np.ndarray, np.ndarray]  # int8 sign of older against newer, bool: they do not compare
+
+
+def payload_ordering_fields(context: ArrowRecordContext, props: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the fields a payload class orders rows by: the table's, else those that the reader's options name."""
+    if context.ordering_fields:
+        return context.ordering_fields
+    return tuple(name for name in option_ordering_fields(props) if has_field(context.schema, name))
+
+
+def option_ordering_fields(props: Mapping[str, str]) -> list[str]:
+    """Return the ordering fields that options name."""
+    text = option(props, ORDERING_FIELDS_PROPERTY) or option(props, ORDERING_FIELD_PROPERTY) or ""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def row_ordering(record: Record, context: ArrowRecordContext, fields: Sequence[str]) -> tuple[Any, ...]:
+    """Read one record's ordering from its row, null as None; what the record carries where it has no row."""
+    if record.record is not None:
+        return tuple(context.get_value(record, name) for name in fields)
+    return _parts(record.ordering_value, len(fields))
+
+
+def compare_row(older: Sequence[Any], newer: Sequence[Any], types: Sequence[pa.DataType]) -> int | None:
+    """Compare the parts of two ordering values; None where the parts that decide do not compare."""
+    for mine, theirs, type_ in zip(older, newer, types, strict=True):
+        sign = _compare_one(mine, theirs, type_)
+        if sign is None or sign:
+            return sign
+    return 0
+
+
+def compare_carried(older: Record, newer: Record, context: ArrowRecordContext) -> int | None:
+    """Compare the ordering values that two records carry; None where they do not compare."""
+    types = context.ordering_types
+    return compare_row(_parts(older.ordering_value, len(types)), _parts(newer.ordering_value, len(types)), types)
+
+
+def field_types(context: ArrowRecordContext, fields: Sequence[str]) -> list[pa.DataType]:
+    """Return the types of ordering fields."""
+    return [field_type(context.schema, name) for name in fields]
+
+
+def compare_rows(older: BufferedBatch, newer: BufferedBatch, fields: Sequence[str]) -> Comparison:
+    """Compare the ordering values read from the rows of pairs.
+
+    Args:
+        older: records that all have data.
+        newer: records whose carried ordering stands in where they have no data.
+        fields: what to compare by.
+    """
+    return first_difference(compare_fields(older, newer, fields), len(newer))
+
+
+def compare_fields(
+    older: BufferedBatch, newer: BufferedBatch, fields: Sequence[str], *, carried: bool = False
+) -> list[Comparison]:
+    """Compare the ordering values of pairs field by field; ``carried`` takes those that the newer records carry."""
+    has_data = (newer.rows != NO_ROW) & (not carried)
+    steps = []
+    for i, name in enumerate(fields):
+        mine, theirs = ordering_field(older, name), ordering_field(newer, name)
+        right = OrderingColumn.from_columns([theirs], len(newer))
+        if not has_data.all():
+            right = right.where(has_data, _part(newer.order, i))
+        sign, mixed = compare(OrderingColumn.from_columns([mine], len(older)), right)
+        null = np.asarray(mine.is_null()) | (np.asarray(theirs.is_null()) & has_data)
+        steps.append((sign, mixed | null))
+    return steps
+
+
+def first_difference(steps: Sequence[Comparison], length: int) -> Comparison:
+    """Put the comparisons of single fields together: the first that differs or does not compare decides."""
+    sign, stuck = np.zeros(length, np.int8), np.zeros(length, bool)
+    for part_sign, part_stuck in steps:
+        undecided = (sign == 0) & ~stuck
+        stuck |= undecided & part_stuck
+        sign = np.where(undecided & ~part_stuck, part_sign, sign).astype(np.int8)
+    return sign, stuck
+
+
+def compare_orders(older: OrderingColumn, newer: OrderingColumn) -> Comparison:
+    """Compare the ordering values that records carry."""
+    return first_difference([compare(_part(older, i), _part(newer, i)) for i in range(len(older.parts))], len(newer))
+
+
+def ordering_field(batch: BufferedBatch, name: str) -> pa.Array:
+    """Return the values of one ordering field; null for records without data."""
+    column = top_level(batch.context.schema, name)
+    return field_values(batch.context.store.take(batch.rows, [column]), name)
+
+
+def greater(older: OrderingColumn, newer: OrderingColumn) -> OrderingColumn:
+    """Return the greater value of each pair, the newer one on a tie or where the two do not compare."""
+    sign, stuck = compare_orders(older, newer)
+    return older.where((sign > 0) & ~stuck, newer)
+
+
+def incomparable(key: str, older: Any, newer: Any, fields: Sequence[str]) -> MergeError:
+    """Build the error for two ordering values that have no order."""
+    return MergeError(
+        f"Ordering values of two versions of a record do not compare: {older} and {newer}.",
+        hint="A null ordering value has no order against other values; write the record again with a value.",
+        key=key, ordering_fields=",".join(fields))
+
+
+def _part(order: OrderingColumn, index: int) -> OrderingColumn:
+    part = order.parts[index]
+    return OrderingColumn((part,), part.default, order.foreign)
+
+
+def _parts(value: Any, count: int) -> tuple[Any, ...]:
+    if isinstance(value, tuple):
+        return value
+    return (value,) * count
+
+
+def _compare_one(older: Any, newer: Any, type_: pa.DataType) -> int | None:
+    if pa.types.is_int32(type_):  # its 0 is the default
+        older, newer = (0 if value is DEFAULT_ORDERING else value for value in (older, newer))
+    if older is None or newer is None or isinstance(newer, Foreign):
+        return None
+    if (older is DEFAULT_ORDERING) != (newer is DEFAULT_ORDERING):
+        return None
+    if isinstance(older, float):
+        older, newer = _double_rank(older), _double_rank(newer)
+    return int(older > newer) - int(older < newer)
+
+
+def _double_rank(value: float) -> tuple[bool, float, float]:
+    """Order floats as Double.compareTo does: NaN above all, -0.0 below 0.0."""
+    return (True, 0.0, 0.0) if math.isnan(value) else (False, value, math.copysign(1.0, value))

@@ -1,0 +1,202 @@
+"""Payload classes for change data: AWS DMS, and Debezium from MySQL and PostgreSQL.
+
+Agree with Hudi's AWSDmsAvroPayload, MySqlDebeziumAvroPayload and PostgresDebeziumAvroPayload.  An operation column says
+which rows are deletes, whatever its case.  The Debezium classes order versions by the source's own log position.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import MergeError
+from hoodie_py.formats.option_keys import UNAVAILABLE_VALUE, option
+from hoodie_py.reader.arrow_context import ArrowRecordContext
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.payload_merger import Combined, PayloadMerger, Props
+from hoodie_py.reader.payload_ordering import Record
+from hoodie_py.reader.payload_values import is_bytes, merged_record, saying, says, scattered, true_where
+from hoodie_py.reader.payloads_partial import filled
+from hoodie_py.reader.payloads_whole import OverwriteWithLatestAvroPayload, PreCombinesByOrdering
+from hoodie_py.reader.row_store import NO_ROW
+
+_DEBEZIUM = "org.apache.hudi.common.model.debezium"
+_DMS_OPERATION, _DMS_DELETE = "Op", "D"
+_DEBEZIUM_OPERATION, _DEBEZIUM_DELETE = "_change_operation_type", "d"
+_LSN, _SEQUENCE = "_event_lsn", "_event_seq"
+_FILE_AND_POSITION = r"^(?P<file>-?0*[0-9]{1,18})\.(?P<pos>-?0*[0-9]{1,18})(?:\.|$)"  # longs
+
+
+class AWSDmsAvroPayload(PreCombinesByOrdering, OverwriteWithLatestAvroPayload):
+    """The newer version; a delete where ``Op`` is D."""
+
+    payload_classes = ("org.apache.hudi.common.model.AWSDmsAvroPayload",)
+    columns = (_DMS_OPERATION,)
+
+    def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
+        return super().is_deleted(record, context, props) or says(
+            record, context, _DMS_OPERATION, _DMS_DELETE, ignore_case=True)
+
+    def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
+        return super().deleted(batch, props) | saying(batch, _DMS_OPERATION, _DMS_DELETE, ignore_case=True)
+
+
+class DebeziumAvroPayload(PayloadMerger):
+    """The version later in the source's log, the newer on a tie; a delete where the operation type is d.
+
+    An older version without log position (loaded before change capture began) loses.
+
+    Class attributes:
+        position: the column that holds the place in the source's log.
+    """
+
+    position: ClassVar[str]
+
+    @abstractmethod
+    def older_is_later(self, older: Any, newer: Any, key: str) -> bool:
+        """Compare two log positions."""
+
+    @abstractmethod
+    def later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
+        """Compare pairs of log positions, none of them null."""
+
+    def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
+        return super().is_deleted(record, context, props) or says(
+            record, context, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True)
+
+    def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
+        return super().deleted(batch, props) | saying(batch, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True)
+
+    def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
+        if newer.record is None:
+            return None
+        mine, theirs = context.get_value(older, self.position), context.get_value(newer, self.position)
+        if theirs is None:
+            raise self._missing(newer.record_key)
+        if mine is not None and self.older_is_later(mine, theirs, newer.record_key):
+            return older
+        return None if self.is_deleted(newer, context, props) else newer
+
+    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> Combined:
+        keep = self._keeping(older, newer)
+        return Combined(newer.where(~keep, older), ~keep & self.deleted(newer, props))
+
+    def _keeping(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
+        """Say for which pairs the older version is later in the source's log."""
+        keep = np.zeros(len(newer), bool)
+        at = np.flatnonzero(newer.rows != NO_ROW)
+        if not len(at):
+            return keep
+        if self.position not in newer.context.schema.names:
+            raise self._missing(newer.keys[int(at[0])].as_py())
+        mine, theirs = older.take(at).column(self.position), newer.take(at).column(self.position)
+        if theirs.null_count:
+            raise self._missing(newer.keys[int(at[np.argmax(np.asarray(theirs.is_null()))])].as_py())
+        known = np.flatnonzero(np.asarray(mine.is_valid()))
+        both = pa.array(known)
+        keep[at[known]] = self.later(mine.take(both), theirs.take(both), newer.keys.take(pa.array(at[known])))
+        return keep
+
+    def _missing(self, key: str) -> MergeError:
+        return MergeError(f"{self.position} must not be null in a changed row.", key=key, column=self.position)
+
+
+class MySqlDebeziumAvroPayload(DebeziumAvroPayload):
+    """Orders by ``_event_seq``: number of the binlog file, dot, position in it; both compare as integers."""
+
+    payload_classes = (f"{_DEBEZIUM}.MySqlDebeziumAvroPayload",)
+    columns = (_DEBEZIUM_OPERATION, _SEQUENCE)
+    position = _SEQUENCE
+
+    def older_is_later(self, older: Any, newer: Any, key: str) -> bool:
+        return bool(self.later(pa.array([str(older)]), pa.array([str(newer)]), pa.array([key]))[0])
+
+    def later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
+        my_file, my_place = _file_and_position(older, keys)
+        file, place = _file_and_position(newer, keys)
+        return (file < my_file) | ((file == my_file) & (place < my_place))
+
+    def pre_combine_pair(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record:
+        later = self.older_is_later(older.ordering_value, newer.ordering_value, newer.record_key)
+        return older if later else newer
+
+    def pre_combine_pairs(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> BufferedBatch:
+        return newer.where(~self.later(_texts(older), _texts(newer), newer.keys), older)
+
+
+class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
+    """Orders by ``_event_lsn``; on request, texts and bytes that Debezium could not give keep the older version's value.
+
+    The Java class fills them into the newer version's row in place.  Hudi's reader then sees that very object, takes the
+    newer version as it was and loses them, so the placeholder stays in tables of version 6 and 8.  Here too, unless the
+    option for the unavailable value names the placeholder (``__debezium_unavailable_value``).
+    """
+
+    payload_classes = (f"{_DEBEZIUM}.PostgresDebeziumAvroPayload",)
+    columns = (_DEBEZIUM_OPERATION, _LSN)
+    position = _LSN
+
+    def older_is_later(self, older: Any, newer: Any, key: str) -> bool:
+        return bool(newer < older)
+
+    def later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
+        return true_where(pc.less(newer, older))
+
+    def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
+        result, placeholder = super().combine(older, newer, context, props), option(props, UNAVAILABLE_VALUE)
+        if result is not newer or placeholder is None:
+            return result
+        places = (placeholder, placeholder.encode())
+        values = {
+            field.name: context.get_value(older, field.name) for field in context.schema
+            if _may_be_unavailable(field.type) and context.get_value(newer, field.name) in places
+        }
+        return merged_record(newer, values, newer.record_key, context) if values else newer
+
+    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> Combined:
+        combined, placeholder = super().combine_batch(older, newer, props), option(props, UNAVAILABLE_VALUE)
+        if placeholder is None:
+            return combined
+        taken = ~combined.absent & (combined.records.rows == newer.rows)
+        takes: dict[str, np.ndarray] = {}
+        for field in newer.context.schema:
+            if _may_be_unavailable(field.type):
+                unavailable = pa.scalar(placeholder.encode() if is_bytes(field.type) else placeholder, field.type)
+                mask = taken & true_where(pc.equal(newer.column(field.name), unavailable))
+                if mask.any():
+                    takes[field.name] = mask
+        if not takes:
+            return combined
+        at = np.flatnonzero(np.logical_or.reduce(list(takes.values())))
+        part = filled(newer.take(at), older.take(at), {name: mask[at] for name, mask in takes.items()})
+        return Combined(scattered(combined.records, at, part), combined.absent)
+
+
+def _may_be_unavailable(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_)
+                or pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
+
+
+def _file_and_position(texts: pa.Array, keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    parts = pc.extract_regex(texts.cast(pa.string()), _FILE_AND_POSITION)
+    if parts.null_count:
+        raise _malformed(texts, keys, int(np.argmax(np.asarray(parts.is_null()))))
+    file, place = (pc.struct_field(parts, i).cast(pa.int64()) for i in (0, 1))
+    return file.to_numpy(zero_copy_only=False), place.to_numpy(zero_copy_only=False)
+
+
+def _malformed(texts: pa.Array, keys: pa.Array, at: int) -> MergeError:
+    return MergeError(f"{_SEQUENCE} must be a file number, a dot and a position, not {texts[at].as_py()!r}.",
+                      key=keys[at].as_py(), column=_SEQUENCE)
+
+
+def _texts(batch: BufferedBatch) -> pa.Array:
+    """Return the ordering values that records carry as texts."""
+    values = batch.order.to_arrow()
+    if pa.types.is_struct(values.type):
+        raise MergeError("The MySQL payload class orders by one field.", ordering_fields=batch.context.ordering_fields)
+    return values.cast(pa.string())

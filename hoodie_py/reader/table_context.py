@@ -1,0 +1,274 @@
+"""What every RecordContext does alike: fields by path, keys, ordering values, delete rules, schema numbers.
+
+A kind of row adds how a field of it is read and how a changed row is made; all rules are here, so that a merger sees the
+same on every kind (Hudi's RecordContext).
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError, MergeError
+from hoodie_py.reader.context import RecordContext
+from hoodie_py.reader.delete_rules import IS_DELETED_FIELD, OPERATION_FIELD, DeleteRules
+from hoodie_py.reader.fields import field_type, top_level
+from hoodie_py.reader.record_key import RecordKeys
+from hoodie_py.reader.records import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
+
+T = TypeVar("T")
+
+
+class TableRecordContext(RecordContext[T]):
+    """The rules of one table over one kind of row.
+
+    Args:
+        schema: what this read loaded.
+        table_schema: all columns of the table, to tell "not read" from "does not exist".
+        keys: how a record's key is found.
+        ordering_fields: the fields whose values order records, none under commit-time ordering.
+        deletes: which rows are deletes.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        table_schema: pa.Schema,
+        keys: RecordKeys,
+        ordering_fields: Sequence[str],
+        deletes: DeleteRules,
+    ) -> None:
+        self.schema = schema
+        self.keys = keys
+        self.ordering_fields = tuple(ordering_fields)
+        self.ordering_types = tuple(field_type(schema, name) for name in self.ordering_fields)
+        self.deletes = deletes
+        self._columns = frozenset(schema.names)
+        self._table_columns = frozenset(table_schema.names)
+        self._places: dict[str, tuple[str | None, tuple[str, ...]]] = {}
+        self._schemas: list[pa.Schema] = []
+        self._key_columns = frozenset(top_level(schema, name) for name in keys.columns)
+        self._ordering_columns = frozenset(top_level(schema, name) for name in self.ordering_fields)
+        self.schema_id = self.encode_schema(schema)
+
+    @abstractmethod
+    def _cell(self, row: T, name: str) -> Any:
+        """Return the value of a loaded column, None where the row does not have it."""
+
+    @abstractmethod
+    def _has(self, row: T, name: str) -> bool:
+        """Say whether the row has a loaded column."""
+
+    @abstractmethod
+    def _changed(self, row: T, values: Mapping[str, Any]) -> T:
+        """Return a row with other values in some columns."""
+
+    @abstractmethod
+    def _made(self, values: Mapping[str, Any]) -> T:
+        """Return a row with these columns and no others."""
+
+    def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:
+        row = rec.record if isinstance(rec, BufferedRecord) else rec
+        if row is None:
+            return None
+        name, path = self._place(field)
+        value = None if name is None else self._cell(row, name)
+        for part in path:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
+
+    def has_value(self, rec: BufferedRecord[T] | T | None, field: str) -> bool:
+        row = rec.record if isinstance(rec, BufferedRecord) else rec
+        name, path = self._place(field)
+        if row is None or name is None or not self._has(row, name):
+            return False
+        return not path or field_type(self.schema, field) is not None
+
+    def ordering_value(self, rec: BufferedRecord[T] | T | None) -> Any:
+        if rec is None or not self.ordering_fields:
+            return DEFAULT_ORDERING
+        if isinstance(rec, BufferedRecord) and rec.record is None:
+            return rec.ordering_value
+        parts = tuple(map(self._ordering_part, (self.get_value(rec, name) for name in self.ordering_fields)))
+        if len(parts) > 1:
+            return tuple(self._defaulted(i, part) for i, part in enumerate(parts))
+        if parts[0] in (0, DEFAULT_ORDERING) and self._default_is_zero(0):
+            deleted = rec.is_delete if isinstance(rec, BufferedRecord) else self.is_delete(rec)
+            return DEFAULT_ORDERING if deleted else 0
+        return parts[0]
+
+    def record_key(self, rec: BufferedRecord[T] | T) -> str:
+        if isinstance(rec, BufferedRecord):
+            return rec.record_key
+        return self.keys.key_of_values({name: self.get_value(rec, name) for name in self.keys.columns})
+
+    def is_delete(self, rec: BufferedRecord[T] | T) -> bool:
+        if isinstance(rec, BufferedRecord):
+            if rec.is_delete or rec.record is None:
+                return rec.is_delete
+            rec = rec.record
+        operation = self._operation(rec)
+        return operation in (HoodieOperation.DELETE, HoodieOperation.UPDATE_BEFORE) or self._marked(rec)
+
+    def buffered(self, row: T, operation: HoodieOperation | None = None) -> BufferedRecord[T]:
+        said = self._operation(row) if operation is None else operation
+        if said is not HoodieOperation.UPDATE_BEFORE and self.is_delete(row):
+            said = HoodieOperation.DELETE
+        present = [name for name in self.schema.names if self._has(row, name)]
+        draft = BufferedRecord(self.record_key(row), DEFAULT_ORDERING, row, self._schema_of(present), said)
+        return replace(draft, ordering_value=self.ordering_value(draft))
+
+    def replace(self, rec: BufferedRecord[T], **values: Any) -> BufferedRecord[T]:
+        if rec.record is None:
+            built = self.construct(rec.record_key, values)
+            row, schema_id = built.record, built.schema_id
+        else:
+            self._check_columns(values, rec.record_key)
+            row, schema_id = self._changed(rec.record, _owned(values)), self._extended(rec.schema_id, values)
+            if not self._key_columns.isdisjoint(values):
+                self._check_key(rec.record_key, row)
+        changed = BufferedRecord(rec.record_key, rec.ordering_value, row, schema_id, rec.operation)
+        if self._ordering_columns.isdisjoint(values):
+            return changed
+        return replace(changed, ordering_value=self.ordering_value(changed))
+
+    def delete(self, rec: BufferedRecord[T]) -> BufferedRecord[T]:
+        ordering = rec.ordering_value
+        if ordering == 0 and len(self.ordering_fields) == 1 and self._default_is_zero(0):
+            ordering = DEFAULT_ORDERING
+        return BufferedRecord(rec.record_key, ordering, rec.record, rec.schema_id, HoodieOperation.DELETE)
+
+    def construct(
+        self, record_key: str, values: Mapping[str, Any], schema: pa.Schema | None = None
+    ) -> BufferedRecord[T]:
+        names = self.schema.names if schema is None else schema.names
+        self._check_columns([*names, *values], record_key)
+        outside = sorted(set(values) - set(names))
+        if outside:
+            raise MergeError(
+                f"A merger built a record with fields outside its schema: {', '.join(outside)}.", key=record_key
+            )
+        given = {name: values.get(name) for name in names}
+        given |= {k: v for k, v in self.keys.values_of_key(record_key, self.schema).items() if given.get(k) is None}
+        row = self._made(_owned(given))
+        self._check_key(record_key, row)
+        draft = BufferedRecord(record_key, DEFAULT_ORDERING, row, self._schema_of(given))
+        return replace(draft, ordering_value=self.ordering_value(draft))
+
+    def project(
+        self, rec: BufferedRecord[T], schema: pa.Schema, renames: Mapping[str, str] | None = None
+    ) -> BufferedRecord[T]:
+        if rec.record is None:
+            return rec
+        self._check_columns(schema.names, rec.record_key)
+        sources = {name: (renames or {}).get(name, name) for name in schema.names}
+        values = {n: self.get_value(rec, source) for n, source in sources.items() if self.has_value(rec, source)}
+        fields = [schema.field(name) for name in values]
+        kept = self.encode_schema(schema if len(fields) == len(schema) else pa.schema(fields))
+        return replace(rec, record=self._made(_owned(values)), schema_id=kept)
+
+    def encode_schema(self, schema: pa.Schema) -> int:
+        for number, known in enumerate(self._schemas):
+            if known.equals(schema):
+                return number
+        self._schemas.append(schema)
+        return len(self._schemas) - 1
+
+    def decode_schema(self, schema_id: int | None) -> pa.Schema | None:
+        return self._schemas[schema_id] if schema_id is not None and 0 <= schema_id < len(self._schemas) else None
+
+    def _place(self, field: str) -> tuple[str | None, tuple[str, ...]]:
+        """Find the loaded column a field name begins with; None for a field that the table does not have."""
+        place = self._places.get(field)
+        if place is None:
+            place = self._places[field] = self._find(field)
+        return place
+
+    def _find(self, field: str) -> tuple[str | None, tuple[str, ...]]:
+        if field in self._columns:
+            return field, ()
+        name, *path = field.split(".")
+        if name in self._columns:
+            return name, tuple(path)
+        if name in self._table_columns or field in self._table_columns:
+            raise MergeError(
+                "A merger asked for a column that this read did not load.",
+                column=name,
+                hint="Return it from the merger's mandatory_fields, or set projection_compatible = False.",
+            )
+        return None, ()
+
+    def _check_columns(self, names: Iterable[str], key: str) -> None:
+        for name in names:
+            if name not in self._columns and (self._place(name) != (name, ())):
+                raise MergeError("A merger set a column that the table does not have.", column=name, key=key)
+
+    def _check_key(self, key: str, row: T) -> None:
+        """Refuse a changed or new row that holds another key than its record."""
+        if not all(self._has(row, name) for name in self._key_columns):
+            return
+        try:
+            found: str | None = self.record_key(row)
+        except HoodieError:
+            found = None
+        if found != key:
+            raise MergeError(
+                f"A merger made a row whose key is {found!r}.",
+                key=key,
+                hint=f"Leave the record key as it is ({', '.join(self.keys.columns)}).",
+            )
+
+    def _schema_of(self, names: Iterable[str]) -> int:
+        """Return the number of the reader's schema, narrowed to some columns."""
+        present = set(names)
+        if present >= self._columns:
+            return self.schema_id
+        return self.encode_schema(pa.schema([field for field in self.schema if field.name in present]))
+
+    def _extended(self, schema_id: int | None, names: Iterable[str]) -> int:
+        """Return the number of a record's schema with some columns more."""
+        if schema_id is None or schema_id == self.schema_id:
+            return self.schema_id
+        known = self.decode_schema(schema_id)
+        return self._schema_of([*(self.schema.names if known is None else known.names), *names])
+
+    def _operation(self, row: T) -> HoodieOperation | None:
+        text = self.get_value(row, OPERATION_FIELD) if self.deletes.operation else None
+        try:
+            return None if text is None else HoodieOperation(text)
+        except ValueError as error:
+            raise MergeError(
+                f"Unknown record operation {text!r}.", hint="Expected one of I, -U, U, D.", column=OPERATION_FIELD
+            ) from error
+
+    def _marked(self, row: T) -> bool:
+        if self.deletes.flag and self.get_value(row, IS_DELETED_FIELD) is True:
+            return True
+        field = self.deletes.marker_field
+        value = None if field is None else self.get_value(row, field)
+        if value is None:
+            return False
+        type_ = field_type(self.schema, str(field))
+        return bool(pa.scalar(value, type_).cast(pa.string()).as_py() == self.deletes.marker)
+
+    @staticmethod
+    def _ordering_part(value: Any) -> Any:
+        return DEFAULT_ORDERING if value is None else value
+
+    def _defaulted(self, index: int, part: Any) -> Any:
+        return 0 if part is DEFAULT_ORDERING and self._default_is_zero(index) else part
+
+    def _default_is_zero(self, index: int) -> bool:
+        """Say whether the default ordering is the value 0 of a field: Hudi's is the int 0."""
+        type_ = self.ordering_types[index]
+        return type_ is not None and bool(pa.types.is_int32(type_))
+
+
+def _owned(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values that nobody else can change."""
+    return {name: copy.deepcopy(v) if isinstance(v, (dict, list)) else v for name, v in values.items()}
