@@ -27,7 +27,7 @@ def test_a_deleted_record_is_said_to_be_deleted(hoodie, corpus) -> None:
 
 
 def test_people_read_the_reason(hoodie, corpus) -> None:
-    shown = hoodie("explain", corpus("basic_mor_v9_part"), "k2").stdout
+    shown = hoodie("explain", corpus("basic_mor_v9_part"), "k2", env={"COLUMNS": "300"}).stdout
     assert "loses: ordering value 20 against 10" in shown
     assert "A snapshot shows: id=k2" in shown
 
