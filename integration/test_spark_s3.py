@@ -48,20 +48,17 @@ def test_registering_takes_over_the_sessions_s3a_settings(spark: Any, lake: Loca
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
-        register(spark)
+        register(spark, name="lake")
     finally:
         for name in settings:
             spark.conf.unset(name)
+    frame = spark.read.format("lake").load(f"s3a://{lake.bucket}/{TABLE}")
+    assert differences(frame.toArrow(), expected) == []
+    spark.sql(f"create table on_s3 using lake location 's3a://{lake.bucket}/{TABLE}'")
     try:
-        frame = spark.read.format("hoodie").load(f"s3a://{lake.bucket}/{TABLE}")
-        assert differences(frame.toArrow(), expected) == []
-        spark.sql(f"create table on_s3 using hoodie location 's3a://{lake.bucket}/{TABLE}'")
-        try:
-            assert spark.table("on_s3").count() == expected.num_rows
-        finally:
-            spark.sql("drop table on_s3")
+        assert spark.table("on_s3").count() == expected.num_rows
     finally:
-        register(spark)
+        spark.sql("drop table on_s3")
 
 
 def test_a_wrong_endpoint_is_an_error_without_credentials(spark: Any, lake: LocalS3) -> None:

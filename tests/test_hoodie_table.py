@@ -19,6 +19,7 @@ from hoodie_py import (
     HoodieTable,
     InvalidQueryError,
     MergeError,
+    StorageError,
     TableNotFoundError,
     UnsupportedFeatureError,
 )
@@ -233,3 +234,15 @@ def test_tables_and_scans_describe_themselves(corpus: Corpus) -> None:
     assert "price" in repr(scan)
     assert "<table>" in table._repr_html_()
     assert "limit" in scan._repr_html_()
+
+
+def test_a_store_that_fails_is_no_corrupt_file(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hoodie_py.files import TableFiles
+
+    def refuse(self: TableFiles, path: str, size: int | None = None) -> None:
+        raise StorageError("access denied", operation="read", path=path)
+
+    monkeypatch.setattr(TableFiles, "local_path", lambda self, path: None)
+    monkeypatch.setattr(TableFiles, "open_file", refuse)
+    with pytest.raises(StorageError, match="access denied"):
+        HoodieTable.open(corpus("basic_cow_v9_part")).scan().to_arrow()

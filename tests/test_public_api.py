@@ -53,4 +53,4 @@ def test_unknown_names_are_attribute_errors() -> None:
 def test_import_loads_nothing_heavy() -> None:
     code = "import json, sys, hoodie_py; print(json.dumps([m for m in sys.modules if '.' not in m]))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(json.loads(run.stdout)) & {"pyarrow", "pyspark", "pandas", "s3fs", "typer", "sqlglot", "moto"} == set()
+    assert set(json.loads(run.stdout)) & {"pyarrow", "pyspark", "pandas", "s3fs", "typer", "moto"} == set()

@@ -18,7 +18,7 @@ from typing import Any
 from hoodie_py.cli.java import HOW_TO_INSTALL, find_java
 
 DISTRIBUTION = "hoodie_py"
-NEEDED = ("pyarrow", "numpy", "fastavro", "fsspec", "sqlglot", "pyroaring")
+NEEDED = ("pyarrow", "numpy", "fastavro", "fsspec", "pyroaring")
 OPTIONAL = {"pyspark": "spark", "pandas": "spark", "s3fs": "s3"}
 OLDEST_PYTHON = (3, 11)
 SECONDS_TO_ANSWER = 5.0

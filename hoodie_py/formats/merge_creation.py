@@ -46,7 +46,7 @@ from hoodie_py.formats.table_config import (
 )
 
 _BUILT_IN_STRATEGIES = (COMMIT_TIME_STRATEGY_ID, CUSTOM_STRATEGY_ID, EVENT_TIME_STRATEGY_ID, PAYLOAD_STRATEGY_ID)
-_DEBEZIUM_UNAVAILABLE = "__debezium_unavailable_value"
+DEBEZIUM_UNAVAILABLE = "__debezium_unavailable_value"
 _DEBEZIUM_DELETES = {DELETE_FIELD: "_change_operation_type", DELETE_MARKER: "d"}
 
 
@@ -70,7 +70,7 @@ _REPLACEMENTS = {
     POSTGRES_DEBEZIUM_PAYLOAD: _Replacement(
         _EVENT_TIME,
         "FILL_UNAVAILABLE",
-        {UNAVAILABLE_VALUE: _DEBEZIUM_UNAVAILABLE, **_DEBEZIUM_DELETES},
+        {UNAVAILABLE_VALUE: DEBEZIUM_UNAVAILABLE, **_DEBEZIUM_DELETES},
         "_event_lsn",
     ),
     MYSQL_DEBEZIUM_PAYLOAD: _Replacement(

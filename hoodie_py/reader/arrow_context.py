@@ -1,7 +1,7 @@
 """RecordContext over Arrow rows: a record's data is a handle into the row store plus the fields a merger changed.
 
-Reading a field gathers that column once for all rows in focus (the pairs being merged), not row by row; replacing fields
-copies nothing until the results of a merge are collected.
+Reading a field gathers that column once for all rows in focus (the pairs being merged), not row by row; replacing
+fields copies nothing until the results of a merge are collected.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet import column_chunk_ranges
 from hoodie_py.reader.conform import conform_batch, without_columns
@@ -39,6 +39,8 @@ class BaseFileReader:
         self._ranged: Any = None
         try:
             self._parquet = self._open(files, base_file)
+        except HoodieError:
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._corrupt(error) from error
         if self._parquet.metadata.num_columns > _MAX_COLUMNS:
@@ -99,7 +101,7 @@ class BaseFileReader:
             for batch in batches:
                 if batch.num_rows:
                     yield conform_batch(batch, schema)
-        except UnsupportedFeatureError as error:
+        except HoodieError as error:
             error.located(path=self.path)
             raise
         except (pa.ArrowException, OSError, ValueError) as error:

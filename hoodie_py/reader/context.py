@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class RecordContext(ABC, Generic[T]):
-    """Access to the records of one file group; where a method takes a record, a BufferedRecord or its bare data will do."""
+    """Access to the records of one file group; see the methods.  Where one takes a record, bare data will do too."""
 
     @abstractmethod
     def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:
@@ -55,7 +55,7 @@ class RecordContext(ABC, Generic[T]):
 
     @abstractmethod
     def is_delete(self, rec: BufferedRecord[T] | T) -> bool:
-        """Say whether a record is a delete: by its operation, or by its data (flag, operation column, the table's marker).
+        """Say whether a record is a delete: by its operation or its data (flag, operation column, the table's marker).
 
         Raises:
             MergeError: the operation column holds an unknown text.
@@ -67,8 +67,8 @@ class RecordContext(ABC, Generic[T]):
 
         Args:
             row: the data.
-            operation: what the row did, where the caller knows; a row marked as deleted is a DELETE all the same, unless
-                it is an UPDATE_BEFORE.
+            operation: what the row did, where the caller knows; a row marked as deleted is a DELETE all the same,
+                unless it is an UPDATE_BEFORE.
         """
 
     @abstractmethod

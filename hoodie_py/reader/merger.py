@@ -22,6 +22,10 @@ from hoodie_py.reader.records import BufferedRecord, HoodieOperation
 
 _DROP = "to drop a row, return context.delete(record) from merge"
 _ONE_ROW = "merge is called once for each pair of versions and returns one record"
+_OLD_MERGE = (
+    "; schemas and Option results belong to the interface before Hudi 1.1: ask the context for values, return a "
+    "BufferedRecord."
+)
 _RETIRED = {
     "should_flush": _DROP,
     "shouldFlush": _DROP,
@@ -75,7 +79,8 @@ class RecordMerger(ABC):
                 raise TypeError(f"{cls.__name__}.{name} belongs to the merger interface before Hudi 1.1: {remedy}.")
         for name, arguments in _ARGUMENTS.items():
             _check_signature(cls, name, arguments)
-        if isinstance(cls.payload_classes, str):
+        names: object = cls.payload_classes
+        if isinstance(names, str):
             raise TypeError(f"{cls.__name__}.payload_classes must be a tuple of class names, not a text.")
         if not isinstance(getattr(cls, "strategy_id", ""), str):
             raise TypeError(f"{cls.__name__}.strategy_id must be the text of a UUID.")
@@ -155,24 +160,28 @@ def merge_rows(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger:
             does not fit its column.
     """
     pairs = zip(older.records(), newer.records(), strict=True)
-    return BufferedBatch.from_records(older.context, [_merged(a, b, merge, merger) for a, b in pairs])
+    return BufferedBatch.from_records(older.context, [merge_pair(a, b, merge, merger) for a, b in pairs])
 
 
-def first_failure(
-    older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger: RecordMerger
-) -> HoodieError | None:
+def first_failure(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger: RecordMerger) -> HoodieError | None:
     """Merge pair by pair, each by itself, and return the first error, with its key; None where all pairs merge."""
     for a, b in zip(older.records(), newer.records(), strict=True):
         try:
-            BufferedBatch.from_records(older.context, [_merged(a, b, merge, merger)])
+            BufferedBatch.from_records(older.context, [merge_pair(a, b, merge, merger)])
         except HoodieError as error:
             return error.located(key=a.record_key, merger=type(merger).__name__)
     return None
 
 
-def _merged(
+def merge_pair(
     older: BufferedRecord[Any], newer: BufferedRecord[Any], merge: Merge, merger: RecordMerger
 ) -> BufferedRecord[Any]:
+    """Merge one pair.
+
+    Raises:
+        MergeError: the merger raised, or returned something else than a BufferedRecord of the same key, with data
+            unless it is a delete.
+    """
     key = older.record_key
     try:
         result = merge(older, newer)
@@ -226,8 +235,7 @@ def _check_signature(cls: type[RecordMerger], name: str, arguments: Sequence[str
     parameters = list(inspect.signature(function).parameters.values())[1 if bound else 0 :]
     if not _takes(parameters, len(arguments)):
         text = f"{cls.__name__}.{name} must take ({', '.join((*['self'][:bound], *arguments))})"
-        old = "; schemas and Option results belong to the interface before Hudi 1.1: ask the context for values, return a BufferedRecord"
-        raise TypeError(f"{text}{old if 'merge' in name else ''}.")
+        raise TypeError(f"{text}{_OLD_MERGE if 'merge' in name else '.'}")
 
 
 def _takes(parameters: Sequence[inspect.Parameter], count: int) -> bool:

@@ -129,11 +129,11 @@ class MySqlDebeziumAvroPayload(DebeziumAvroPayload):
 
 
 class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
-    """Orders by ``_event_lsn``; on request, texts and bytes that Debezium could not give keep the older version's value.
+    """Orders by ``_event_lsn``; on request, what Debezium could not give keeps the older version's value.
 
-    The Java class fills them into the newer version's row in place.  Hudi's reader then sees that very object, takes the
-    newer version as it was and loses them, so the placeholder stays in tables of version 6 and 8.  Here too, unless the
-    option for the unavailable value names the placeholder (``__debezium_unavailable_value``).
+    The Java class fills such texts and bytes into the newer version's row in place.  Hudi's reader then sees that very
+    object, takes the newer version as it was and loses them, so the placeholder stays in tables of version 6 and 8.
+    Here too, unless the option for the unavailable value names the placeholder (``__debezium_unavailable_value``).
     """
 
     payload_classes = (f"{_DEBEZIUM}.PostgresDebeziumAvroPayload",)

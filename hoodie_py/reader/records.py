@@ -1,8 +1,9 @@
 """BufferedRecord: one version of one record, with what a merge has to know of it.
 
 Agrees with Hudi's BufferedRecord, HoodieOperation and OrderingValues.  An operation of DELETE or UPDATE_BEFORE makes a
-record a delete, whether or not it still carries data.  The default ordering value means "no ordering: commit time decides";
-Hudi stores it as the int 0, so it keeps a type of its own here (a long 0 or an empty string is an ordinary value).
+record a delete, whether or not it still carries data.  The default ordering value means "no ordering: commit time
+decides"; Hudi stores it as the int 0, so it keeps a type of its own here (a long 0 or an empty string is an ordinary
+value).
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class BufferedRecord(Generic[T]):
 
     @classmethod
     def of_delete(cls, record_key: str, ordering_value: Any = DEFAULT_ORDERING) -> BufferedRecord[T]:
-        """Make a delete without data, as an entry of a delete block is; without an ordering value commit time orders it."""
+        """Make a delete without data, as a delete block gives it; commit time orders one without ordering value."""
         ordering = DEFAULT_ORDERING if ordering_value is None else ordering_value
         return cls(record_key, ordering, None, None, HoodieOperation.DELETE)
 

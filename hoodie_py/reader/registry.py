@@ -2,8 +2,8 @@
 
 Sources, the first that has it decides: ``register_merger``; dotted Python paths in the user's option
 ``hoodie.write.record.merge.custom.implementation.classes``; the entry-point group ``hoodie_py.record_mergers``.  (The
-``merger`` argument of a read comes before them all.)  Found by strategy id, or by payload class for payload tables (Hudi's
-HoodieRecordUtils.createRecordMerger).
+``merger`` argument of a read comes before them all.)  Found by strategy id, or by payload class for payload tables
+(Hudi's HoodieRecordUtils.createRecordMerger).
 """
 
 from __future__ import annotations
@@ -85,9 +85,7 @@ def supplied_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMe
     return None if found is None else as_merger(found)
 
 
-def _search(
-    config: TableConfig, options: Mapping[str, str], passed_over: list[str]
-) -> type[RecordMerger] | None:
+def _search(config: TableConfig, options: Mapping[str, str], passed_over: list[str]) -> type[RecordMerger] | None:
     """Look through the sources in turn."""
     for matching in (
         _only([cls for cls in _registered if _stands_for(cls, config)], "register_merger", config),

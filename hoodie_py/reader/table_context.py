@@ -1,7 +1,7 @@
 """What every RecordContext does alike: fields by path, keys, ordering values, delete rules, schema numbers.
 
-A kind of row adds how a field of it is read and how a changed row is made; all rules are here, so that a merger sees the
-same on every kind (Hudi's RecordContext).
+A kind of row adds how a field of it is read and how a changed row is made; all rules are here, so that a merger sees
+the same on every kind (Hudi's RecordContext).
 """
 
 from __future__ import annotations

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.options import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from hoodie_py.spark.mergers import Merger
+
+_TAKEN = "DATA_SOURCE_ALREADY_EXISTS"
 
 
 def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -> None:
@@ -29,10 +32,23 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
     Raises:
         TypeError: something that is no RecordMerger, or one that no table can name.
         MergeError: a merger that holds what cannot be pickled.
+        UnsupportedFeatureError: Spark 4.0 found a format of that name by itself, and something is to be added to it.
     """
+    from pyspark.errors import AnalysisException
+
     from hoodie_py.spark.source import source_class
 
-    spark.dataSource.register(source_class(name, tuple(mergers), _s3_settings(spark)))
+    settings = _s3_settings(spark)
+    try:
+        spark.dataSource.register(source_class(name, tuple(mergers), settings))
+    except AnalysisException as error:
+        if _TAKEN not in str(error):
+            raise
+        if mergers or settings:
+            raise UnsupportedFeatureError(
+                f"This version of Spark found the format {name!r} by itself and does not let it be replaced.",
+                hint='Register under another name, such as name="hudi", or use PySpark 4.1 or newer.',
+            ) from error
 
 
 def read(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
 import fsspec
+import fsspec.asyn
 import fsspec.core
 
 from hoodie_storage.backend import Entry
@@ -24,6 +26,9 @@ _PARALLEL = 16
 _CREATES = frozenset({"s3", "memory", "gs", "gcs", "abfs", "abfss", "az"})
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
 _MEMORY_LOCK = threading.Lock()
+
+# A forked process has none of its parent's threads, fsspec's event loop among them. Newer versions see to that.
+os.register_at_fork(after_in_child=fsspec.asyn.reset_lock)
 
 
 def open_remote(location: Location, options: Mapping[str, Any]) -> tuple[RemoteBackend, str]:

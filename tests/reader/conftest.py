@@ -1,4 +1,4 @@
-"""Which merge cases run: those of ``--merge-cases``, else of the collection beside the checkout, else the packaged ones."""
+"""Which merge cases run: those of ``--merge-cases``, else those beside the checkout, else the packaged ones."""
 
 from __future__ import annotations
 

@@ -20,6 +20,8 @@ from hoodie_py.spark.reader import HoodiePartition
 from hoodie_py.spark.source import HoodieSource, source_class
 
 TABLE = "event_time_updates_mor_v9"
+PUSHES = hasattr(datasource, "EqualTo")
+NEEDS_PUSHED_FILTERS = pytest.mark.skipif(not PUSHES, reason="NOT TESTED: Spark 4.0 pushes no filters to Python")
 
 
 @pytest.fixture
@@ -73,6 +75,7 @@ def test_a_declared_type_that_loses_values_is_refused(path: str) -> None:
         HoodieSource({"path": path}).reader(declared)
 
 
+@NEEDS_PUSHED_FILTERS
 def test_filters_are_taken_or_given_back_as_they_are(path: str) -> None:
     source = HoodieSource({"path": path})
     reader = source.reader(source.schema())
@@ -83,6 +86,7 @@ def test_filters_are_taken_or_given_back_as_they_are(path: str) -> None:
     assert rows(source, filters=[known])["id"].to_pylist() == ["k1"]
 
 
+@NEEDS_PUSHED_FILTERS
 def test_filters_on_widened_columns_stay_with_spark(path: str) -> None:
     reader = HoodieSource({"path": path}).reader(StructType([StructField("qty", LongType())]))
     wanted = datasource.EqualTo(("qty",), 1 << 40)

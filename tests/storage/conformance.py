@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -198,6 +199,7 @@ class StorageTests:
         assert store.read("f") == b"x"
         child = os.fork()
         if not child:
+            signal.alarm(30)  # a child that hangs is ended
             try:
                 os._exit(0 if store.read("f") == b"x" and store.list("")[0].name == "f" else 1)
             finally:

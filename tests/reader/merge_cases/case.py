@@ -1,6 +1,7 @@
 """Merge cases: one JSON object a line, each a call with its configuration, its input and what Java Hudi 1.2.0 answers.
 
-``python_expected`` stands where Java's answer is a defect. ``expected`` is a subset: what it does not list is not compared.
+``python_expected`` stands where Java's answer is a defect. ``expected`` is a subset: what it does not list is not
+compared.
 """
 
 from __future__ import annotations
@@ -85,6 +86,31 @@ def load_cases(path: Path) -> list[Case]:
     return cases
 
 
+def column(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """Build a column from JSON data; decimals may come as numbers or text."""
+    return pa.array([_fitting(plain(value), type_) for value in values], type_)
+
+
+def row(data: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
+    """JSON data as Python values that fit a schema; columns that the schema does not have stay as they are."""
+    known = set(schema.names)
+    return {k: _fitting(plain(v), schema.field(k).type) if k in known else plain(v) for k, v in data.items()}
+
+
+def _fitting(value: Any, type_: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_decimal(type_):
+        return Decimal(str(value))
+    if pa.types.is_struct(type_):
+        return {name: _fitting(inner, type_.field(name).type) for name, inner in value.items()}
+    if pa.types.is_list(type_):
+        return [_fitting(inner, type_.value_type) for inner in value]
+    if pa.types.is_map(type_):
+        return [(key, _fitting(inner, type_.item_type)) for key, inner in dict(value).items()]
+    return value
+
+
 def plain(value: Any) -> Any:
     """Turn JSON data into Python values: ``{"$bytes": text}`` is binary."""
     if isinstance(value, dict):
@@ -97,7 +123,7 @@ def plain(value: Any) -> Any:
 
 
 def typed(literal: Mapping[str, Any] | None) -> tuple[OrderingKind, Any]:
-    """Turn an ordering literal into a delete block's (kind, value); the int 0 and null mean that there is no ordering."""
+    """Turn an ordering literal into a delete block's (kind, value); the int 0 and null mean "no ordering"."""
     if literal is None or (literal["t"] == "int" and literal["v"] == 0):
         return OrderingKind.NONE, None
     kind, value = _KINDS[literal["t"]], literal["v"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hoodie_py.formats.deletes import OrderingKind
 from hoodie_py.reader.ordering import Foreign
 from hoodie_py.reader.records import DEFAULT_ORDERING
-from tests.reader.merge_cases.case import plain, typed
+from tests.reader.merge_cases.case import column, plain, typed
 
 _KIND_OF_TYPE = {
     pa.int32(): OrderingKind.INT,
@@ -53,10 +53,9 @@ def through(schema: pa.Schema, data: Mapping[str, Any] | None) -> dict[str, Any]
     """A case's row as reading it back from Arrow gives it (single floats rounded, structs with every field)."""
     if data is None:
         return None
-    row = plain(data)
-    known = [name for name in row if name in schema.names]
-    columns = {name: pa.array([row[name]], schema.field(name).type).to_pylist()[0] for name in known}
-    return {**row, **columns}
+    known = [name for name in data if name in schema.names]
+    columns = {name: column([data[name]], schema.field(name).type).to_pylist()[0] for name in known}
+    return {**plain(data), **columns}
 
 
 def multiset(rows: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -89,19 +89,18 @@ _MAPPINGS: dict[str, Callable[[Config], dict[str, Any]]] = {
 
 def _buffered_merger(config: Config) -> dict[str, Any]:
     """The rule by configuration, checked against the strategy that a read with that configuration gets."""
-    stored, incoming = config.get("payload_classes") or (None, None)
+    payloads: tuple[str, str] | None = tuple(config["payload_classes"]) if config.get("payload_classes") else None
+    stored, incoming = payloads or (None, None)
     partial = bool(config.get("is_partial"))
     completes = config.get("partial_update_mode") is not None
     rule = merge_rule(
         MergeMode(config["merge_mode"]),
         completes=completes,
         partial_block=partial,
-        payloads=(stored, incoming) if stored else None,
+        payloads=payloads,
     )
     if incoming != EXPRESSION_PAYLOAD:  # lives only inside a write of Spark's MERGE INTO
-        asked = {**config, "payload_class": stored, "custom_merger": config.get("custom_merger")}
-        if asked["merge_mode"] == MergeMode.CUSTOM and not stored and not asked["custom_merger"]:
-            asked["custom_merger"] = "overwrite_with_latest"
+        asked = _complete({**config, "payload_class": stored})
         merger = _StandIns.of(stored) if stored else merger_of(asked)
         selected = select_strategy(table_config(asked), read_options(config), merger)
         strategy = selected.strategy.after_partial_block() if partial else selected.strategy
@@ -109,8 +108,17 @@ def _buffered_merger(config: Config) -> dict[str, Any]:
     return {"merger": rule.value}
 
 
+def _complete(config: Config) -> Config:
+    """CUSTOM without a word on what merges: some merger of the user's."""
+    if config["merge_mode"] != MergeMode.CUSTOM or config.get("payload_class") or config.get("strategy_id"):
+        return config
+    return {"custom_merger": "overwrite_with_latest", **config}
+
+
 def _rule_of(strategy: MergeStrategy, *, payload: bool) -> MergeRule:
     match strategy:
+        case CustomStrategy() if strategy._partial:
+            return MergeRule.KEEP_VALUES
         case CustomStrategy():
             return MergeRule.PAYLOAD if payload else MergeRule.CUSTOM
         case KeepValuesStrategy():
@@ -140,10 +148,11 @@ def _initialised(config: Config) -> dict[str, Any]:
 
 def _record_merger(table: TableConfig, merge: MergeConfig, options: dict[str, str], config: Config) -> str:
     """Hudi's name for what decides; a CUSTOM table must find a merger, which stands in for unknown payload classes."""
+    spark = config.get("engine") == "spark"
     if merge.mode is MergeMode.COMMIT_TIME_ORDERING:
-        return "OverwriteWithLatestMerger"
+        return "OverwriteWithLatestSparkRecordMerger" if spark else "OverwriteWithLatestMerger"
     if merge.mode is MergeMode.EVENT_TIME_ORDERING:
-        return "HoodieAvroRecordMerger"
+        return "DefaultSparkRecordMerger" if spark else "HoodieAvroRecordMerger"
     if merge.strategy_id == PAYLOAD_STRATEGY_ID:
         payload = merge.payload_class or ""
         if builtin_payload_merger(payload) is None:
@@ -171,7 +180,7 @@ class _StandIns:
 
 
 def _ordering_fields(config: Config) -> dict[str, Any]:
-    table = table_config(config)
+    table = table_config(_complete(config))
     return {"ordering_fields": list(table.merge_ordering_fields)}
 
 

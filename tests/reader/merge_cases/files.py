@@ -18,7 +18,7 @@ from hoodie_py.formats.log import BlockType, HeaderKey
 from hoodie_py.formats.names import LogFileName
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from tests.formats.log_writer import block, data_block, deletes
-from tests.reader.merge_cases.case import Case, plain, typed
+from tests.reader.merge_cases.case import Case, column, row, typed
 
 FILE_ID = "11111111-2222-3333-4444-555555555555-0"
 BASE_INSTANT = "20260101000000000"
@@ -52,7 +52,7 @@ def _base_file(case: Case, into: Path, row_group_rows: int | None) -> BaseFile |
     if not rows:
         return None
     schema = case.schema().arrow
-    columns = [pa.array([plain(row).get(field.name) for row in rows], field.type) for field in schema]
+    columns = [column([data.get(field.name) for data in rows], field.type) for field in schema]
     pq.write_table(pa.Table.from_arrays(columns, schema=schema), into / BASE_FILE, row_group_size=row_group_rows)
     instant = str(case.config.get("base_instant", BASE_INSTANT))
     return BaseFile(BASE_FILE, (into / BASE_FILE).stat().st_size, instant, FILE_ID)
@@ -68,7 +68,8 @@ def _block(case: Case, index: int, entry: Mapping[str, Any]) -> bytes:
     schema = entry.get("schema") or case.fields["schema"]
     parsed = AvroSchema.parse(json.dumps(schema))
     names = [field["name"] for field in schema["fields"]]
-    records = [{name: plain(row).get(name, parsed.defaults.get(name)) for name in names} for row in entry["records"]]
+    rows = [row(data, parsed.arrow) for data in entry["records"]]
+    records = [{name: data.get(name, parsed.defaults.get(name)) for name in names} for data in rows]
     return data_block(instant, json.dumps(schema), records, _headers(entry))
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie_py import BufferedRecord
@@ -23,7 +22,7 @@ from hoodie_py.reader.merge_reader import MergeReader
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadInfo, ReadOptions
 from hoodie_py.reader.record_key import RECORD_KEY_FIELD
 from hoodie_py.reader.records import HoodieOperation, code_of
-from tests.reader.merge_cases.case import Case, delete_records, plain
+from tests.reader.merge_cases.case import Case, column, delete_records
 from tests.reader.merge_cases.compare import check, multiset, through
 from tests.reader.merge_cases.files import write_slice
 from tests.reader.merge_cases.mergers import merger_of
@@ -59,7 +58,10 @@ class _Read:
     def check(self) -> None:
         expected = dict(self.case.expected)
         reader = self.reader()
+        by_key = self.case.config.get("iterator_mode") == "RECORD_KEY"
         rows = [self._row(reader, record) for record in self._records(reader)]
+        if by_key:
+            self._without_untouched(rows)
         assert "error" not in expected, f"expected {expected['error']}, got {rows}"
         if "records" in expected:
             self._check_records(expected.pop("records"), rows)
@@ -107,8 +109,9 @@ class _Read:
         """A writer's rows and deletes in their order, runs of a kind together."""
         entries = [entry for block in self.case.fields["log_blocks"] for entry in block["records"]]
         found: list[IncomingRows | IncomingDeletes] = []
-        for deletes, run in itertools.groupby(entries, key=lambda entry: bool(entry.get("$delete"))):
-            found.append(self._deletes(list(run)) if deletes else self._rows(list(run)))
+        for deletes, grouped in itertools.groupby(entries, key=lambda entry: bool(entry.get("$delete"))):
+            run = list(grouped)
+            found.append(self._deletes(run) if deletes else self._rows(run))
         return found
 
     def _deletes(self, run: Sequence[Mapping[str, Any]]) -> IncomingDeletes:
@@ -117,7 +120,7 @@ class _Read:
         return IncomingDeletes(records.keys, delete_ordering(records, types))
 
     def _rows(self, run: Sequence[Mapping[str, Any]]) -> IncomingRows:
-        columns = [pa.array([plain(row).get(f.name) for row in run], f.type) for f in self.info.schema]
+        columns = [column([row.get(f.name) for row in run], f.type) for f in self.info.schema]
         schema = pa.schema([field.with_nullable(True) for field in self.info.schema])
         codes = [code_of(HoodieOperation(row["$op"]) if row.get("$op") else None) for row in run]
         return IncomingRows(pa.RecordBatch.from_arrays(columns, schema=schema), codes)
@@ -126,12 +129,16 @@ class _Read:
         context: ArrowRecordContext = reader.context
         data: dict[str, Any] | None = {"_deleted_key": record.record_key}
         if record.record is not None:
-            handle = np.array([record.record.handle])
-            names = [name for name in context.schema.names if not context.store.absent(handle, name)[0]]
+            names = [name for name in context.schema.names if context.has_value(record, name)]
             data = {name: context.get_value(record, name) for name in names}
-        if self.case.config.get("iterator_mode") == "RECORD_KEY" and record.operation is None:
-            data = None  # an iterator of keys gives untouched rows without data
         return {"data": data, "op": record.operation.value if record.operation else None, "key": record.record_key}
+
+    def _without_untouched(self, rows: list[dict[str, Any]]) -> None:
+        """An iterator of keys gives base rows that the log does not know without their data."""
+        assert list(self.reader().keys()) == [row["key"] for row in rows]
+        logged = {record.record_key for record in self.reader().log_records()}
+        for row in rows:
+            row["data"] = row["data"] if row["key"] in logged else None
 
     def _check_records(self, expected: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
         """Base rows in file order; rows that only the log has as a multiset, unless the output is sorted."""

@@ -25,10 +25,9 @@ def table_properties(config: Mapping[str, Any], **more: str) -> dict[str, str]:
     _put(found, keys.PAYLOAD_CLASS, config.get("payload_class"))
     _put(found, keys.MERGE_STRATEGY_ID, config.get("strategy_id") or _implied_strategy(config))
     _put(found, keys.PARTIAL_UPDATE_MODE, config.get("partial_update_mode"))
-    for key, value in (config.get("props") or {}).items():
-        if key.startswith(keys.MERGE_PROPERTY_PREFIX):
-            found[key] = value
-    return {**found, **(config.get("table_props") or {})}
+    given = (config.get("props") or {}).items()
+    stored = {key: value for key, value in given if key.startswith(keys.MERGE_PROPERTY_PREFIX)}
+    return {**found, **stored, **(config.get("table_props") or {})}
 
 
 def table_config(config: Mapping[str, Any], record_keys: Sequence[str] | None = None) -> TableConfig:

@@ -1,4 +1,4 @@
-"""delta_merge, final_merge and partial_update: two versions of one record, through the strategy that the project selects."""
+"""delta_merge, final_merge and partial_update: two versions of one record, through the strategy that gets selected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.errors import MergeError
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.buffer import fold_by_rounds
@@ -18,12 +17,13 @@ from hoodie_py.reader.delete_ordering import delete_ordering
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import field_values
 from hoodie_py.reader.ordering import OrderingColumn
+from hoodie_py.reader.payload_merger import PayloadMerger
 from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
 from hoodie_py.reader.records import DELETE, HoodieOperation, code_of
 from hoodie_py.reader.row_store import NO_ROW, RowStore
 from hoodie_py.reader.selection import Selection, select_strategy
 from hoodie_py.reader.strategies import MergeStrategy
-from tests.reader.merge_cases.case import Case, arrow_type, delete_records, plain
+from tests.reader.merge_cases.case import Case, arrow_type, column, delete_records
 from tests.reader.merge_cases.compare import check, expected_ordering, ordering_of, through
 from tests.reader.merge_cases.mergers import merger_of
 from tests.reader.merge_cases.tables import read_options, table_config
@@ -56,10 +56,10 @@ def _deltas(strategy: MergeStrategy, older: BufferedBatch | None, newer: Buffere
 
 
 def _precombine(scene: _Scene, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-    """What a writer does with two versions in one batch."""
+    """What a writer does with two versions in one batch: payload classes have a rule of their own for it."""
     merger = scene.selected.merger
-    if merger is None:
-        raise MergeError("Only mergers deduplicate batches by a rule of their own.")
+    if not isinstance(merger, PayloadMerger):
+        return scene.strategy.delta(older, newer)
     scene.context.focus(np.concatenate([older.rows, newer.rows]))
     return merger.pre_combine_batch(older, newer, scene.context, scene.selected.props)
 
@@ -68,8 +68,8 @@ def _precombine(scene: _Scene, older: BufferedBatch, newer: BufferedBatch) -> Bu
 class _Scene:
     """A reader's context without files: what selects, what holds rows.
 
-    ``types`` are those of ordering values: of the ordering fields, or of the values that a case gives without such fields
-    (a payload class looks at them all the same).
+    ``types`` are those of ordering values. A writer's records carry some even without ordering fields, and payload
+    classes compare them; a reader's never do.
     """
 
     context: ArrowRecordContext
@@ -89,8 +89,11 @@ class _Scene:
             RowStore(schema), schema, RecordKeys.of(True, ()), selected.ordering_fields, deletes, parsed.defaults
         )
         strategy = selected.strategy
-        types = context.ordering_types or tuple(_given_types(case)[:1])
-        return cls(context, types, selected, strategy.after_partial_block() if case.config.get("is_partial") else strategy)
+        carried = tuple(_given_types(case)[:1]) if case.config.get("phase") == "precombine" else ()
+        types = context.ordering_types or carried
+        if case.config.get("is_partial"):
+            strategy = strategy.after_partial_block()
+        return cls(context, types, selected, strategy)
 
     def version(self, case: Case, role: str) -> BufferedBatch | None:
         """One version as a batch of one record; None where the case has none."""
@@ -103,7 +106,7 @@ class _Scene:
         if given.get("data") is not None:
             row, batch = self._store(case, role, given)
             order = OrderingColumn.from_columns([field_values(batch, n) for n in self.context.ordering_fields], 1)
-        if "ordering" in given or order is None:
+        if order is None or ("ordering" in given and self.types):
             order = OrderingColumn.from_values(delete_ordering(delete_records([given]), self.types), self.types)
         newest = case.fields["newer"]["key"]  # the engine only ever pairs equal keys
         return BufferedBatch(
@@ -113,8 +116,8 @@ class _Scene:
     def _store(self, case: Case, role: str, given: Mapping[str, Any]) -> tuple[int, pa.RecordBatch]:
         """Put a version's data into the store as reading a file of its schema would."""
         own = _with_key(_with_ordering_types(case, case.schema(role).arrow))
-        values = {**plain(given["data"]), RECORD_KEY_FIELD: given["key"]}
-        arrays = [pa.array([values.get(field.name)], field.type) for field in own]
+        values = {**given["data"], RECORD_KEY_FIELD: given["key"]}
+        arrays = [column([values.get(field.name)], field.type) for field in own]
         stored = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in own]))
         batch = conform_batch(stored, self.context.schema)
         absent = {}
@@ -182,9 +185,8 @@ def _compare_choice(chosen: str, older: BufferedBatch | None, newer: BufferedBat
 
 
 def _same(one: BufferedBatch, answer: BufferedBatch) -> bool:
-    return (
-        one.rows[0] == answer.rows[0] and one.codes[0] == answer.codes[0] and one.order.value(0) == answer.order.value(0)
-    )
+    told_by = [(batch.rows[0], batch.codes[0], batch.order.value(0)) for batch in (one, answer)]
+    return bool(told_by[0] == told_by[1])
 
 
 def _data(scene: _Scene, answer: BufferedBatch) -> dict[str, Any] | None:

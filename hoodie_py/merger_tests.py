@@ -1,0 +1,368 @@
+"""RecordMergerTests: a conformance suite for mergers of one's own, run by pytest.
+
+    from hoodie_py.testing import RecordMergerTests
+
+    class TestMyMerger(RecordMergerTests):
+        merger = MyMerger
+        schema = pa.schema([("ts", pa.int64()), ("price", pa.float64())])
+
+What a merger decides is its own business; these tests check what every merger has to keep: a result for every pair of
+versions, deletes marked and their data kept, nothing changed in place, the same result on every kind of row, one pair at a
+time or many.  Whether a merger is associative is reported, not asked for: versions are always merged in log order.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import random
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError, MergeError
+from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.merger_samples import LEVELS, Samples, Version
+from hoodie_py.reader.arrow_context import ArrowRecordContext
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.custom_strategy import CustomStrategy
+from hoodie_py.reader.delete_rules import IS_DELETED_FIELD, OPERATION_FIELD, DeleteRules
+from hoodie_py.reader.mapping_context import MappingRecordContext
+from hoodie_py.reader.merger import RecordMerger, merge_pair, merge_rows
+from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
+from hoodie_py.reader.records import BufferedRecord
+from hoodie_py.reader.registry import as_merger
+from hoodie_py.reader.row_store import RowStore
+from hoodie_py.reader.table_context import TableRecordContext
+
+__all__ = ["MergerReport", "RecordMergerTests"]
+
+Pair = tuple[Version, Version]
+_KEYS = RecordKeys.of(populate_meta_fields=True, record_key_fields=())
+_TRIPLES = 400
+
+
+class MergerReport(UserWarning):
+    """Something to know about a merger that is no fault of it."""
+
+
+class RecordMergerTests:
+    """Subclass it, name the merger, and pytest runs the rest.
+
+    Class attributes:
+        merger: the merger, a class or an instance.
+        schema: columns of a table it is for; ``_hoodie_record_key`` is added.
+        ordering_fields: the fields that order versions.
+        props: merge properties to call it with.
+        rows: field values to try; made up from the schema unless given.
+        examples: how many random batches are tried.
+    """
+
+    merger: ClassVar[RecordMerger | type[RecordMerger]]
+    schema: ClassVar[pa.Schema] = pa.schema(
+        [("ts", pa.int64()), ("name", pa.string()), ("price", pa.float64()), ("qty", pa.int64())]
+    )
+    ordering_fields: ClassVar[Sequence[str]] = ("ts",)
+    props: ClassVar[Mapping[str, str]] = {}
+    rows: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    examples: ClassVar[int] = 100
+
+    # ------------------------------------------------------------------------------------------- a result for all pairs
+
+    def test_a_table_can_name_it(self) -> None:
+        """It has a strategy id or payload classes."""
+        merger = as_merger(self.merger)
+        assert getattr(merger, "strategy_id", None) or merger.payload_classes, (
+            "set strategy_id (or payload_classes), so that a table can name the merger"
+        )
+
+    def test_rows_in_order(self) -> None:
+        """The newer row has the greater ordering value."""
+        self._merges(self._samples.live("low"), self._samples.live("high"))
+
+    def test_rows_out_of_order(self) -> None:
+        """The newer row has the lower ordering value."""
+        self._merges(self._samples.live("high"), self._samples.live("low"))
+
+    def test_rows_of_equal_ordering(self) -> None:
+        """Both rows have the same ordering value."""
+        self._merges(self._samples.live("middle"), self._samples.live("middle"))
+
+    def test_null_ordering(self) -> None:
+        """One row or both have a null ordering value (DEFAULT_ORDERING, or the 0 of an int column)."""
+        nulls, rows = self._samples.live(None), self._samples.live("middle")
+        self._merges(nulls, rows)
+        self._merges(rows, nulls)
+        self._merges(nulls, nulls)
+
+    def test_delete_with_data(self) -> None:
+        """A row marked as deleted comes after a live row, with every ordering value."""
+        for level in LEVELS:
+            self._merges(self._samples.live("middle"), self._samples.data_deletes(level))
+
+    def test_delete_without_data(self) -> None:
+        """An entry of a delete block, which has no data, comes after a live row."""
+        for level in LEVELS:
+            self._merges(self._samples.live("middle"), self._samples.bare_deletes(level))
+
+    def test_commit_time_delete(self) -> None:
+        """A delete with the default ordering value comes after a live row."""
+        for deletes in (self._samples.bare_deletes(None), self._samples.data_deletes(None)):
+            self._merges(self._samples.live("middle"), deletes)
+
+    def test_row_after_a_delete(self) -> None:
+        """A live row comes after a delete of any kind."""
+        for level in (*LEVELS, None):
+            for deletes in (self._samples.data_deletes(level), self._samples.bare_deletes(level)):
+                self._merges(deletes, self._samples.live("middle"))
+
+    def test_delete_after_a_delete(self) -> None:
+        """Two deletes meet, with data and without."""
+        deletes = [d for level in (*LEVELS, None) for d in self._samples.bare_deletes(level)]
+        deletes += [*self._samples.data_deletes("middle"), *self._samples.data_deletes(None)]
+        self._merges(deletes, deletes)
+
+    # --------------------------------------------------------------------------------------------------- rules it keeps
+
+    def test_deletes_keep_their_data(self) -> None:
+        """A result that deletes has the data of one of its inputs, or is one of them."""
+        for older, newer, context in self._cases():
+            result = self._merge(older, newer, context)
+            if result.is_delete and result.record is None:
+                assert result in (older, newer), (
+                    f"a delete without data was made of {_shown(older)} and {_shown(newer)}: "
+                    "return context.delete(record), which keeps the data"
+                )
+
+    def test_nothing_is_changed_in_place(self) -> None:
+        """The records that a merge is given are the same afterwards."""
+        for older, newer, context in self._cases():
+            before = copy.deepcopy((older, newer))
+            self._merge(older, newer, context)
+            assert (older, newer) == before, f"merge changed its input; it was {_shown(before[0])}, {_shown(before[1])}"
+
+    def test_same_arguments_same_result(self) -> None:
+        """A merge depends on nothing but its arguments: not on calls before, nor on their order."""
+        cases = list(self._cases())
+        first = [_plain(self._merge(*case), case[2]) for case in cases]
+        again = list(reversed([_plain(self._merge(*case), case[2]) for case in reversed(cases)]))
+        for (older, newer, _), one, other in zip(cases, first, again, strict=True):
+            assert one == other, f"merging {_shown(older)} and {_shown(newer)} gave {one}, and later {other}"
+
+    def test_dict_rows_and_arrow_rows_agree(self) -> None:
+        """The result does not depend on the kind of row, and its values fit their columns."""
+        pairs = list(itertools.product(self._samples.all(), repeat=2))
+        good = [pair for pair in pairs if self._outcome(pair) is not None]
+        for pair, found in zip(good, self._in_arrow(good, partial=False, rows=True), strict=True):
+            expected = self._outcome(pair)
+            assert found == expected, f"{pair[0]} and {pair[1]} give {expected} over dicts and {found} over Arrow"
+
+    def test_batch_form_equals_row_form(self) -> None:
+        """merge_batch gives what merge gives, for random batches."""
+        if type(as_merger(self.merger)).merge_batch is not RecordMerger.merge_batch:
+            self._compare_forms(self._samples.all(), partial=False)
+
+    def test_partial_rows(self) -> None:
+        """partial_merge, where it is written, does the same on both kinds of rows and in both forms."""
+        merger = type(as_merger(self.merger))
+        if merger.partial_merge is RecordMerger.partial_merge:
+            return
+        pairs = list(itertools.product(self._samples.partial(), repeat=2))
+        for pair, found in zip(pairs, self._in_arrow(pairs, partial=True, rows=True), strict=True):
+            expected = self._outcome(pair, partial=True)
+            assert found == expected, f"{pair[0]} and {pair[1]} give {expected} over dicts and {found} over Arrow"
+        if merger.partial_merge_batch is not RecordMerger.partial_merge_batch:
+            self._compare_forms(self._samples.partial(), partial=True)
+
+    def test_mandatory_fields_suffice(self) -> None:
+        """A projection-compatible merger looks at no column that it does not name."""
+        merger = as_merger(self.merger)
+        if not merger.projection_compatible:
+            return
+        named = merger.mandatory_fields(self._schema, self._config(merger), self.props)
+        assert not isinstance(named, str), "mandatory_fields must return a list of names"
+        unknown = [name for name in named if name.split(".")[0] not in self._schema.names]
+        assert not unknown, f"mandatory_fields names columns that the table does not have: {unknown}"
+        read = {RECORD_KEY_FIELD, *self._deletes.columns, *(n.split(".")[0] for n in (*named, *self.ordering_fields))}
+        narrow = pa.schema([field for field in self._schema if field.name in read])
+        context = MappingRecordContext(narrow, _KEYS, self.ordering_fields, self._deletes, self._schema)
+        for pair in itertools.product(self._samples.all(), repeat=2):
+            if self._outcome(pair) is None:
+                continue
+            older, newer = (version.record(context, "k") for version in pair)
+            result = self._merge(older, newer, context)
+            whole = self._merge(*(version.record(self._dicts(), "k") for version in pair), self._dicts())
+            assert (result.operation, result.ordering_value) == (whole.operation, whole.ordering_value), (
+                f"merging {_shown(older)} and {_shown(newer)} depends on columns that mandatory_fields does not name"
+            )
+
+    def test_associativity_is_reported(self, record_property: Callable[[str, object], None]) -> None:
+        """Reports, by a test property and a warning, whether the way versions are grouped makes a difference."""
+        found = self._not_associative()
+        record_property("associative", found is None)
+        if found is None:
+            return
+        record_property("not_associative_for", found)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", MergerReport)
+            name = type(as_merger(self.merger)).__name__
+            warnings.warn(f"{name} is not associative: {found}", MergerReport, stacklevel=2)
+
+    # ------------------------------------------------------------------------------------------------------------- means
+
+    @property
+    def _schema(self) -> pa.Schema:
+        if RECORD_KEY_FIELD in self.schema.names:
+            return self.schema
+        return pa.schema([pa.field(RECORD_KEY_FIELD, pa.string()), *self.schema])
+
+    @property
+    def _samples(self) -> Samples:
+        return Samples(self._schema, self.ordering_fields, self.rows)
+
+    @property
+    def _deletes(self) -> DeleteRules:
+        return DeleteRules(IS_DELETED_FIELD in self._schema.names, OPERATION_FIELD in self._schema.names)
+
+    def _config(self, merger: RecordMerger) -> TableConfig:
+        strategy = getattr(merger, "strategy_id", None)
+        return TableConfig(
+            "conformance", 9, MergeMode.CUSTOM, strategy, None, ordering_fields=tuple(self.ordering_fields)
+        )
+
+    def _dicts(self) -> MappingRecordContext:
+        return MappingRecordContext(self._schema, _KEYS, self.ordering_fields, self._deletes)
+
+    def _merge(
+        self, older: BufferedRecord[Any], newer: BufferedRecord[Any], context: TableRecordContext[Any]
+    ) -> BufferedRecord[Any]:
+        merger = as_merger(self.merger)
+        return merge_pair(older, newer, lambda a, b: merger.merge(a, b, context, self.props), merger)
+
+    def _merges(self, olders: Sequence[Version], newers: Sequence[Version]) -> None:
+        """Merge each with each, and take the results as the reader does.
+
+        Raises:
+            MergeError: a merge fails, or its result cannot be used.
+        """
+        for pair in itertools.product(olders, newers):
+            try:
+                self._in_arrow([pair], partial=False, rows=True)
+            except MergeError as error:
+                raise AssertionError(f"merging {pair[0]} and {pair[1]} failed: {error}") from error
+
+    def _cases(self) -> Iterator[tuple[BufferedRecord[Any], BufferedRecord[Any], TableRecordContext[Any]]]:
+        """Yield every pair that merges at all, over dict rows."""
+        for pair in itertools.product(self._samples.all(), repeat=2):
+            if self._outcome(pair) is not None:
+                context = self._dicts()
+                older, newer = (version.record(context, "k") for version in pair)
+                yield older, newer, context
+
+    def _outcome(self, pair: Pair, *, partial: bool = False) -> Any:
+        """Return what merging a pair of dict rows gives; None where it fails (which is another test's business)."""
+        context, merger = self._dicts(), as_merger(self.merger)
+        older, newer = (version.record(context, "k") for version in pair)
+        if not partial:
+            try:
+                return _plain(self._merge(older, newer, context), context)
+            except HoodieError:
+                return None
+        schema = context.schema
+        row = lambda a, b: merger.partial_merge(a, b, schema, context, self.props)  # noqa: E731
+        return _plain(merge_pair(older, newer, row, merger), context)
+
+    def _in_arrow(self, pairs: Sequence[Pair], *, partial: bool, rows: bool) -> list[Any]:
+        """Merge pairs over Arrow rows, by the row form or the batch form."""
+        if not pairs:
+            return []
+        merger = as_merger(self.merger)
+        context = ArrowRecordContext(RowStore(self._schema), self._schema, _KEYS, self.ordering_fields, self._deletes)
+        sides = []
+        for side in (0, 1):
+            versions = [pair[side].record(context, f"k{i}") for i, pair in enumerate(pairs)]
+            sides.append(BufferedBatch.from_records(context, versions))
+        strategy: Any = CustomStrategy(_RowsOnly(merger) if rows else merger, self.props, partial=partial)
+        result = strategy.delta(*sides)
+        context.focus(result.rows)
+        return [_plain(record, context) for record in result.records()]
+
+    def _compare_forms(self, versions: Sequence[Version], *, partial: bool) -> None:
+        good = [p for p in itertools.product(versions, repeat=2) if partial or self._outcome(p) is not None]
+
+        def check(batch: Sequence[Pair]) -> None:
+            by_row = self._in_arrow(batch, partial=partial, rows=True)
+            by_batch = self._in_arrow(batch, partial=partial, rows=False)
+            for pair, row, other in zip(batch, by_row, by_batch, strict=True):
+                assert row == other, f"{pair[0]} and {pair[1]} give {row} row by row and {other} in a batch"
+
+        if good:
+            _for_random_batches(good, self.examples, check)
+
+    def _not_associative(self) -> str | None:
+        """Return three versions whose grouping makes a difference, as text."""
+        versions, draw = self._samples.all(), random.Random(0)
+        for _ in range(_TRIPLES):
+            context = self._dicts()
+            a, b, c = (version.record(context, "k") for version in draw.choices(versions, k=3))
+            try:
+                left = self._merge(self._merge(a, b, context), c, context)
+                right = self._merge(a, self._merge(b, c, context), context)
+            except HoodieError:
+                continue
+            if _plain(left, context) != _plain(right, context):
+                return f"{_shown(a)}, {_shown(b)}, {_shown(c)} give {_shown(left)} or {_shown(right)}"
+        return None
+
+
+class _RowsOnly(RecordMerger):
+    """A merger without its batch forms."""
+
+    def __init__(self, merger: RecordMerger) -> None:
+        self._merger = merger
+
+    def merge(self, older: Any, newer: Any, context: Any, props: Mapping[str, str]) -> BufferedRecord[Any]:
+        return self._merger.merge(older, newer, context, props)
+
+    def partial_merge(
+        self, older: Any, newer: Any, reader_schema: pa.Schema, context: Any, props: Mapping[str, str]
+    ) -> BufferedRecord[Any]:
+        return self._merger.partial_merge(older, newer, reader_schema, context, props)
+
+    def merge_batch(
+        self, older: BufferedBatch, newer: BufferedBatch, context: Any, props: Mapping[str, str]
+    ) -> BufferedBatch:
+        return merge_rows(older, newer, lambda a, b: self.merge(a, b, context, props), self._merger)
+
+
+def _plain(record: BufferedRecord[Any], context: TableRecordContext[Any]) -> Any:
+    """Return a record without its key as values that compare (NaN equal to itself)."""
+    names = [name for name in context.schema.names if name != RECORD_KEY_FIELD and context.has_value(record, name)]
+    data = None if record.record is None else {name: repr(context.get_value(record, name)) for name in names}
+    operation = None if record.operation is None else record.operation.value
+    return operation, repr(record.ordering_value), data
+
+
+def _shown(record: BufferedRecord[Any]) -> str:
+    data = (
+        record.record
+        if not isinstance(record.record, dict)
+        else {k: v for k, v in record.record.items() if k[0] != "_"}
+    )
+    return f"({record.operation.value if record.operation else 'row'}, ordering {record.ordering_value}, {data})"
+
+
+def _for_random_batches(pairs: Sequence[Pair], examples: int, check: Callable[[Sequence[Pair]], None]) -> None:
+    """Call the check with random batches: hypothesis finds small ones that fail, where it is installed."""
+    try:
+        from hypothesis import HealthCheck, given, settings
+        from hypothesis import strategies as st
+    except ImportError:
+        draw = random.Random(0)
+        for _ in range(examples):
+            check(draw.choices(pairs, k=draw.randint(1, 20)))
+        return
+    quiet = settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    quiet(given(st.lists(st.sampled_from(pairs), min_size=1, max_size=20))(check))()
