@@ -22,7 +22,7 @@ _DAY = datetime.date(2026, 1, 31)
 _MOMENT = datetime.datetime(2026, 1, 31, 12, 30, 15, 250)  # noqa: DTZ001 - the zone is the column's
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Version:
     """One version of a record, not yet of any context.
 
@@ -39,7 +39,7 @@ class Version:
     def record(self, context: TableRecordContext[Any], key: str) -> BufferedRecord[Any]:
         """Return the version as a record of a context; columns without a value are absent."""
         if self.values is None:
-            return BufferedRecord.of_delete(key, self.ordering)
+            return context.delete(BufferedRecord.of_delete(key, self.ordering))
         values = {name: value for name, value in self.values.items() if name in context.schema.names}
         fields = [field for field in context.schema if field.name in values or field.name == RECORD_KEY_FIELD]
         made = context.construct(key, values, pa.schema(fields))

@@ -1,4 +1,7 @@
-"""What tests of one's own need: a local S3 server.
+"""What tests of one's own need: a conformance suite for record mergers, and a local S3 server.
+
+    class TestMyMerger(RecordMergerTests):
+        merger = MyMerger
 
     with local_s3() as s3:
         table = HoodieTable.open(f"{s3.uri}/trips", s3.storage_options)
@@ -16,8 +19,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.merger_tests import MergerReport, RecordMergerTests
 
-__all__ = ["LocalS3", "local_s3"]
+__all__ = ["LocalS3", "MergerReport", "RecordMergerTests", "local_s3"]
 
 _KEY, _SECRET, _REGION = "local-s3-key", "local-s3-secret", "us-east-1"
 

@@ -5,8 +5,9 @@ The content of an AVRO_DATA or CDC_DATA block is (Hudi HoodieAvroDataBlock; inte
     data block version (1 to 3), int32; record count, int32;
     for each record: its length, int32; its Avro binary form under the schema in the block's header.
 
-Records are decoded by an own decoder and not by fastavro, which crashes on recursive schemas, takes union index -1 for
-the last branch and believes item counts of 2^62. Every record must take exactly the bytes that its length says.
+Records are decoded by own decoders and not by fastavro, which crashes on recursive schemas, takes union index -1 for
+the last branch and believes item counts of 2^62: column by column (``avro_lanes``) or, where that does not apply, record
+by record (``avro_rows``), with the same result. Every record must take exactly the bytes that its length says.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.avro_bytes import Step, skip
-from hoodie_py.formats.avro_columns import ColumnBuilder
+from hoodie_py.formats.avro_cursor import Misfit
+from hoodie_py.formats.avro_lanes import Block, decode_in_lanes, lane_plan
+from hoodie_py.formats.avro_rows import decode_rows
 from hoodie_py.formats.avro_schema import Record, parse_record
 from hoodie_py.formats.avro_types import arrow_schema, default_values
-from hoodie_py.formats.avro_values import Column, Slots
 
 DATA_VERSIONS = range(1, 4)
 
 _HEADER = struct.Struct(">ii")
-_LENGTH = struct.Struct(">i")
+_LENGTH_SIZE = 4
 _MAX_CONTENT = (1 << 31) - 1
+_FEW_RECORDS = 30  # that are quicker decoded record by record
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,75 +91,79 @@ def decode_avro_data(
         UnsupportedFeatureError: an unknown data block version, or records that unfold beyond all measure.
 
     """
-    data = bytes(content)
-    count = _record_count(data)
-    builder = ColumnBuilder(data)
-    fields: list[pa.Field] = []
-    wanted: list[Column] = []
-    steps: list[Step] = []
-    names = None if columns is None else frozenset(columns)
-    for place, part in enumerate(schema.record.fields):
-        if names is None or part.name in names:
-            column = builder.column(part.type)
-            fields.append(schema.arrow.field(place))
-            wanted.append(column)
-            step = column.step
-        else:
-            step = skip(data, part.type)
-        if part.type.min_size:
-            steps.append(step)
-    _read_records(data, count, steps)
-    return _batch(count, fields, wanted)
+    names = _names(schema, columns)
+    block = _block(content)
+    batches = _decode_in_lanes([block], schema, names)
+    if batches is not None:
+        return batches[0]
+    return decode_rows(bytes(content), block.start, block.count, schema.record, schema.arrow, names)
 
 
-def _record_count(data: bytes) -> int:
-    if len(data) < _HEADER.size:
-        raise CorruptFileError(f"A data block of {len(data)} bytes is too short.")
-    if len(data) > _MAX_CONTENT:
-        raise UnsupportedFeatureError(f"A data block of {len(data)} bytes is too long.")
-    version, count = _HEADER.unpack_from(data)
+def decode_avro_blocks(
+    contents: Sequence[memoryview | bytes],
+    schema: AvroSchema,
+    columns: Collection[str] | None = None,
+) -> list[pa.RecordBatch]:
+    """Decode the contents of blocks that have the same schema: small ones cost much less together than one by one.
+
+    Args:
+        contents: the blocks' contents.
+        schema: the schema of the blocks' headers.
+        columns: as for ``decode_avro_data``.
+
+    Returns:
+        The rows of each block. Batches may be slices of a larger one, which lives as long as any of them.
+
+    Raises:
+        CorruptFileError, UnsupportedFeatureError: as ``decode_avro_data`` for the first block that is at fault;
+            ``where`` also has its number in ``contents`` as ``content``.
+
+    """
+    names = _names(schema, columns)
+    decoded: list[pa.RecordBatch] = []
+    try:
+        blocks = [_block(content) for content in contents]
+        together = _decode_in_lanes(blocks, schema, names)
+        if together is not None:
+            return together
+    except HoodieError:
+        pass  # which block it is comes out below
+    for number, content in enumerate(contents):
+        try:
+            decoded.append(decode_avro_data(content, schema, names))
+        except HoodieError as error:
+            raise error.located(content=number) from None
+    return decoded
+
+
+def _names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str] | None:
+    return None if columns is None else frozenset(columns).intersection(schema.arrow.names)
+
+
+def _decode_in_lanes(
+    blocks: Sequence[Block], schema: AvroSchema, names: frozenset[str] | None
+) -> list[pa.RecordBatch] | None:
+    """Decode blocks column by column; None when that does not pay, or does not work."""
+    if sum(block.count for block in blocks) < _FEW_RECORDS:
+        return None
+    plan = lane_plan(schema.record, names)
+    if plan is None:
+        return None
+    try:
+        return decode_in_lanes(blocks, plan)
+    except Misfit:
+        return None
+
+
+def _block(content: memoryview | bytes) -> Block:
+    """Read the header of a block's content."""
+    if len(content) < _HEADER.size:
+        raise CorruptFileError(f"A data block of {len(content)} bytes is too short.")
+    if len(content) > _MAX_CONTENT:
+        raise UnsupportedFeatureError(f"A data block of {len(content)} bytes is too long.")
+    version, count = _HEADER.unpack_from(content)
     if version not in DATA_VERSIONS:
         raise UnsupportedFeatureError(f"Data block version {version} is not known.")
-    if not 0 <= count <= (len(data) - _HEADER.size) // _LENGTH.size:
-        raise CorruptFileError(f"A data block of {len(data)} bytes cannot have {count} records.")
-    return int(count)
-
-
-def _read_records(data: bytes, count: int, steps: Sequence[Step]) -> None:
-    """Take every record through the steps, and see that it ends where its length says."""
-    pos = _HEADER.size
-    size = len(data)
-    unpack_length = _LENGTH.unpack_from
-    record = -1
-    try:
-        for record in range(count):  # noqa: B007 - the handlers below name it
-            (length,) = unpack_length(data, pos)
-            start = pos = pos + 4
-            end = pos + length
-            if length < 0 or end > size:
-                raise CorruptFileError(f"A record of {length} bytes does not fit into its block.", offset=pos)
-            for step in steps:
-                pos = step(pos, end)
-            if pos != end:
-                message = f"A record of {length} bytes takes {pos - start} when decoded."
-                raise CorruptFileError(message, offset=start)
-    except (IndexError, struct.error):
-        raise CorruptFileError("The block ends within a record.", record=record, offset=pos) from None
-    except OverflowError:
-        raise CorruptFileError("A number is too large for its type.", record=record, offset=pos) from None
-    except CorruptFileError as error:
-        raise error.located(record=record) from None
-    if pos != size:
-        raise CorruptFileError(f"{size - pos} bytes are left over after the last record.", offset=pos)
-
-
-def _batch(count: int, fields: list[pa.Field], columns: list[Column]) -> pa.RecordBatch:
-    arrays: list[pa.Array] = []
-    for arrow, column in zip(fields, columns, strict=True):
-        try:
-            arrays.append(column.array(Slots(count)))
-        except HoodieError as error:
-            raise error.located(column=arrow.name) from None
-    if not arrays:
-        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    if not 0 <= count <= (len(content) - _HEADER.size) // _LENGTH_SIZE:
+        raise CorruptFileError(f"A data block of {len(content)} bytes cannot have {count} records.")
+    return Block(memoryview(content), _HEADER.size, int(count))

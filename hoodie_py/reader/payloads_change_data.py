@@ -113,7 +113,8 @@ class MySqlDebeziumAvroPayload(DebeziumAvroPayload):
     position = _SEQUENCE
 
     def older_is_later(self, older: Any, newer: Any, key: str) -> bool:
-        return bool(self.later(pa.array([str(older)]), pa.array([str(newer)]), pa.array([key]))[0])
+        texts = (pa.array([value if isinstance(value, str) else None], pa.string()) for value in (older, newer))
+        return bool(self.later(*texts, pa.array([key]))[0])
 
     def later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
         my_file, my_place = _file_and_position(older, keys)
@@ -125,7 +126,7 @@ class MySqlDebeziumAvroPayload(DebeziumAvroPayload):
         return older if later else newer
 
     def pre_combine_pairs(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> BufferedBatch:
-        return newer.where(~self.later(_texts(older), _texts(newer), newer.keys), older)
+        return newer.where(~self.later(older.order.to_arrow(), newer.order.to_arrow(), newer.keys), older)
 
 
 class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
@@ -182,7 +183,9 @@ def _may_be_unavailable(type_: pa.DataType) -> bool:
 
 
 def _file_and_position(texts: pa.Array, keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    parts = pc.extract_regex(texts.cast(pa.string()), _FILE_AND_POSITION)
+    if not pa.types.is_string(texts.type):
+        raise _malformed(texts, keys, 0)
+    parts = pc.extract_regex(texts, _FILE_AND_POSITION)
     if parts.null_count:
         raise _malformed(texts, keys, int(np.argmax(np.asarray(parts.is_null()))))
     file, place = (pc.struct_field(parts, i).cast(pa.int64()) for i in (0, 1))
@@ -192,11 +195,3 @@ def _file_and_position(texts: pa.Array, keys: pa.Array) -> tuple[np.ndarray, np.
 def _malformed(texts: pa.Array, keys: pa.Array, at: int) -> MergeError:
     return MergeError(f"{_SEQUENCE} must be a file number, a dot and a position, not {texts[at].as_py()!r}.",
                       key=keys[at].as_py(), column=_SEQUENCE)
-
-
-def _texts(batch: BufferedBatch) -> pa.Array:
-    """Return the ordering values that records carry as texts."""
-    values = batch.order.to_arrow()
-    if pa.types.is_struct(values.type):
-        raise MergeError("The MySQL payload class orders by one field.", ordering_fields=batch.context.ordering_fields)
-    return values.cast(pa.string())

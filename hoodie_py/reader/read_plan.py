@@ -15,11 +15,11 @@ Hudi's FileGroupReaderSchemaHandler and its position-based subclass:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from hoodie_py.errors import InvalidTableError, MergeError
+from hoodie_py.errors import HoodieError, InvalidTableError, MergeError
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.delete_rules import OPERATION_FIELD, DeleteRules
 from hoodie_py.reader.fields import has_field, top_level
@@ -60,7 +60,7 @@ class ReadPlan:
     """Columns of one read.
 
     Attributes:
-        required: columns rows have while they merge: those asked for first, except where they are reordered.
+        required: columns rows have while they merge in Hudi: those asked for first, except where they are reordered.
         output_projection: whether rows have to be cut or reordered to what was asked for.
         bootstrap_meta, bootstrap_data: columns read from the two files of a bootstrap base file.
     """
@@ -116,8 +116,22 @@ def plan_read(
     return ReadPlan(required, _differ(required, requested), meta, data)
 
 
+def merge_schema(table_schema: pa.Schema, requested: Sequence[str], needs: MergeNeeds) -> pa.Schema:
+    """Return the schema rows have while this package merges them, in table order.
+
+    Keys, ordering and delete columns are always read, which Hudi leaves to the merger where a custom one decides.
+
+    Raises:
+        InvalidTableError: a key or ordering field that the table does not have.
+        MergeError: a merger's mandatory field that the table does not have.
+    """
+    always = merge_columns(table_schema, replace(needs, custom=None))
+    wanted = {*requested, *always, *merge_columns(table_schema, needs)}
+    return pa.schema([field.with_nullable(True) for field in table_schema if field.name in wanted])
+
+
 def merge_columns(table_schema: pa.Schema, needs: MergeNeeds, *, instant_range: bool = False) -> tuple[str, ...]:
-    """Return the columns that a merge reads whatever the caller wants.
+    """Return the columns that Hudi's merge reads whatever the caller wants.
 
     Raises:
         InvalidTableError: a key or ordering field that the table does not have.
@@ -129,7 +143,8 @@ def merge_columns(table_schema: pa.Schema, needs: MergeNeeds, *, instant_range: 
     _require(table_schema, needs.ordering_fields, "ordering")
     names = [COMMIT_TIME_FIELD] if instant_range else []
     names += [top_level(table_schema, name) for name in (*needs.keys.columns, *needs.ordering_fields)]
-    return tuple(dict.fromkeys((*names, *needs.deletes.columns)))
+    deletes = (name for name in needs.deletes.columns if name in table_schema.names)
+    return tuple(dict.fromkeys((*names, *deletes)))
 
 
 def _required(
@@ -149,12 +164,20 @@ def _merger_columns(
 ) -> Iterable[str]:
     if not merger.projection_compatible:
         return list(schema.names)
-    fields = [top_level(schema, name) for name in merger.mandatory_fields(schema, config, props)]
+    name = type(merger).__name__
+    try:
+        named = merger.mandatory_fields(schema, config, props)
+    except HoodieError:
+        raise
+    except Exception as error:
+        raise MergeError(f"{name}.mandatory_fields failed: {type(error).__name__}: {error}", merger=name) from error
+    if isinstance(named, str) or not all(isinstance(field, str) for field in named):
+        raise MergeError(f"{name}.mandatory_fields must return a list of column names, not {named!r}.", merger=name)
+    fields = [top_level(schema, field) for field in named]
     unknown = sorted(set(fields) - set(schema.names))
     if unknown:
         raise MergeError(
-            f"{type(merger).__name__}.mandatory_fields names columns that the table does not have: "
-            f"{', '.join(unknown)}."
+            f"{name}.mandatory_fields names columns that the table lacks: {', '.join(unknown)}.", merger=name
         )
     return fields
 

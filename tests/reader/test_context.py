@@ -123,7 +123,7 @@ def test_a_column_that_was_not_read_names_the_remedy(make: Make, field: str) -> 
     for ask in (context.get_value, context.has_value):
         with pytest.raises(MergeError, match="mandatory_fields") as caught:
             ask(record(context), field)
-        assert caught.value.where["column"] == field.split(".")[0]
+        assert caught.value.where["column"] == field.partition(".")[0]
 
 
 def test_absent_is_not_null(make: Make) -> None:

@@ -129,6 +129,8 @@ def typed(literal: Mapping[str, Any] | None) -> tuple[OrderingKind, Any]:
     kind, value = _KINDS[literal["t"]], literal["v"]
     if kind is OrderingKind.ARRAY:
         return kind, tuple(typed(part) for part in value)
+    if kind is OrderingKind.FLOAT:
+        return kind, float(np.float32(value))
     if kind is OrderingKind.DECIMAL:
         return kind, Decimal(str(value))
     if kind is OrderingKind.BYTES:

@@ -1,0 +1,213 @@
+"""Reading the same Avro value of many records at once: bytes, words, variable-length integers and lengths as NumPy
+arrays.
+
+A *lane* is one record, or one item of an array or map. ``places`` has for each lane where its next value starts;
+``mask``, unless it is None, is true for the lanes that do have a value there. A lane without one reads as zero and does
+not move. The methods that read what varies in size move ``places`` on in place.
+
+What keeps this safe with hostile input:
+
+* places never go back, a length is at most that of the data, and reading from a place outside of the padded data raises
+  IndexError; so a record whose last place is its end has stayed inside its bytes all the way;
+* whatever is not plainly right raises ``Misfit``. The row decoder then reads the block and has the last word: it gives
+  the error with record and offset, or the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_] | None
+Unsigned = npt.NDArray[np.unsignedinteger]
+Width = int | npt.NDArray[np.uint8]
+
+FRONT = 16  # bytes in front of the records, so that the words in front of a value's end can be read
+BACK = 24  # bytes behind them, so that a lane without a value, or one that went astray, can be read at the end
+
+_LONGEST_DATA = 1 << 30
+_SAMPLED = 16
+_CONTINUES = 0x8080808080808080
+_SEVEN_BITS = 0x7F7F7F7F7F7F7F7F
+_ALL_BITS = 0xFFFFFFFFFFFFFFFF
+
+
+class Misfit(Exception):
+    """The data is damaged, or of a rare form that only the row decoder reads."""
+
+
+class Budget:
+    """Array cells that may be made without a byte of the data standing for them."""
+
+    def __init__(self, cells: int) -> None:
+        self._cells = cells
+
+    def charge(self, cells: int) -> None:
+        """Take cells, or raise Misfit."""
+        self._cells -= cells
+        if self._cells < 0:
+            raise Misfit
+
+
+class Source:
+    """The bytes of some records, padded on both sides; the first piece starts at ``FRONT``, the last ends at
+    ``size``.
+    """
+
+    def __init__(self, pieces: Sequence[memoryview | bytes], budget: Budget) -> None:
+        if sum(map(len, pieces)) > _LONGEST_DATA:
+            raise Misfit
+        self.raw = b"".join((bytes(FRONT), *pieces, bytes(BACK)))
+        self.size = len(self.raw) - BACK
+        self.budget = budget
+        self.bytes = np.frombuffer(self.raw, np.uint8)
+        self.words: npt.NDArray[np.uint64] = self.values_of("<u8")
+        self.buffer = pa.py_buffer(self.raw)
+
+    def values_of(self, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
+        """View the data as one value at each byte."""
+        kind = np.dtype(dtype)
+        return np.ndarray((max(len(self.raw) - kind.itemsize + 1, 0),), kind, self.raw, strides=(1,))
+
+    def first_bytes(self, places: Places, mask: Mask) -> npt.NDArray[np.uint8]:
+        """Read a byte of each lane."""
+        first = self.bytes.take(places)
+        if mask is not None:
+            first *= mask
+        return first
+
+    def integers(self, places: Places, mask: Mask) -> Unsigned:
+        """Read variable-length integers as they are before zig-zag, as uint8 or uint64, and move on."""
+        sample = self.bytes.take(places[:: len(places) // _SAMPLED + 1])
+        if sample.max() < 0x80:
+            first = self.first_bytes(places, mask)
+            if np.bitwise_or.reduce(first) < 0x80:
+                places += 1 if mask is None else mask
+                return first
+        return self._long_integers(places, mask)
+
+    def skip_integers(self, places: Places, mask: Mask) -> None:
+        """Move over variable-length integers of up to ten bytes."""
+        first = self.first_bytes(places, mask)
+        if np.bitwise_or.reduce(first) < 0x80:
+            places += 1 if mask is None else mask
+            return
+        words = self._words(places, mask)
+        _move(places, self._widths(words, _spans(words), places)[0], mask)
+
+    def lengths(self, places: Places, mask: Mask) -> Unsigned:
+        """Read the lengths in front of strings or bytes, and move to what they are the lengths of."""
+        first = self.first_bytes(places, mask)
+        if not np.bitwise_or.reduce(first) & 0x81:  # neither negative nor longer than a byte
+            places += 1 if mask is None else mask
+            first >>= 1
+            return first
+        long = self._long_integers(places, mask)
+        top = int(np.bitwise_or.reduce(long))
+        if top & 1 or top >> 32:
+            raise Misfit
+        long >>= np.uint64(1)
+        return long
+
+    def counts(self, places: Places) -> npt.NDArray[np.int64]:
+        """Read the item counts of array or map blocks, with the block's length behind a negative one, and move on."""
+        first = self.first_bytes(places, None)
+        if not np.bitwise_or.reduce(first) & 0x81:
+            places += 1
+            return (first >> 1).astype(np.int64)
+        long = self._long_integers(places, None)
+        top = int(np.bitwise_or.reduce(long))
+        if top >> 32:
+            raise Misfit
+        if top & 1:
+            sized = np.flatnonzero(long & np.uint64(1))
+            behind = places[sized]
+            self.integers(behind, None)
+            places[sized] = behind
+        return ((long + np.uint64(1)) >> np.uint64(1)).astype(np.int64)
+
+    def _words(self, places: Places, mask: Mask) -> npt.NDArray[np.uint64]:
+        words = self.words[places]
+        if mask is not None:
+            words *= mask
+        return words
+
+    def _long_integers(self, places: Places, mask: Mask) -> npt.NDArray[np.uint64]:
+        words = self._words(places, mask)
+        spans = _spans(words)
+        widest = int(spans.max())
+        widths, longer = self._widths(words, spans, places)
+        words &= spans
+        words &= np.uint64(_SEVEN_BITS)
+        if widest > 0xFF:  # groups of 7 bits to 14, to 28, to 56
+            words -= (words & np.uint64(0x7F007F007F007F00)) >> np.uint64(1)
+        if widest > 0xFFFF:
+            words = (words & np.uint64(0x00003FFF00003FFF)) | ((words & np.uint64(0x3FFF00003FFF0000)) >> np.uint64(2))
+        if widest > 0xFFFFFFFF:
+            words = (words & np.uint64(0x000000000FFFFFFF)) | ((words & np.uint64(0x0FFFFFFF00000000)) >> np.uint64(4))
+        if longer is not None:
+            ninth = self.bytes.take(places[longer] + 8)
+            tenth = self.bytes.take(places[longer] + 9)
+            tenth[ninth < 0x80] = 0
+            if tenth.max() > 1:
+                raise Misfit
+            top = (ninth & 0x7F).astype(np.uint64) << np.uint64(56)
+            words[longer] |= top | (tenth.astype(np.uint64) << np.uint64(63))
+        _move(places, widths, mask)
+        return words
+
+    def _widths(
+        self, words: npt.NDArray[np.uint64], spans: npt.NDArray[np.uint64], places: Places
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.intp] | None]:
+        """Give the lengths in bytes, and which lanes have more than eight."""
+        widths = np.bitwise_count(spans)
+        widths >>= 3
+        if widths.max() < 8:
+            return widths, None
+        longer = np.flatnonzero((words & np.uint64(_CONTINUES)) == np.uint64(_CONTINUES))
+        if not len(longer):
+            return widths, None
+        ninth = self.bytes.take(places[longer] + 8) >= 0x80
+        if (ninth & (self.bytes.take(places[longer] + 9) >= 0x80)).any():
+            raise Misfit
+        widths[longer] = 9 + ninth
+        return widths, longer
+
+
+def _spans(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Set the bits of each word up to the end of its first integer: of all eight bytes when it does not end in them."""
+    stops = ~words
+    stops &= np.uint64(_CONTINUES)
+    spans = stops - np.uint64(1)
+    spans ^= stops
+    return spans
+
+
+def _move(places: Places, widths: npt.NDArray[np.uint8], mask: Mask) -> None:
+    if mask is not None:
+        widths *= mask
+    places += widths
+
+
+def zigzag(raw: Unsigned) -> npt.NDArray[np.signedinteger]:
+    """Turn what ``integers`` gives into signed numbers of the same size; ``raw`` is used up."""
+    sign = raw & raw.dtype.type(1)
+    np.negative(sign, out=sign)
+    raw >>= raw.dtype.type(1)
+    raw ^= sign
+    signed: npt.NDArray[np.signedinteger] = raw.view(f"i{raw.dtype.itemsize}")
+    return signed
+
+
+def move(places: Places, size: int, mask: Mask) -> None:
+    """Move lanes on by ``size`` bytes."""
+    places += size if mask is None else mask * np.int64(size)
+
+
+def bitmap(mask: Mask) -> pa.Buffer | None:
+    """Make Arrow's validity bitmap."""
+    return None if mask is None else pa.py_buffer(np.packbits(mask, bitorder="little"))

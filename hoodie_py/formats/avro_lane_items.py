@@ -1,0 +1,161 @@
+"""Where the items of arrays and maps are: the blocks of many records walked together.
+
+Items that vary in size are found in rounds: round k steps over item k of every lane that has one. Lanes are sorted by
+their number of items, so that those of a round lie in front. Where few lanes are left, the steps of the row decoder
+walk them one by one: rounds over a handful of lanes would cost more.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hoodie_py.formats.avro_bytes import Step
+from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source
+
+MOST_ITEMS = 1 << 21
+
+_FEW_LANES = 16
+
+Skip = Callable[[Source, Places, Mask], None]
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemShape:
+    """How to step over an item: ``skip`` for many, ``step`` (made for some data) for one; ``size`` where it is fixed,
+    and the fewest bytes.
+    """
+
+    skip: Skip
+    step: Callable[[bytes], Step]
+    min_size: int
+    size: int | None
+
+
+@dataclass(slots=True)
+class _Found:
+    """The item places of some lanes: ``targets`` are (lane, number of the item in it)."""
+
+    lanes: npt.NDArray[np.intp]
+    numbers: Numbers
+    places: Places
+
+
+def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> tuple[Numbers, Places]:
+    """Walk the blocks of a value at each place, and move behind them.
+
+    Returns:
+        How many items each lane has, and, if ``keep``, where they are: lane by lane, in order.
+
+    Raises:
+        Misfit: damaged, or more than ``MOST_ITEMS`` items.
+
+    """
+    totals = np.zeros(len(places), np.int64)
+    found: list[_Found] = []
+    lanes = np.arange(len(places))
+    current = places.copy()
+    while True:
+        counts = source.counts(current)
+        if not counts.any():
+            places[lanes] = current
+            break
+        if not counts.all():
+            ended = counts == 0
+            places[lanes[ended]] = current[ended]
+            going = ~ended
+            lanes, current, counts = lanes[going], current[going], counts[going]
+        total = int(counts.sum())
+        if total > MOST_ITEMS or total * shape.min_size > source.size:
+            raise Misfit
+        block = _Block(source, shape, lanes, totals[lanes], found if keep else None)
+        lanes, current = block.walk(current, counts)
+        totals[block.lanes] += block.counts
+    return totals, _in_order(totals, found)
+
+
+class _Block:
+    """One block of items of each of some lanes, walked once."""
+
+    def __init__(
+        self,
+        source: Source,
+        shape: ItemShape,
+        lanes: npt.NDArray[np.intp],
+        numbers: Numbers,
+        found: list[_Found] | None,
+    ) -> None:
+        self._source = source
+        self._shape = shape
+        self._found = found
+        self._numbers = numbers
+        self.lanes = lanes
+        self.counts = numbers
+
+    def walk(self, places: Places, counts: Numbers) -> tuple[npt.NDArray[np.intp], Places]:
+        """Find the items; give the lanes, in an order that suits, with the places behind their block."""
+        self.counts = counts
+        if self._shape.size is not None:
+            return self.lanes, self._evenly(places, self._shape.size)
+        if int(counts.min()) != int(counts.max()):
+            order = _descending(counts)
+            self.lanes, self._numbers, self.counts = self.lanes[order], self._numbers[order], counts[order]
+            places = places[order]
+        return self.lanes, self._in_rounds(places)
+
+    def _evenly(self, places: Places, size: int) -> Places:
+        counts = self.counts
+        if self._found is not None:
+            before = np.cumsum(counts) - counts
+            within = np.arange(int(counts.sum())) - np.repeat(before, counts)
+            items = np.repeat(places, counts) + within * size
+            self._found.append(_Found(np.repeat(self.lanes, counts), np.repeat(self._numbers, counts) + within, items))
+        return places + counts * size
+
+    def _in_rounds(self, places: Places) -> Places:
+        most = int(self.counts[0])
+        active = len(places) - np.cumsum(np.bincount(self.counts, minlength=most))
+        for number in range(most):
+            lanes = int(active[number])
+            if lanes < _FEW_LANES:
+                self._one_by_one(places, number, lanes)
+                break
+            going = places[:lanes]
+            if self._found is not None:
+                self._found.append(_Found(self.lanes[:lanes], self._numbers[:lanes] + number, going.copy()))
+            self._shape.skip(self._source, going, None)
+        return places
+
+    def _one_by_one(self, places: Places, number: int, lanes: int) -> None:
+        step = self._shape.step(self._source.raw)
+        end = self._source.size
+        for lane in range(lanes):
+            pos = int(places[lane])
+            items = array("q")
+            for _ in range(int(self.counts[lane]) - number):
+                items.append(pos)
+                pos = step(pos, end)
+            places[lane] = pos
+            if self._found is not None:
+                numbers = np.arange(number, int(self.counts[lane])) + self._numbers[lane]
+                self._found.append(_Found(np.full(len(items), self.lanes[lane]), numbers, np.asarray(items)))
+
+
+def _descending(counts: Numbers) -> npt.NDArray[np.intp]:
+    """Order lanes by falling number of items; numbers of a byte sort several times as fast."""
+    if int(counts.max()) < 0x100:
+        return np.argsort(np.uint8(0xFF) - counts.astype(np.uint8), kind="stable")
+    return np.argsort(-counts, kind="stable")
+
+
+def _in_order(totals: Numbers, found: list[_Found]) -> Places:
+    starts = np.cumsum(totals) - totals
+    items = np.empty(sum(len(part.places) for part in found), np.int64)
+    for part in found:
+        items[starts[part.lanes] + part.numbers] = part.places
+    return items

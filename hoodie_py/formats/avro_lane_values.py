@@ -1,0 +1,292 @@
+"""Single Avro values of many records at once, as Arrow arrays (lanes, places and masks: see ``avro_cursor``).
+
+A ``LaneReader`` reads one type. ``read`` and ``skip`` are called with at least one lane that has a value and move the
+places behind the values, in place; lanes without a value become null. What a reader cannot vouch for raises Misfit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, Unsigned, bitmap, move, zigzag
+from hoodie_py.formats.avro_schema import Decimal, Enum, Fixed, Primitive
+from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, arrow_type
+
+_DECIMAL_BYTES = 16
+_WORD = 8
+_MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
+_CELL_BYTES = 16
+
+
+class LaneReader(Protocol):
+    """Reads the values of one type."""
+
+    def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
+        """Read a value for each lane."""
+
+    def skip(self, source: Source, places: Places, mask: Mask) -> None:
+        """Step over the values; only as much is checked as that needs."""
+
+
+def checked(values: pa.Array) -> pa.Array:
+    """Let Arrow check what only the values can tell: UTF-8, decimal precision."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise Misfit from None
+    return values
+
+
+def _array(arrow: pa.DataType, mask: Mask, values: npt.NDArray[Any]) -> pa.Array:
+    return pa.Array.from_buffers(arrow, len(values), [bitmap(mask), pa.py_buffer(values)])
+
+
+class NullReader:
+    """Avro's null: no bytes."""
+
+    def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
+        return pa.nulls(len(places))
+
+    def skip(self, source: Source, places: Places, mask: Mask) -> None:
+        return
+
+
+class _Sized:
+    """Values of ``size`` bytes."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def skip(self, source: Source, places: Places, mask: Mask) -> None:
+        move(places, self._size, mask)
+
+
+class BooleanReader(_Sized):
+    """A byte, 0 or 1."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
+        values = source.first_bytes(places, mask)
+        if values.max() > 1:
+            raise Misfit
+        move(places, 1, mask)
+        bits = np.packbits(values, bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap(mask), pa.py_buffer(bits)])
+
+
+class RealReader(_Sized):
+    """float and double: their bytes as they are."""
+
+    def __init__(self, bits: str, arrow: pa.DataType) -> None:
+        super().__init__(np.dtype(bits).itemsize)
+        self._bits = bits
+        self._arrow = arrow
+
+    def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
+        values = source.values_of(self._bits)[places]
+        if mask is not None:
+            values *= mask
+        move(places, self._size, mask)
+        return _array(self._arrow, mask, values)
+
+
+class _Varying:
+    """Variable-length integers."""
+
+    def skip(self, source: Source, places: Places, mask: Mask) -> None:
+        source.skip_integers(places, mask)
+
+
+class IntegerReader(_Varying):
+    """int and long, and the dates and times kept as them."""
+
+    def __init__(self, node: Primitive) -> None:
+        self._arrow = arrow_type(node)
+        self._size = 4 if node.kind == "int" else 8
+        self._millis = node.logical in MILLIS
+
+    def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
+        raw = source.integers(places, mask)
+        if self._size == 4:
+            if raw.itemsize == _WORD:
+                if int(np.bitwise_or.reduce(raw)) >> 32:
+                    raise Misfit
+                raw = raw.astype(np.uint32)
+            return _array(self._arrow, mask, zigzag(raw).astype(np.int32, copy=False))
+        values = zigzag(raw).astype(np.int64, copy=False)
+        if self._millis:
+            if not -_MILLIS_LIMIT < values.min() <= values.max() < _MILLIS_LIMIT:
+                raise Misfit
+            values *= MICROS_PER_MILLI
+        return _array(self._arrow, mask, values)
+
+
+class EnumReader(_Varying):
+    """A symbol, by its number."""
+
+    def __init__(self, node: Enum) -> None:
+        self._symbols = pa.array(node.symbols, pa.string())
+        self._cells = max(len(symbol.encode()) for symbol in node.symbols) // _CELL_BYTES
+
+    def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
+        raw = source.integers(places, mask)
+        if int(np.bitwise_or.reduce(raw)) & 1 or int(raw.max()) >> 1 >= len(self._symbols):
+            raise Misfit
+        source.budget.charge(len(raw) * self._cells)
+        numbers = (raw >> raw.dtype.type(1)).astype(np.int32)
+        return self._symbols.take(pa.array(numbers, mask=None if mask is None else ~mask))
+
+
+class TextReader:
+    """string and bytes: a length, and as many bytes."""
+
+    def __init__(self, arrow: pa.DataType) -> None:
+        self._arrow = arrow
+
+    def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
+        lengths = source.lengths(places, mask)
+        total = int(lengths.sum(dtype=np.uint64))
+        if total > source.size:
+            raise Misfit
+        rows = len(places)
+        longest = int(lengths.max())
+        if longest * (rows if mask is None else int(np.count_nonzero(mask))) == total:
+            data, offsets = _same_length(source, places, mask, longest, lengths)
+        else:
+            data, offsets = _gathered(source, places, lengths)
+        places += lengths.astype(np.int64, copy=False)
+        texts = pa.Array.from_buffers(self._arrow, rows, [bitmap(mask), offsets, data])
+        if total and self._arrow == pa.string() and np.frombuffer(data, np.int8).min() < 0:
+            return checked(texts)
+        return texts
+
+    def skip(self, source: Source, places: Places, mask: Mask) -> None:
+        places += source.lengths(places, mask).astype(np.int64, copy=False)
+
+
+def _same_length(
+    source: Source, places: Places, mask: Mask, length: int, lengths: Unsigned
+) -> tuple[pa.Buffer, pa.Buffer]:
+    """Copy texts that all have the same length; give their bytes and offsets."""
+    rows = len(places)
+    offsets = np.zeros(rows + 1, np.int32)
+    if not length:
+        return pa.py_buffer(b""), pa.py_buffer(offsets)
+    if mask is None:
+        offsets = np.arange(0, (rows + 1) * length, length, np.int32)
+    else:
+        places = places[mask]
+        np.cumsum(lengths, out=offsets[1:], dtype=np.int32)
+    return pa.py_buffer(source.values_of(f"V{length}")[places].view(np.uint8)), pa.py_buffer(offsets)
+
+
+def _gathered(source: Source, places: Places, lengths: Unsigned) -> tuple[pa.Buffer, pa.Buffer]:
+    """Copy texts: in an array over all of the data, whose every other entry is one of them, take these."""
+    rows = len(places)
+    bounds = np.empty(2 * rows + 1, np.int32)
+    bounds[0:-1:2] = places
+    bounds[-1] = source.size
+    stops = bounds[1::2]
+    np.add(places, lengths, out=stops, casting="unsafe")
+    if stops.max() > source.size:
+        raise Misfit
+    entries = pa.Array.from_buffers(pa.binary(), 2 * rows, [None, pa.py_buffer(bounds), source.buffer])
+    taken = entries.take(pa.array(np.arange(0, 2 * rows, 2, np.int32)))
+    _, offsets, data = taken.buffers()
+    return data, offsets
+
+
+class FixedReader(_Sized):
+    """``size`` bytes."""
+
+    def __init__(self, node: Fixed) -> None:
+        super().__init__(node.size)
+
+    def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
+        present = len(places) if mask is None else int(np.count_nonzero(mask))
+        if present * self._size > source.size:
+            raise Misfit
+        lengths = np.broadcast_to(np.int64(self._size), len(places)) if mask is None else mask * np.int64(self._size)
+        data, offsets = _same_length(source, places, mask, self._size, lengths)  # type: ignore[arg-type]
+        move(places, self._size, mask)
+        return pa.Array.from_buffers(pa.binary(), len(places), [bitmap(mask), offsets, data])
+
+
+class DecimalReader:
+    """A decimal in big-endian two's complement of at most 16 bytes: as a fixed, or as bytes with a length."""
+
+    def __init__(self, node: Decimal) -> None:
+        self._arrow = arrow_type(node)
+        self._size = node.size
+        self._limit = 10**node.precision
+
+    def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
+        if self._size is None:
+            lengths = source.lengths(places, mask).astype(np.int64)
+            longest = int(lengths.max())
+            if (lengths if mask is None else lengths[mask]).min() == 0:
+                raise Misfit
+            shortest = int(lengths.min())
+            places += lengths
+            bits: Any = lengths * 8
+        else:
+            longest = shortest = self._size
+            move(places, self._size, mask)
+            bits = np.int64(8 * self._size)
+        if longest > _DECIMAL_BYTES and (self._size is None or not _is_sign(source, places, mask, longest)):
+            raise Misfit
+        values = np.empty((len(places), 2), "<i8")
+        low = _big_endian(source, places, _WORD, mask)
+        if shortest <= _WORD:
+            unused = np.maximum(64 - bits, 0)
+            signed = (low << unused) >> unused
+            values[:, 0] = signed
+            values[:, 1] = signed >> 63
+        if longest > _WORD:
+            unused = np.clip(128 - bits, 0, 63)
+            high = (_big_endian(source, places, _DECIMAL_BYTES, mask) << unused) >> unused
+            if shortest > _WORD:
+                values[:, 0], values[:, 1] = low, high
+            else:
+                wide = bits > 64
+                values[wide, 0], values[wide, 1] = low[wide], high[wide]
+        decimals = _array(self._arrow, mask, values)
+        return decimals if self._fits(values, longest) else checked(decimals)
+
+    def _fits(self, values: npt.NDArray[np.int64], longest: int) -> bool:
+        """Whether it takes no closer look to see that no value has too many digits."""
+        if longest <= _WORD:
+            low = values[:, 0]
+            return self._limit >> 63 > 0 or -self._limit < low.min() <= low.max() < self._limit
+        high = values[:, 1]
+        limit = self._limit >> 64
+        return bool(-limit <= high.min() and high.max() < limit)
+
+    def skip(self, source: Source, places: Places, mask: Mask) -> None:
+        if self._size is None:
+            places += source.lengths(places, mask).astype(np.int64, copy=False)
+        else:
+            move(places, self._size, mask)
+
+
+def _is_sign(source: Source, ends: Places, mask: Mask, size: int) -> bool:
+    """Whether the bytes in front of the last 16 only repeat the sign."""
+    sign = source.first_bytes(ends - _DECIMAL_BYTES, mask) & 0x80
+    sign = (sign >> 7) * np.uint8(0xFF)
+    return all(
+        (source.first_bytes(ends - distance, mask) == sign).all() for distance in range(_DECIMAL_BYTES + 1, size + 1)
+    )
+
+
+def _big_endian(source: Source, ends: Places, distance: int, mask: Mask) -> npt.NDArray[np.int64]:
+    """Read the eight bytes that start ``distance`` bytes in front of the ends."""
+    words = source.words[ends - distance]
+    if mask is not None:
+        words *= mask
+    return words.byteswap(inplace=True).view(np.int64)

@@ -1,0 +1,145 @@
+"""Decoding data blocks column by column, for many records at once.
+
+Records are decoded so many at a time that what a column touches stays in the processor's caches; small blocks of the
+same schema are decoded together. Each record must end where its length says (``avro_cursor`` has the reasoning), else
+``Misfit`` is raised and the row decoder reads the block instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Places, Source
+from hoodie_py.formats.avro_lane_nested import UnfitType, lane_reader
+from hoodie_py.formats.avro_lane_values import LaneReader
+from hoodie_py.formats.avro_schema import Record
+from hoodie_py.formats.avro_types import arrow_schema
+from hoodie_py.formats.avro_walk import Stretch, record_bounds
+
+RECORDS_AT_ONCE = 1 << 14
+
+_BYTES_AT_ONCE = 1 << 23
+_CELLS_PER_BYTE = 4
+_FREE_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The readers of a record's fields in order, each with whether its column is wanted; the wanted columns."""
+
+    readers: tuple[tuple[LaneReader, bool], ...]
+    schema: pa.Schema
+
+
+@lru_cache(maxsize=64)
+def lane_plan(record: Record, names: frozenset[str] | None) -> Plan | None:
+    """Say how to read some columns, None for all, of records; None when the row decoder has to do that."""
+    arrow = arrow_schema(record)
+    wanted = [names is None or part.name in names for part in record.fields]
+    try:
+        readers = [lane_reader(part.type) for part in record.fields]
+    except UnfitType:
+        return None
+    fields = [column for column, want in zip(arrow, wanted, strict=True) if want]
+    return Plan(tuple(zip(readers, wanted, strict=True)), pa.schema(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A data block: its content, where in it the first record's length is, and how many records there are."""
+
+    content: memoryview
+    start: int
+    count: int
+
+
+def decode_in_lanes(blocks: Sequence[Block], plan: Plan) -> list[pa.RecordBatch]:
+    """Decode data blocks of the same schema and give the rows of each.
+
+    Raises:
+        Misfit: at least one of the blocks is damaged, or of a rare form.
+
+    """
+    budget = Budget(max(_FREE_CELLS, _CELLS_PER_BYTE * sum(len(block.content) for block in blocks)))
+    decoded: list[pa.RecordBatch] = []
+    try:
+        for group in _groups(blocks):
+            decoded += _decode_group(group, plan, budget)
+    except (IndexError, HoodieError, pa.ArrowInvalid):
+        raise Misfit from None
+    return decoded
+
+
+def _groups(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
+    """Split blocks into groups that are of a good size to decode together."""
+    first = records = size = 0
+    for number, block in enumerate(blocks):
+        if number > first and (records + block.count > RECORDS_AT_ONCE or size + len(block.content) > _BYTES_AT_ONCE):
+            yield blocks[first:number]
+            first, records, size = number, 0, 0
+        records += block.count
+        size += len(block.content)
+    yield blocks[first:]
+
+
+def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> list[pa.RecordBatch]:
+    source = Source([block.content for block in blocks], budget)
+    stretches: list[Stretch] = []
+    offset = FRONT
+    for block in blocks:
+        end = offset + len(block.content)
+        if block.count:
+            stretches.append(Stretch(offset + block.start, end, block.count))
+        elif block.start != len(block.content):
+            raise Misfit
+        offset = end
+    if not stretches:
+        return [_empty(plan.schema) for _ in blocks]
+    starts, ends = record_bounds(source.raw, stretches)
+    parts = [
+        _decode_part(source, starts[first : first + RECORDS_AT_ONCE], ends[first : first + RECORDS_AT_ONCE], plan)
+        for first in range(0, len(starts), RECORDS_AT_ONCE)
+    ]
+    batch = _joined(plan.schema, parts)
+    if len(blocks) == 1:
+        return [batch]
+    firsts = accumulate((block.count for block in blocks), initial=0)
+    return [batch.slice(first, block.count) for first, block in zip(firsts, blocks, strict=False)]
+
+
+def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
+    places = starts.copy()
+    columns: list[pa.Array] = []
+    for reader, wanted in plan.readers:
+        if wanted:
+            columns.append(reader.read(source, places, None))
+        else:
+            reader.skip(source, places, None)
+    if not np.array_equal(places, ends):
+        raise Misfit
+    return _batch(plan.schema, len(starts), columns)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return _batch(schema, 0, [pa.nulls(0, column.type) for column in schema])
+
+
+def _joined(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    rows = sum(batch.num_rows for batch in batches)
+    columns = zip(*(batch.columns for batch in batches), strict=True)
+    return _batch(schema, rows, [pa.concat_arrays(parts) for parts in columns])
+
+
+def _batch(schema: pa.Schema, rows: int, columns: list[pa.Array]) -> pa.RecordBatch:
+    if not columns:
+        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

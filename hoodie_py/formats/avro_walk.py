@@ -1,0 +1,154 @@
+"""Where the records of data blocks are.
+
+Every record has its length in front, so the next is only found by way of the one before: a loop in Python, unless many
+parts of the data are walked at once. Hudi's records begin alike (the first field is the commit time), so a search for
+that beginning finds, in each part, a place that looks like a record. From there all parts are walked together. Where
+the walk of a part comes exactly to the place where the next part began, that place is proven to be a record, as the
+first part of a block begins at a true one. A part whose beginning is not met is walked again, record by record.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from hoodie_py.formats.avro_cursor import Misfit
+
+LENGTH_SIZE = 4
+
+_LENGTH = struct.Struct(">I")
+_FEW_RECORDS = 128
+_RECORDS_COMPARED = 4
+_SHORTEST_BEGINNING = 4
+_LONGEST_BEGINNING = 16
+_WINDOW = 3  # in average records: where a part's first record is looked for
+_FEWEST_ROUNDS, _MOST_ROUNDS, _ROUNDS_RATIO = 8, 32, 6
+_PATIENCE = 3
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """``count`` records that follow each other in some data: the first one's length is at ``start``, the last ends at
+    ``stop``.
+    """
+
+    start: int
+    stop: int
+    count: int
+
+
+def record_bounds(data: bytes, stretches: Sequence[Stretch]) -> tuple[Places, Places]:
+    """Give where each record starts and ends, over all stretches.
+
+    Args:
+        data: with at least four bytes behind every stretch.
+        stretches: each of at least one record.
+
+    Raises:
+        Misfit: the records of a stretch do not fill it exactly.
+
+    """
+    total = sum(stretch.count for stretch in stretches)
+    rounds = min(max(_FEWEST_ROUNDS, isqrt(total) // _ROUNDS_RATIO), _MOST_ROUNDS)
+    heads = [_heads(data, stretch, rounds) if total >= _FEW_RECORDS else [stretch.start] for stretch in stretches]
+    if sum(map(len, heads)) * _FEWEST_ROUNDS < total // 4:
+        chains = [_walk(data, stretch.start, stretch.stop) for stretch in stretches]
+    else:
+        chains = _walk_parts(data, stretches, heads, _PATIENCE * rounds)
+    for stretch, chain in zip(stretches, chains, strict=True):
+        if len(chain) != stretch.count + 1 or chain[-1] != stretch.stop:
+            raise Misfit
+    starts = np.concatenate([chain[:-1] for chain in chains])
+    return starts + LENGTH_SIZE, np.concatenate([chain[1:] for chain in chains])
+
+
+def _walk(data: bytes, pos: int, stop: int) -> Places:
+    """Walk records one by one until one starts at or behind ``stop``; give where each starts and the last one ends."""
+    found = [pos]
+    append = found.append
+    length_at = _LENGTH.unpack_from
+    while pos < stop:
+        pos += length_at(data, pos)[0] + LENGTH_SIZE
+        append(pos)
+    return np.array(found, np.int64)
+
+
+def _heads(data: bytes, stretch: Stretch, rounds: int) -> list[int]:
+    """Find places that look like records, in rising order; the first is the start."""
+    pos = stretch.start
+    beginnings: list[bytes] = []
+    for _ in repeat(None, min(_RECORDS_COMPARED, stretch.count)):
+        if pos >= stretch.stop:
+            raise Misfit
+        beginnings.append(data[pos + LENGTH_SIZE : pos + LENGTH_SIZE + _LONGEST_BEGINNING])
+        pos += _LENGTH.unpack_from(data, pos)[0] + LENGTH_SIZE
+    beginning = os.path.commonprefix(beginnings)
+    heads = [stretch.start]
+    if len(beginning) < _SHORTEST_BEGINNING:
+        return heads
+    average = (stretch.stop - stretch.start) // stretch.count
+    window = _WINDOW * average
+    find = data.find
+    for guess in range(stretch.start + rounds * average, stretch.stop - window, rounds * average):
+        head = find(beginning, guess, guess + window) - LENGTH_SIZE
+        if head > heads[-1]:
+            heads.append(head)
+    return heads
+
+
+def _walk_parts(data: bytes, stretches: Sequence[Stretch], heads: Sequence[list[int]], most: int) -> list[Places]:
+    """Walk all parts at once, ``most`` records at most in each, and put together the chain of each stretch."""
+    firsts = np.concatenate([np.array(parts, np.int64) for parts in heads])
+    targets = np.concatenate([[*parts[1:], stretch.stop] for parts, stretch in zip(heads, stretches, strict=True)])
+    lengths = np.ndarray((len(data) - LENGTH_SIZE + 1,), ">u4", data, strides=(1,))
+    beyond = targets + 1  # where a walk stays that went past its target
+    tracks = [firsts]
+    for number in range(most):
+        last = tracks[-1]
+        following = last + lengths[last]
+        following += LENGTH_SIZE
+        tracks.append(np.minimum(following, beyond, out=following))
+        if number % 4 == 3 and (following >= targets).all():
+            break
+    table = np.stack(tracks, axis=1)
+    inside = table < targets[:, None]
+    steps = np.count_nonzero(inside, axis=1)
+    proven = table[np.arange(len(table)), np.minimum(steps, table.shape[1] - 1)] == targets
+    chains: list[Places] = []
+    done = 0
+    for stretch, parts in zip(stretches, heads, strict=True):
+        rows = slice(done, done + len(parts))
+        done += len(parts)
+        if proven[rows].all():
+            chains.append(np.append(table[rows][inside[rows]], stretch.stop))
+        else:
+            chains.append(_mended(data, stretch, parts, table[rows], steps[rows].tolist(), proven[rows].tolist()))
+    return chains
+
+
+def _mended(
+    data: bytes, stretch: Stretch, heads: list[int], table: Places, steps: list[int], proven: list[bool]
+) -> Places:
+    """Put together the walks that are proven, and walk anew where they are not."""
+    chain: list[Places] = []
+    pos = stretch.start
+    for part, (head, target) in enumerate(zip(heads, [*heads[1:], stretch.stop], strict=True)):
+        if pos == head and proven[part]:
+            chain.append(table[part, : steps[part]])
+            pos = target
+        else:
+            walked = _walk(data, pos, target)
+            chain.append(walked[:-1])
+            pos = int(walked[-1])
+        if pos > stretch.stop:
+            raise Misfit
+    return np.concatenate([*chain, [pos]])
