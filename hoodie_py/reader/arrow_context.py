@@ -54,12 +54,14 @@ class ArrowRecordContext(TableRecordContext[Row]):
         self._focus = np.empty(0, np.int64)
         self._cells: dict[str, dict[int, Any]] = {}
         self._lacks: dict[str, dict[int, bool]] = {}
+        self._generation = store.generation
         super().__init__(store.schema, table_schema, keys, ordering_fields, deletes)
 
     def focus(self, handles: np.ndarray) -> None:
         """Say which rows are about to be asked for; their columns are then gathered in one go."""
         self._focus = np.unique(handles[handles != NO_ROW])
         self._cells, self._lacks = {}, {}
+        self._generation = self.store.generation
 
     def schema_ids(self, handles: np.ndarray) -> list[int | None]:
         """Return the schema number of each row; rows of partial blocks have a narrower schema, -1 has none."""
@@ -121,6 +123,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         handle = row.handle
         if handle == NO_ROW:
             return None
+        self._forget_released()
         column = self._cells.get(name)
         if column is None:
             values = self.store.column(self._focus, name).to_pylist() if len(self._focus) else []
@@ -129,12 +132,18 @@ class ArrowRecordContext(TableRecordContext[Row]):
             column[handle] = self.store.column(np.array([handle]), name)[0].as_py()
         return column[handle]
 
+    def _forget_released(self) -> None:
+        """Drop what was read from rows that the store released: their handles name other rows now."""
+        if self._generation != self.store.generation:
+            self.focus(np.empty(0, np.int64))
+
     def _has(self, row: Row, name: str) -> bool:
         if any(changed == name for changed, _ in row.changes):
             return True
         handle = row.handle
         if handle == NO_ROW or not self.store.partial:
             return handle != NO_ROW
+        self._forget_released()
         lacking = self._lacks.get(name)
         if lacking is None:
             absent = self.store.absent(self._focus, name).tolist() if len(self._focus) else []

@@ -55,12 +55,11 @@ class DeleteRules:
         flag = IS_DELETED_FIELD in schema.names
         if flag and not pa.types.is_boolean(schema.field(IS_DELETED_FIELD).type):
             raise InvalidTableError(f"{IS_DELETED_FIELD} must be boolean, not {schema.field(IS_DELETED_FIELD).type}.")
-        known = field if field in schema.names else None
-        return cls(flag, OPERATION_FIELD in schema.names, known, marker if known else None)
+        return cls(flag, OPERATION_FIELD in schema.names, field, marker)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns a merge has to read for these rules."""
+        """Columns a merge has to read for these rules; a table may lack the one that its delete marker is about."""
         named = (
             IS_DELETED_FIELD if self.flag else None,
             OPERATION_FIELD if self.operation else None,

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie_py.errors import HoodieError, InvalidQueryError
-from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_TYPES, SKIP_MERGE, option
 from hoodie_py.reader.align import match_base, match_positions
 from hoodie_py.reader.arrow_context import Row
 from hoodie_py.reader.base_file import BaseFileReader
@@ -25,6 +24,7 @@ from hoodie_py.reader.conform import conform_batch, constant
 from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.merge_kinds import merges
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
@@ -113,12 +113,16 @@ class FileGroupReader:
         for piece in self._pieces(log, log.schema):
             if piece.untouched is not None:
                 first = log.store.add(piece.untouched)
-                yield from BufferedBatch.of_rows(log.context, first, piece.untouched, None).records()
+                rows = BufferedBatch.of_rows(log.context, first, piece.untouched, None)
+                log.context.focus(rows.rows)  # handles are used again: what is known of earlier rows goes
+                yield from rows.records()
                 log.store.release(first)
             if piece.merged is not None:
                 touched = piece.merged.result
                 if piece.merged.older is not None:
-                    touched = touched.take(np.flatnonzero(touched.rows != piece.merged.older.rows))
+                    changed = (touched.rows != piece.merged.older.rows) | touched.deletes
+                    touched = touched.take(np.flatnonzero(changed))
+                log.context.focus(touched.rows)
                 yield from (touched if emit_deletes else touched.take(np.flatnonzero(~touched.deletes))).records()
 
     def merges(self) -> Iterator[Merged]:
@@ -146,7 +150,7 @@ class FileGroupReader:
             yield from self._base_only()
             return
         read = [name for name in self.schema.names if name not in self.info.constants]
-        if not self._merges():
+        if not merges(self.options.options):
             yield from self._unmerged(read)
             return
         log = self._log_side(read)
@@ -157,17 +161,6 @@ class FileGroupReader:
                 live = self._changed(piece.merged)
                 if len(live):
                     yield self._output(log.store.take(live, read))
-
-    def _merges(self) -> bool:
-        """Say whether the user wants log rows merged (the default) or simply appended.
-
-        Raises:
-            InvalidQueryError: an unknown merge type.
-        """
-        kind = (option(self.options.options, MERGE_TYPE) or MERGE_TYPES[0]).lower()
-        if kind not in MERGE_TYPES:
-            raise InvalidQueryError(f"Unknown {MERGE_TYPE} {kind!r}.", hint=f"Use one of: {', '.join(MERGE_TYPES)}.")
-        return kind != SKIP_MERGE
 
     def _unmerged(self, read: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield base rows, then every log row; nothing meets and nothing is deleted."""

@@ -68,6 +68,8 @@ class IncomingSide(LogSide):
         stats: counts what was met.
     """
 
+    writing = True
+
     def __init__(
         self,
         incoming: Sequence[IncomingRows | IncomingDeletes],

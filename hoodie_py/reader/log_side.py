@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,6 @@ from hoodie_py.formats.option_keys import MERGE_USE_POSITIONS, flag
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.buffer import FoldedLog, LogBuffer
-from hoodie_py.reader.columns import merge_schema
 from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.delete_ordering import delete_ordering
 from hoodie_py.reader.delete_rules import DeleteRules
@@ -25,6 +25,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_scan import ScannedBlock, ScanStats, scan_log_files
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.read_plan import MergeNeeds, merge_schema
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.row_store import RowStore
@@ -62,7 +63,12 @@ class LogSide:
     Raises:
         MergeError: the table needs a merger that nobody supplied.
         InvalidTableError: an unknown partial update mode.
+
+    Class attributes:
+        writing: whether the merge is a write's, not a read's.
     """
+
+    writing: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -78,19 +84,13 @@ class LogSide:
         self.options = options
         self._stats = stats
         config = info.config
-        selected = select_strategy(config, options.options, merger)
+        selected = select_strategy(config, options.options, merger, writing=self.writing)
         custom, ordering = selected.merger, selected.ordering_fields
         self.strategy = selected.strategy
         self.keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
         self.deletes = DeleteRules.of(info.schema, config.merge_properties, options.options)
-        self.schema = merge_schema(
-            info.schema,
-            read,
-            self.keys,
-            ordering,
-            self.deletes,
-            None if custom is None else (custom, config, selected.props),
-        )
+        given = None if custom is None else (custom, config, selected.props)
+        self.schema = merge_schema(info.schema, read, MergeNeeds(self.keys, ordering, self.deletes, given))
         self.store = RowStore(self.schema)
         self.context = ArrowRecordContext(self.store, info.schema, self.keys, ordering, self.deletes, info.defaults)
         self._custom = custom is not None

@@ -61,19 +61,29 @@ class FillUnavailable(PartialUpdateHandler):
 
     Args:
         placeholder: the text; None means no value ever equals it.
+        binary: whether binary columns are filled too; Hudi's writers do so, its readers in Spark do not.
     """
 
-    def __init__(self, placeholder: str | None) -> None:
+    def __init__(self, placeholder: str | None, *, binary: bool = False) -> None:
         self._placeholder = placeholder
+        self._binary = binary
 
     def yields(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
-        if self._placeholder is None or not pa.types.is_string(values.type):
+        if self._placeholder is None:
             return None
-        return _true(pc.equal(values, self._placeholder))
+        if pa.types.is_string(values.type):
+            return _true(pc.equal(values, self._placeholder))
+        if self._binary and pa.types.is_binary(values.type):
+            return _true(pc.equal(values, pa.scalar(self._placeholder.encode(), values.type)))
+        return None
 
 
-def partial_update_handler(config: TableConfig) -> PartialUpdateHandler | None:
+def partial_update_handler(config: TableConfig, *, writing: bool = False) -> PartialUpdateHandler | None:
     """Return what a table's partial update mode does; None for a table without one.
+
+    Args:
+        config: the table's properties.
+        writing: whether the merge is a write's, not a read's.
 
     Raises:
         InvalidTableError: an unknown mode.
@@ -84,7 +94,7 @@ def partial_update_handler(config: TableConfig) -> PartialUpdateHandler | None:
     if mode == "IGNORE_DEFAULTS":
         return IgnoreDefaults()
     if mode == "FILL_UNAVAILABLE":
-        return FillUnavailable(config.merge_properties.get(UNAVAILABLE_VALUE))
+        return FillUnavailable(config.merge_properties.get(UNAVAILABLE_VALUE), binary=writing)
     raise InvalidTableError(f"Unknown partial update mode {mode!r}.", table=config.name)
 
 

@@ -29,6 +29,7 @@ class RowStore:
         self._chunks: list[pa.RecordBatch] = []
         self._absent: list[Mapping[str, np.ndarray]] = []
         self._starts: list[int] = [0]
+        self.generation = 0
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -52,7 +53,8 @@ class RowStore:
         return first
 
     def release(self, length: int) -> None:
-        """Drop every chunk that begins at or after the handle ``length``."""
+        """Drop every chunk that begins at or after the handle ``length``; its handles will be given out again."""
+        self.generation += 1
         while self._starts[-1] > length and self._starts[-2] >= length:
             self._chunks.pop()
             self._absent.pop()

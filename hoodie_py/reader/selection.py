@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie_py.errors import MergeError
-from hoodie_py.formats.option_keys import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY
+from hoodie_py.formats.merge_config import POSTGRES_DEBEZIUM_PAYLOAD
+from hoodie_py.formats.merge_creation import DEBEZIUM_UNAVAILABLE
+from hoodie_py.formats.option_keys import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, UNAVAILABLE_VALUE
 from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.merger import RecordMerger
@@ -44,7 +46,11 @@ class Selection:
 
 
 def select_strategy(
-    config: TableConfig, options: Mapping[str, str], merger: RecordMerger | type[RecordMerger] | None = None
+    config: TableConfig,
+    options: Mapping[str, str],
+    merger: RecordMerger | type[RecordMerger] | None = None,
+    *,
+    writing: bool = False,
 ) -> Selection:
     """Return what decides the merges of a table.
 
@@ -52,6 +58,7 @@ def select_strategy(
         config: the table's properties.
         options: the user's reader options.
         merger: decides instead of the table's merge mode.
+        writing: whether the merge is a write's, not a read's.
 
     Raises:
         MergeError: the table needs a merger that nobody supplied.
@@ -65,7 +72,7 @@ def select_strategy(
         return Selection(CustomStrategy(custom, props), custom, config.ordering_fields, props)
     commit_time = config.merge_mode is MergeMode.COMMIT_TIME_ORDERING
     mode: OrderedStrategy = CommitTimeStrategy() if commit_time else EventTimeStrategy()
-    handler = partial_update_handler(config)
+    handler = partial_update_handler(config, writing=writing)
     strategy: MergeStrategy = mode if handler is None else PartialUpdateStrategy(mode, handler)
     return Selection(strategy, None, () if commit_time else config.ordering_fields, props)
 
@@ -77,6 +84,8 @@ def merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[str, st
     if fields:
         props.setdefault(ORDERING_FIELDS_PROPERTY, fields)
         props.setdefault(ORDERING_FIELD_PROPERTY, fields)
+    if config.version >= 9 and config.is_payload_based and config.payload_class == POSTGRES_DEBEZIUM_PAYLOAD:
+        props.setdefault(UNAVAILABLE_VALUE, DEBEZIUM_UNAVAILABLE)  # as version 9 stores for this class
     return props
 
 

@@ -81,7 +81,9 @@ class _Scene:
     def of(cls, case: Case) -> _Scene:
         config = table_config(case.config)
         options = read_options(case.config)
-        selected = select_strategy(config, options, merger_of(case.config))
+        selected = select_strategy(
+            config, options, merger_of(case.config), writing=case.config.get("engine") != "spark"
+        )  # what is not Spark's merges Avro rows, as Hudi's writers do
         parsed = case.schema("reader")
         schema = _with_key(_with_ordering_types(case, parsed.arrow))
         deletes = DeleteRules.of(schema, config.merge_properties, options)

@@ -1,0 +1,162 @@
+"""Column by column against record by record, and both against fastavro: random schemas, real blocks, damaged bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hoodie_py.errors import CorruptFileError, HoodieError
+from hoodie_py.formats.avro import AvroSchema, decode_avro_blocks, decode_avro_data
+from hoodie_py.formats.avro_cursor import Misfit
+from hoodie_py.formats.avro_lanes import RECORDS_AT_ONCE, Block, decode_in_lanes, lane_plan
+from hoodie_py.formats.avro_rows import decode_rows
+from hoodie_py.formats.log import BlockType
+from tests.formats.avro_bytes_cases import Case, cases, content_of, plain_text
+from tests.formats.log_writer import raw_data, varint
+from tests.formats.real_logs import real_blocks
+
+NUMBERS = st.sampled_from([1, 2, 20, 40, 150])
+THOROUGH = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+
+
+def lanes(content: bytes | memoryview, schema: AvroSchema, names: list[str] | None = None) -> pa.RecordBatch:
+    """Decode column by column, or raise Misfit."""
+    plan = lane_plan(schema.record, None if names is None else frozenset(names))
+    assert plan is not None
+    (batch,) = decode_in_lanes([Block(memoryview(content), 8, struct.unpack_from(">i", content, 4)[0])], plan)
+    batch.validate(full=True)
+    return batch
+
+
+def rows(content: bytes, schema: AvroSchema, names: list[str] | None = None) -> pa.RecordBatch:
+    number = struct.unpack_from(">i", content, 4)[0]
+    wanted = None if names is None else frozenset(names)
+    return decode_rows(content, 8, number, schema.record, schema.arrow, wanted)
+
+
+def by_fastavro(content: bytes, text: str) -> list[Any]:
+    schema = fastavro.parse_schema(json.loads(text))
+    stream = io.BytesIO(content[8:])
+    records: list[Any] = []
+    while head := stream.read(4):
+        inner = io.BytesIO(stream.read(*struct.unpack(">i", head)))
+        records.append(fastavro.schemaless_reader(inner, schema, None))
+        assert not inner.read()
+    return records
+
+
+@given(cases(), NUMBERS, st.integers())
+@THOROUGH
+def test_lanes_are_rows_are_fastavro(case: Case, number: int, seed: int) -> None:
+    schema = AvroSchema.parse(case.schema)
+    values = case.rows(number, seed)
+    content = content_of(values)
+    batch = lanes(content, schema)
+    assert batch.schema == schema.arrow
+    assert batch == rows(content, schema)
+    assert batch.to_pylist() == [{f"f{i}": v.arrow for i, v in enumerate(row)} for row in values]
+    if number <= 40:
+        plain = [{f"f{i}": v.plain for i, v in enumerate(row)} for row in values]
+        assert by_fastavro(content, plain_text(case.schema)) == plain
+    for some in (batch.schema.names[::2], batch.schema.names[1::2], []):
+        assert lanes(content, schema, some) == rows(content, schema, some) == decode_avro_data(content, schema, some)
+
+
+@given(cases(), NUMBERS, st.integers(), st.data())
+@THOROUGH
+def test_damage_is_seen_by_both_or_reads_the_same(case: Case, number: int, seed: int, data: st.DataObject) -> None:
+    schema = AvroSchema.parse(case.schema)
+    content = bytearray(content_of(case.rows(number, seed)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(8, len(content) - 1))
+        content[place] = data.draw(st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF, content[place] ^ 4]))
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(8, len(content))) :]
+    damaged = bytes(content)
+    for some in (None, [], schema.arrow.names[-1:]):
+        try:
+            expected = rows(damaged, schema, some)
+        except HoodieError as error:
+            with pytest.raises(Misfit):
+                lanes(damaged, schema, some)
+            with pytest.raises(type(error)):
+                decode_avro_data(damaged, schema, some)
+            continue
+        assert decode_avro_data(damaged, schema, some) == expected
+        try:
+            assert lanes(damaged, schema, some) == expected
+        except Misfit:
+            continue
+
+
+@given(st.lists(st.tuples(cases(), NUMBERS), min_size=1, max_size=1), st.lists(st.integers(0, 60), max_size=6))
+@THOROUGH
+def test_blocks_decoded_together(one: list[tuple[Case, int]], numbers: list[int]) -> None:
+    case, seed = one[0]
+    schema = AvroSchema.parse(case.schema)
+    contents = [content_of(case.rows(number, seed)) for number in numbers]
+    assert decode_avro_blocks(contents, schema) == [rows(content, schema) for content in contents]
+
+
+FIELDS = [
+    {"name": "when", "type": ["null", "string"]},
+    {"name": "n", "type": "long"},
+    {"name": "tags", "type": {"type": "array", "items": "string"}},
+]
+SCHEMA = AvroSchema.parse(json.dumps({"type": "record", "name": "r", "fields": FIELDS}))
+
+
+def record(number: int, tags: int = 3) -> bytes:
+    names = b"".join(varint(2) + b"ab" for _ in range(tags))
+    return b"\x02\x1c20260101000000" + varint(number) + (varint(tags) + names if tags else b"") + b"\0"
+
+
+def test_more_records_than_are_decoded_at_once() -> None:
+    number = 2 * RECORDS_AT_ONCE + 7
+    content = raw_data([record(i, i % 5) for i in range(number)])
+    batch = lanes(content, SCHEMA)
+    assert batch.column("n").to_pylist() == list(range(number))
+    assert batch == rows(content, SCHEMA)
+    small = [raw_data([record(i, 1)] * 700) for i in range(60)]
+    batches = decode_avro_blocks(small, SCHEMA, ["n"])
+    assert [batch.column("n").to_pylist() for batch in batches] == [[i] * 700 for i in range(60)]
+
+
+def test_many_items_in_few_records() -> None:
+    content = raw_data([record(i, 40_000 if i % 17 == 3 else i % 3) for i in range(40)])
+    assert lanes(content, SCHEMA) == rows(content, SCHEMA)
+
+
+def test_which_of_the_blocks_is_damaged() -> None:
+    good, bad = raw_data([record(1)] * 50), raw_data([record(1)] * 40 + [b"\x02\x01"])
+    with pytest.raises(CorruptFileError) as caught:
+        decode_avro_blocks([good, bad, good], SCHEMA)
+    assert caught.value.where["content"] == 1
+    assert caught.value.where["record"] == 40
+    with pytest.raises(CorruptFileError) as caught:
+        decode_avro_blocks([good, good, b""], SCHEMA)
+    assert caught.value.where["content"] == 2
+
+
+def test_real_blocks_column_by_column() -> None:
+    by_schema: dict[str, list[memoryview]] = {}
+    for block in real_blocks():
+        if block.type in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
+            assert block.schema_text
+            by_schema.setdefault(block.schema_text, []).append(block.content)
+    assert by_schema
+    for text, contents in by_schema.items():
+        schema = AvroSchema.parse(text)
+        every = [rows(bytes(content), schema) for content in contents]
+        assert decode_avro_blocks(contents, schema) == every
+        assert lanes(contents[0], schema) == every[0]
+        some = schema.arrow.names[::3]
+        assert lanes(contents[-1], schema, some) == every[-1].select(some)
