@@ -11,11 +11,12 @@ LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note demo test lint format types imports wheel lock clean
+.PHONY: help setup python-found java-note demo test bench lint format types imports wheel lock clean
 
 help:
 	@echo 'make demo     read a small table that Java Hudi wrote: its files, its log blocks, what merging does'
 	@echo 'make test     all tests (ARGS="-k name" passes arguments to pytest)'
+	@echo 'make bench    microseconds a merged pair, for each way to merge'
 	@echo 'make lint     ruff check and ruff format --check;  make format mends what can be mended'
 	@echo 'make types    mypy --strict'
 	@echo 'make imports  the layer rules'
@@ -53,6 +54,9 @@ test: $(STAMP) java-note
 	$(BIN)/python -m pytest -m spark $(ARGS); spark=$$?; \
 	for status in $$plain $$spark; do case $$status in 0|5) ;; *) exit $$status;; esac; done; \
 	if [ "$$plain$$spark" = 55 ]; then exit 5; fi
+
+bench: $(STAMP)
+	$(BIN)/python -m tests.benchmarks.merge_pairs
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""What tests of one's own need: a conformance suite for record mergers, and a local S3 server.
+"""What tests of one's own need: a conformance suite for record mergers, dict rows to try one on, and a local S3 server.
 
     class TestMyMerger(RecordMergerTests):
         merger = MyMerger
@@ -20,8 +20,9 @@ from typing import Any
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.merger_tests import MergerReport, RecordMergerTests
+from hoodie_py.reader.mapping_context import MappingRecordContext
 
-__all__ = ["LocalS3", "MergerReport", "RecordMergerTests", "local_s3"]
+__all__ = ["LocalS3", "MappingRecordContext", "MergerReport", "RecordMergerTests", "local_s3"]
 
 _KEY, _SECRET, _REGION = "local-s3-key", "local-s3-secret", "us-east-1"
 

@@ -97,6 +97,8 @@ class DebeziumAvroPayload(PayloadMerger):
         if theirs.null_count:
             raise self._missing(newer.keys[int(at[np.argmax(np.asarray(theirs.is_null()))])].as_py())
         known = np.flatnonzero(np.asarray(mine.is_valid()))
+        if not len(known):
+            return keep
         both = pa.array(known)
         keep[at[known]] = self.later(mine.take(both), theirs.take(both), newer.keys.take(pa.array(at[known])))
         return keep

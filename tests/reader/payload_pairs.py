@@ -1,4 +1,4 @@
-"""Random pairs of versions for payload classes: live rows, deletes with data, deletes without, every kind of ordering."""
+"""Random pairs of versions for payload classes: live rows, deletes with data and without, all kinds of ordering."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _fitting(number: int, type_: pa.DataType) -> Any:
 
 
 def described(result: BufferedBatch, older: BufferedBatch) -> list[tuple[Any, ...]]:
-    """What can be said of each record: key, operation, ordering, data, and whether it is the older version's own row."""
+    """What can be said of each record: key, operation, ordering, data, and whether its row is the older version's."""
     data = result.context.store.take(result.rows).to_pylist()
     return [
         (key, code, repr(ordering), repr(row) if handle != NO_ROW else None, handle != NO_ROW and handle == old)

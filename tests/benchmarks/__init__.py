@@ -1,0 +1,1 @@
+"""Benchmarks: off in the test suite, run by `make bench`."""
