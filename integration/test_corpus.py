@@ -1,4 +1,4 @@
-"""Snapshots and read-optimised queries of the reference tables give Java Hudi's rows."""
+"""Snapshots, time travel and read-optimised queries of the reference tables give Java Hudi's rows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from integration.corpus_compare import differences
 from integration.corpus_queries import Query, check, parameters
 
 KINDS = ("snapshot", "read_optimized")
+IN_TIME = ("time_travel",)
 # A few tables that between them have partitions, several log files, deletes, nested types and an archived timeline.
 VARIED = (
     "archived_timeline_mor_v6",
@@ -29,7 +30,7 @@ VARIED = (
 IN_SPARK = ("basic_cow_v9_part", "basic_mor_v9_part", "event_time_updates_mor_v9", "types_mor_v9")
 
 
-@pytest.mark.parametrize("query", parameters(KINDS))
+@pytest.mark.parametrize("query", parameters((*KINDS, *IN_TIME)))
 def test_local_files(query: Query, corpus: Callable[[str], Path]) -> None:
     check(query, str(corpus(query.case)))
 

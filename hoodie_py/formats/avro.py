@@ -6,8 +6,8 @@ The content of an AVRO_DATA or CDC_DATA block is (Hudi HoodieAvroDataBlock; inte
     for each record: its length, int32; its Avro binary form under the schema in the block's header.
 
 Records are decoded by own decoders and not by fastavro, which crashes on recursive schemas, takes union index -1 for
-the last branch and believes item counts of 2^62: column by column (``avro_lanes``) or, where that does not apply, record
-by record (``avro_rows``), with the same result. Every record must take exactly the bytes that its length says.
+the last branch and believes item counts of 2^62: column by column (``avro_lanes``) or, where that does not apply,
+record by record (``avro_rows``), with the same result. Every record must take exactly the bytes that its length says.
 """
 
 from __future__ import annotations

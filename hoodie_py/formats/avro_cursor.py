@@ -16,6 +16,7 @@ What keeps this safe with hostile input:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +32,18 @@ BACK = 24  # bytes behind them, so that a lane without a value, or one that went
 
 _LONGEST_DATA = 1 << 30
 _SAMPLED = 16
-_CONTINUES = 0x8080808080808080
-_SEVEN_BITS = 0x7F7F7F7F7F7F7F7F
-_ALL_BITS = 0xFFFFFFFFFFFFFFFF
+_CONTINUES = np.uint64(0x8080808080808080)
+_SEVEN_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_ONE = np.uint64(1)
+_ALL_BITS = (1 << 64) - 1
+_WORD = 8
+_SIGNED = {1: np.int8, 4: np.int32, 8: np.int64}
+# How the seven-bit groups of a word close up to groups of 14, 28 and 56 bits: needed if a span is above the limit.
+_GROUPINGS = (
+    (0xFF, np.uint64(0x7F007F007F007F00), np.uint64(1)),
+    (0xFFFF, np.uint64(0x3FFF00003FFF0000), np.uint64(2)),
+    (0xFFFFFFFF, np.uint64(0x0FFFFFFF00000000), np.uint64(4)),
+)
 
 
 class Misfit(Exception):
@@ -68,7 +78,7 @@ class Source:
         self.words: npt.NDArray[np.uint64] = self.values_of("<u8")
         self.buffer = pa.py_buffer(self.raw)
 
-    def values_of(self, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
+    def values_of(self, dtype: str) -> npt.NDArray[Any]:
         """View the data as one value at each byte."""
         kind = np.dtype(dtype)
         return np.ndarray((max(len(self.raw) - kind.itemsize + 1, 0),), kind, self.raw, strides=(1,))
@@ -83,7 +93,7 @@ class Source:
     def integers(self, places: Places, mask: Mask) -> Unsigned:
         """Read variable-length integers as they are before zig-zag, as uint8 or uint64, and move on."""
         sample = self.bytes.take(places[:: len(places) // _SAMPLED + 1])
-        if sample.max() < 0x80:
+        if largest(sample) < 0x80:
             first = self.first_bytes(places, mask)
             if np.bitwise_or.reduce(first) < 0x80:
                 places += 1 if mask is None else mask
@@ -97,7 +107,10 @@ class Source:
             places += 1 if mask is None else mask
             return
         words = self._words(places, mask)
-        _move(places, self._widths(words, _spans(words), places)[0], mask)
+        widths = _widths(_spans(words))
+        if largest(widths) == _WORD:
+            self._longer(words, widths, places)
+        _move(places, widths, mask)
 
     def lengths(self, places: Places, mask: Mask) -> Unsigned:
         """Read the lengths in front of strings or bytes, and move to what they are the lengths of."""
@@ -110,7 +123,7 @@ class Source:
         top = int(np.bitwise_or.reduce(long))
         if top & 1 or top >> 32:
             raise Misfit
-        long >>= np.uint64(1)
+        long >>= _ONE
         return long
 
     def counts(self, places: Places) -> npt.NDArray[np.int64]:
@@ -124,11 +137,11 @@ class Source:
         if top >> 32:
             raise Misfit
         if top & 1:
-            sized = np.flatnonzero(long & np.uint64(1))
+            sized = np.flatnonzero(long & _ONE)
             behind = places[sized]
             self.integers(behind, None)
             places[sized] = behind
-        return ((long + np.uint64(1)) >> np.uint64(1)).astype(np.int64)
+        return ((long + _ONE) >> _ONE).astype(np.int64)
 
     def _words(self, places: Places, mask: Mask) -> npt.NDArray[np.uint64]:
         words = self.words[places]
@@ -139,52 +152,57 @@ class Source:
     def _long_integers(self, places: Places, mask: Mask) -> npt.NDArray[np.uint64]:
         words = self._words(places, mask)
         spans = _spans(words)
-        widest = int(spans.max())
-        widths, longer = self._widths(words, spans, places)
+        widest = largest(spans)
+        widths = _widths(spans)
+        top = self._longer(words, widths, places) if widest == _ALL_BITS else None
         words &= spans
-        words &= np.uint64(_SEVEN_BITS)
-        if widest > 0xFF:  # groups of 7 bits to 14, to 28, to 56
-            words -= (words & np.uint64(0x7F007F007F007F00)) >> np.uint64(1)
-        if widest > 0xFFFF:
-            words = (words & np.uint64(0x00003FFF00003FFF)) | ((words & np.uint64(0x3FFF00003FFF0000)) >> np.uint64(2))
-        if widest > 0xFFFFFFFF:
-            words = (words & np.uint64(0x000000000FFFFFFF)) | ((words & np.uint64(0x0FFFFFFF00000000)) >> np.uint64(4))
-        if longer is not None:
-            ninth = self.bytes.take(places[longer] + 8)
-            tenth = self.bytes.take(places[longer] + 9)
-            tenth[ninth < 0x80] = 0
-            if tenth.max() > 1:
-                raise Misfit
-            top = (ninth & 0x7F).astype(np.uint64) << np.uint64(56)
-            words[longer] |= top | (tenth.astype(np.uint64) << np.uint64(63))
+        words &= _SEVEN_BITS
+        for limit, groups, shift in _GROUPINGS:
+            if widest > limit:
+                high = words & groups
+                words ^= high
+                high >>= shift
+                words |= high
+        if top is not None:
+            words |= top
         _move(places, widths, mask)
         return words
 
-    def _widths(
-        self, words: npt.NDArray[np.uint64], spans: npt.NDArray[np.uint64], places: Places
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.intp] | None]:
-        """Give the lengths in bytes, and which lanes have more than eight."""
-        widths = np.bitwise_count(spans)
-        widths >>= 3
-        if widths.max() < 8:
-            return widths, None
-        longer = np.flatnonzero((words & np.uint64(_CONTINUES)) == np.uint64(_CONTINUES))
-        if not len(longer):
-            return widths, None
-        ninth = self.bytes.take(places[longer] + 8) >= 0x80
-        if (ninth & (self.bytes.take(places[longer] + 9) >= 0x80)).any():
+    def _longer(
+        self, words: npt.NDArray[np.uint64], widths: npt.NDArray[np.uint8], places: Places
+    ) -> npt.NDArray[np.uint64] | None:
+        """Give the bits 56 to 63 of integers longer than their word, None if there are none, and correct the widths."""
+        longer = (words & _CONTINUES) == _CONTINUES
+        if not longer.any():
+            return None
+        ninth = self.bytes.take(places + _WORD)
+        ninth *= longer
+        longest = ninth >= 0x80
+        tenth = self.bytes.take(places + _WORD + 1)
+        tenth *= longest
+        if largest(tenth) > 1:
             raise Misfit
-        widths[longer] = 9 + ninth
-        return widths, longer
+        widths += longer
+        widths += longest
+        ninth &= 0x7F
+        ninth |= tenth << 7
+        return ninth.astype(np.uint64) << np.uint64(56)
 
 
 def _spans(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Set the bits of each word up to the end of its first integer: of all eight bytes when it does not end in them."""
     stops = ~words
-    stops &= np.uint64(_CONTINUES)
-    spans = stops - np.uint64(1)
+    stops &= _CONTINUES
+    spans = stops - _ONE
     spans ^= stops
     return spans
+
+
+def _widths(spans: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    """Give the lengths in bytes of what the spans cover."""
+    widths = np.bitwise_count(spans)
+    widths >>= 3
+    return widths
 
 
 def _move(places: Places, widths: npt.NDArray[np.uint8], mask: Mask) -> None:
@@ -193,13 +211,24 @@ def _move(places: Places, widths: npt.NDArray[np.uint8], mask: Mask) -> None:
     places += widths
 
 
+def smallest(values: npt.NDArray[Any]) -> int:
+    """Give the smallest value; ``values.min()`` goes through Python."""
+    return int(np.minimum.reduce(values))
+
+
+def largest(values: npt.NDArray[Any]) -> int:
+    """Give the largest value."""
+    return int(np.maximum.reduce(values))
+
+
 def zigzag(raw: Unsigned) -> npt.NDArray[np.signedinteger]:
     """Turn what ``integers`` gives into signed numbers of the same size; ``raw`` is used up."""
-    sign = raw & raw.dtype.type(1)
+    one = raw.dtype.type(1)
+    sign = raw & one
     np.negative(sign, out=sign)
-    raw >>= raw.dtype.type(1)
+    raw >>= one
     raw ^= sign
-    signed: npt.NDArray[np.signedinteger] = raw.view(f"i{raw.dtype.itemsize}")
+    signed: npt.NDArray[np.signedinteger] = raw.view(_SIGNED[raw.itemsize])
     return signed
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.formats.avro_bytes import Step, skip
-from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, bitmap
+from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, bitmap, largest, smallest
 from hoodie_py.formats.avro_lane_items import ItemShape, Numbers, find_items
 from hoodie_py.formats.avro_lane_values import (
     BooleanReader,
@@ -138,9 +138,7 @@ class _Listed:
     def _wrap(self, totals: Numbers, mask: Mask, items: pa.Array) -> pa.Array:
         offsets = np.zeros(len(totals) + 1, np.int32)
         np.cumsum(totals, out=offsets[1:])
-        return pa.Array.from_buffers(
-            self._arrow, len(totals), [bitmap(mask), pa.py_buffer(offsets)], children=[items]
-        )
+        return pa.Array.from_buffers(self._arrow, len(totals), [bitmap(mask), pa.py_buffer(offsets)], children=[items])
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
         self._find(source, places, mask, keep=False)
@@ -225,7 +223,7 @@ class _NullableReader:
         numbers = source.bytes.take(places)
         places += 1 if mask is None else mask
         reached = numbers if mask is None else numbers[mask]
-        low, high = int(reached.min()), int(reached.max())
+        low, high = smallest(reached), largest(reached)
         if low == high:
             if low == self._value_byte:
                 return len(reached), mask
@@ -274,7 +272,7 @@ class _UnionReader:
     def _chosen(self, source: Source, places: Places, mask: Mask) -> Sequence[np.ndarray]:
         """Say for each branch which lanes have it."""
         numbers = source.lengths(places, mask)
-        if int(numbers.max()) >= len(self._readers):
+        if largest(numbers) >= len(self._readers):
             raise Misfit
         chosen = [numbers == branch for branch in range(len(self._readers))]
         return chosen if mask is None else [lanes & mask for lanes in chosen]

@@ -12,7 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, Unsigned, bitmap, move, zigzag
+from hoodie_py.formats.avro_cursor import (
+    Mask,
+    Misfit,
+    Places,
+    Source,
+    Unsigned,
+    bitmap,
+    largest,
+    move,
+    smallest,
+    zigzag,
+)
 from hoodie_py.formats.avro_schema import Decimal, Enum, Fixed, Primitive
 from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, arrow_type
 
@@ -73,7 +84,7 @@ class BooleanReader(_Sized):
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         values = source.first_bytes(places, mask)
-        if values.max() > 1:
+        if largest(values) > 1:
             raise Misfit
         move(places, 1, mask)
         bits = np.packbits(values, bitorder="little")
@@ -121,7 +132,7 @@ class IntegerReader(_Varying):
             return _array(self._arrow, mask, zigzag(raw).astype(np.int32, copy=False))
         values = zigzag(raw).astype(np.int64, copy=False)
         if self._millis:
-            if not -_MILLIS_LIMIT < values.min() <= values.max() < _MILLIS_LIMIT:
+            if not -_MILLIS_LIMIT < smallest(values) <= largest(values) < _MILLIS_LIMIT:
                 raise Misfit
             values *= MICROS_PER_MILLI
         return _array(self._arrow, mask, values)
@@ -136,7 +147,7 @@ class EnumReader(_Varying):
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         raw = source.integers(places, mask)
-        if int(np.bitwise_or.reduce(raw)) & 1 or int(raw.max()) >> 1 >= len(self._symbols):
+        if int(np.bitwise_or.reduce(raw)) & 1 or largest(raw) >> 1 >= len(self._symbols):
             raise Misfit
         source.budget.charge(len(raw) * self._cells)
         numbers = (raw >> raw.dtype.type(1)).astype(np.int32)
@@ -151,18 +162,18 @@ class TextReader:
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         lengths = source.lengths(places, mask)
-        total = int(lengths.sum(dtype=np.uint64))
+        total = int(np.add.reduce(lengths, dtype=np.int64))
         if total > source.size:
             raise Misfit
         rows = len(places)
-        longest = int(lengths.max())
+        longest = largest(lengths)
         if longest * (rows if mask is None else int(np.count_nonzero(mask))) == total:
             data, offsets = _same_length(source, places, mask, longest, lengths)
         else:
             data, offsets = _gathered(source, places, lengths)
         places += lengths.astype(np.int64, copy=False)
         texts = pa.Array.from_buffers(self._arrow, rows, [bitmap(mask), offsets, data])
-        if total and self._arrow == pa.string() and np.frombuffer(data, np.int8).min() < 0:
+        if total and self._arrow == pa.string() and smallest(np.frombuffer(data, np.int8)) < 0:
             return checked(texts)
         return texts
 
@@ -179,7 +190,7 @@ def _same_length(
     if not length:
         return pa.py_buffer(b""), pa.py_buffer(offsets)
     if mask is None:
-        offsets = np.arange(0, (rows + 1) * length, length, np.int32)
+        offsets = np.arange(0, (rows + 1) * length, length, dtype=np.int32)
     else:
         places = places[mask]
         np.cumsum(lengths, out=offsets[1:], dtype=np.int32)
@@ -194,10 +205,10 @@ def _gathered(source: Source, places: Places, lengths: Unsigned) -> tuple[pa.Buf
     bounds[-1] = source.size
     stops = bounds[1::2]
     np.add(places, lengths, out=stops, casting="unsafe")
-    if stops.max() > source.size:
+    if largest(stops) > source.size:
         raise Misfit
     entries = pa.Array.from_buffers(pa.binary(), 2 * rows, [None, pa.py_buffer(bounds), source.buffer])
-    taken = entries.take(pa.array(np.arange(0, 2 * rows, 2, np.int32)))
+    taken = entries.take(pa.array(np.arange(0, 2 * rows, 2, dtype=np.int32)))
     _, offsets, data = taken.buffers()
     return data, offsets
 
@@ -212,8 +223,10 @@ class FixedReader(_Sized):
         present = len(places) if mask is None else int(np.count_nonzero(mask))
         if present * self._size > source.size:
             raise Misfit
-        lengths = np.broadcast_to(np.int64(self._size), len(places)) if mask is None else mask * np.int64(self._size)
-        data, offsets = _same_length(source, places, mask, self._size, lengths)  # type: ignore[arg-type]
+        lengths = np.full(len(places), self._size, np.uint32)
+        if mask is not None:
+            lengths *= mask
+        data, offsets = _same_length(source, places, mask, self._size, lengths)
         move(places, self._size, mask)
         return pa.Array.from_buffers(pa.binary(), len(places), [bitmap(mask), offsets, data])
 
@@ -224,15 +237,15 @@ class DecimalReader:
     def __init__(self, node: Decimal) -> None:
         self._arrow = arrow_type(node)
         self._size = node.size
-        self._limit = 10**node.precision
+        self._limit: int = 10**node.precision
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         if self._size is None:
             lengths = source.lengths(places, mask).astype(np.int64)
-            longest = int(lengths.max())
-            if (lengths if mask is None else lengths[mask]).min() == 0:
+            longest = largest(lengths)
+            if not smallest(lengths if mask is None else lengths[mask]):
                 raise Misfit
-            shortest = int(lengths.min())
+            shortest = smallest(lengths)
             places += lengths
             bits: Any = lengths * 8
         else:
@@ -263,10 +276,10 @@ class DecimalReader:
         """Whether it takes no closer look to see that no value has too many digits."""
         if longest <= _WORD:
             low = values[:, 0]
-            return self._limit >> 63 > 0 or -self._limit < low.min() <= low.max() < self._limit
+            return self._limit >> 63 > 0 or -self._limit < smallest(low) <= largest(low) < self._limit
         high = values[:, 1]
         limit = self._limit >> 64
-        return bool(-limit <= high.min() and high.max() < limit)
+        return -limit <= smallest(high) and largest(high) < limit
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
         if self._size is None:

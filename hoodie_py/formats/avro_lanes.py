@@ -1,8 +1,9 @@
 """Decoding data blocks column by column, for many records at once.
 
-Records are decoded so many at a time that what a column touches stays in the processor's caches; small blocks of the
-same schema are decoded together. Each record must end where its length says (``avro_cursor`` has the reasoning), else
-``Misfit`` is raised and the row decoder reads the block instead.
+What is done to a column costs about the same for one record as for some hundreds, so small blocks of the same schema
+are decoded together; large ones are decoded in parts, so that what is held beside the rows stays small. Each record
+must end where its length says (``avro_cursor`` has the reasoning), else ``Misfit`` is raised and the row decoder reads
+the block instead.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from hoodie_py.formats.avro_schema import Record
 from hoodie_py.formats.avro_types import arrow_schema
 from hoodie_py.formats.avro_walk import Stretch, record_bounds
 
-RECORDS_AT_ONCE = 1 << 14
+RECORDS_AT_ONCE = 1 << 16  # the parts that a large block is decoded in
+RECORDS_TOGETHER = 1 << 14  # of small blocks
 
 _BYTES_AT_ONCE = 1 << 23
 _CELLS_PER_BYTE = 4
@@ -81,7 +83,7 @@ def _groups(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
     """Split blocks into groups that are of a good size to decode together."""
     first = records = size = 0
     for number, block in enumerate(blocks):
-        if number > first and (records + block.count > RECORDS_AT_ONCE or size + len(block.content) > _BYTES_AT_ONCE):
+        if number > first and (records + block.count > RECORDS_TOGETHER or size + len(block.content) > _BYTES_AT_ONCE):
             yield blocks[first:number]
             first, records, size = number, 0, 0
         records += block.count

@@ -219,7 +219,7 @@ class _SchemaReader:
     def _union(self, branches: list[Any], namespace: str, depth: int) -> Union | AvroType:
         if any(isinstance(branch, list) for branch in branches):
             raise CorruptFileError("An Avro union must not stand directly in another.")
-        nodes = tuple(self.read(branch, namespace, depth) for branch in branches)
+        nodes = _plain_integers(tuple(self.read(branch, namespace, depth) for branch in branches))
         union = Union(1, _width(*nodes), nodes)
         if not union.members:
             raise CorruptFileError("An Avro union must have a branch that is not null.")
@@ -331,6 +331,17 @@ def _decimal(tree: Mapping[str, Any], size: int | None) -> Decimal | None:
         message = f"Decimals of {precision} digits are not supported (at most {MAX_DECIMAL_PRECISION})."
         raise UnsupportedFeatureError(message)
     return Decimal(1 if size is None else size, 1, precision, scale, size)
+
+
+def _plain_integers(branches: tuple[AvroType, ...]) -> tuple[AvroType, ...]:
+    """Drop the logical types in a union of int and long: Spark reads either as the number it is."""
+    members = [branch for branch in branches if not is_null(branch)]
+    kinds = [member.kind for member in members if isinstance(member, Primitive)]
+    if len(members) != 2 or sorted(kinds) != ["int", "long"]:
+        return branches
+    return tuple(
+        Primitive(branch.min_size, 1, branch.kind) if isinstance(branch, Primitive) else branch for branch in branches
+    )
 
 
 def _enum(tree: Mapping[str, Any]) -> Enum:

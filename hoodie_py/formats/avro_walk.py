@@ -9,7 +9,6 @@ first part of a block begins at a true one. A part whose beginning is not met is
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,7 +90,7 @@ def _heads(data: bytes, stretch: Stretch, rounds: int) -> list[int]:
             raise Misfit
         beginnings.append(data[pos + LENGTH_SIZE : pos + LENGTH_SIZE + _LONGEST_BEGINNING])
         pos += _LENGTH.unpack_from(data, pos)[0] + LENGTH_SIZE
-    beginning = os.path.commonprefix(beginnings)
+    beginning = _common_beginning(beginnings)
     heads = [stretch.start]
     if len(beginning) < _SHORTEST_BEGINNING:
         return heads
@@ -103,6 +102,14 @@ def _heads(data: bytes, stretch: Stretch, rounds: int) -> list[int]:
         if head > heads[-1]:
             heads.append(head)
     return heads
+
+
+def _common_beginning(texts: Sequence[bytes]) -> bytes:
+    low, high = min(texts), max(texts)
+    for place, byte in enumerate(low):
+        if high[place] != byte:
+            return low[:place]
+    return low
 
 
 def _walk_parts(data: bytes, stretches: Sequence[Stretch], heads: Sequence[list[int]], most: int) -> list[Places]:

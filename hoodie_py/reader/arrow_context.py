@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,11 @@ import pyarrow as pa
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.record_key import RecordKeys
+from hoodie_py.reader.records import BufferedRecord
 from hoodie_py.reader.row_store import NO_ROW, RowStore
 from hoodie_py.reader.table_context import TableRecordContext
+
+_NOTHING: Final[dict[int, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,15 @@ class ArrowRecordContext(TableRecordContext[Row]):
         self._generation = store.generation
         super().__init__(store.schema, table_schema, keys, ordering_fields, deletes)
 
+    def get_value(self, rec: BufferedRecord[Row] | Row | None, field: str) -> Any:
+        row = rec.record if isinstance(rec, BufferedRecord) else rec
+        self._forget_released()
+        if row is not None and not row.changes:  # most calls: a column that was gathered, of a row as it was read
+            value = self._cells.get(field, _NOTHING).get(row.handle)
+            if value is not None and not isinstance(value, (dict, list)):
+                return value
+        return super().get_value(rec, field)
+
     def focus(self, handles: np.ndarray) -> None:
         """Say which rows are about to be asked for; their columns are then gathered in one go."""
         self._focus = np.unique(handles[handles != NO_ROW])
@@ -66,6 +78,8 @@ class ArrowRecordContext(TableRecordContext[Row]):
     def schema_ids(self, handles: np.ndarray) -> list[int | None]:
         """Return the schema number of each row; rows of partial blocks have a narrower schema, -1 has none."""
         if not self.store.partial:
+            if (handles != NO_ROW).all():
+                return [self.schema_id] * len(handles)
             return [None if handle == NO_ROW else self.schema_id for handle in handles.tolist()]
         names = self.schema.names
         lacks = np.stack([self.store.absent(handles, name) for name in names], axis=1)
@@ -153,7 +167,8 @@ class ArrowRecordContext(TableRecordContext[Row]):
         return not lacking[handle]
 
     def _changed(self, row: Row, values: Mapping[str, Any]) -> Row:
-        return Row(row.handle, tuple({**dict(row.changes), **values}.items()))
+        changes = {**dict(row.changes), **values} if row.changes else values
+        return Row(row.handle, tuple(changes.items()))
 
     def _made(self, values: Mapping[str, Any]) -> Row:
         return Row(NO_ROW, tuple(values.items()))
@@ -162,11 +177,13 @@ class ArrowRecordContext(TableRecordContext[Row]):
 def _patched(parents: pa.RecordBatch, overrides: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for i, field in enumerate(schema):
-        column = parents.column(i)
-        if any(field.name in override for override in overrides):
-            values = column.to_pylist()
-            values = [override.get(field.name, old) for override, old in zip(overrides, values, strict=True)]
-            column = fitting_array(values, field)
+        column, name = parents.column(i), field.name
+        overridden = sum(name in override for override in overrides)
+        if overridden == len(overrides):
+            column = fitting_array([override[name] for override in overrides], field)
+        elif overridden:
+            pairs = zip(overrides, column.to_pylist(), strict=True)
+            column = fitting_array([override.get(name, old) for override, old in pairs], field)
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
 

@@ -137,7 +137,7 @@ class BufferedBatch:
         """Return the records, live ones with the given operation codes; deletes keep theirs."""
         return BufferedBatch(self.context, self.keys, self.rows, self.order, np.where(self.deletes, self.codes, codes))
 
-    def with_columns(self, **columns: Any) -> BufferedBatch:
+    def with_columns(self, /, **columns: Any) -> BufferedBatch:
         """Return the records with whole columns replaced (Arrow arrays or sequences); ordering follows its fields.
 
         Records without data stay without data.
@@ -160,7 +160,7 @@ class BufferedBatch:
         first = context.store.add(batch, absences(context, self.rows[at], columns))
         rows[at] = np.arange(first, first + len(at))
         order = self.order
-        if set(columns) & set(context.ordering_fields):
+        if set(columns) & {top_level(context.schema, name) for name in context.ordering_fields}:
             mask = self.rows != NO_ROW
             changed = context.store.take(rows)
             fresh = OrderingColumn.from_columns([field_values(changed, f) for f in context.ordering_fields], len(self))

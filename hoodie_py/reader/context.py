@@ -72,7 +72,7 @@ class RecordContext(ABC, Generic[T]):
         """
 
     @abstractmethod
-    def replace(self, rec: BufferedRecord[T], **values: Any) -> BufferedRecord[T]:
+    def replace(self, rec: BufferedRecord[T], /, **values: Any) -> BufferedRecord[T]:
         """Return the record with other field values; the ordering value follows its fields, all else stays.
 
         A record without data gets a row whose other fields are null.

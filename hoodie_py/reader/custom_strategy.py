@@ -1,7 +1,7 @@
 """The strategy of merge mode CUSTOM: what a RecordMerger returns, checked and compared whole.
 
-The reader calls the batch forms.  Where one fails, the row form is run pair by pair to find the record at fault, so that
-the error names its key; the buffer and the file-group reader add instants and file group.
+The reader calls the batch forms.  Where one fails, the row form is run pair by pair to find the record at fault, so
+that the error names its key; the buffer and the file-group reader add instants and file group.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import FrozenInstanceError
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, MergeError, UnsupportedFeatureError
@@ -159,8 +160,22 @@ def merge_rows(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger:
         MergeError: the merger raised, returned something else than a BufferedRecord, or one of another key; or a value
             does not fit its column.
     """
-    pairs = zip(older.records(), newer.records(), strict=True)
-    return BufferedBatch.from_records(older.context, [merge_pair(a, b, merge, merger) for a, b in pairs])
+    picks = np.empty(len(older), np.int64)  # the older record, the newer one, or one that the merger made
+    made: list[BufferedRecord[Any]] = []
+    count = len(older)
+    for i, (a, b) in enumerate(zip(older.records(), newer.records(), strict=True)):
+        result = merge_pair(a, b, merge, merger)
+        if result is b:
+            picks[i] = count + i
+        elif result is a:
+            picks[i] = i
+        else:
+            picks[i] = 2 * count + len(made)
+            made.append(result)
+    if not made:
+        return newer.where(picks >= count, older)
+    fresh = BufferedBatch.from_records(older.context, made)
+    return fresh if len(made) == count else BufferedBatch.concat([older, newer, fresh]).take(picks)
 
 
 def first_failure(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger: RecordMerger) -> HoodieError | None:
@@ -199,6 +214,8 @@ def merge_pair(
         raise MergeError(
             f"The merger failed: {type(error).__name__}: {error}", key=key, merger=type(merger).__name__
         ) from error
+    if result is newer or result is older:
+        return result
     return _checked(result, key, merger)
 
 

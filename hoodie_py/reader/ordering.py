@@ -172,18 +172,17 @@ class OrderingColumn:
 
 
 def compare(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndarray, Mask]:
-    """Compare entry by entry.
+    """Compare entry by entry; several fields up to the first that differs.
 
     Returns:
         (sign, mixed): sign is negative, zero or positive as older is below, equal to or above newer; mixed marks
-        entries
-        whose classes differ, where the sign means nothing.
+        entries that do not compare, since their classes differ before any value does; there the sign means nothing.
     """
     sign = np.zeros(len(older), np.int8)
     mixed = np.zeros(len(older), bool)
     for mine, theirs in zip(older.parts, newer.parts, strict=True):
         part_sign, part_mixed = _compare_parts(mine, theirs)
-        mixed |= part_mixed
+        mixed |= part_mixed & (sign == 0)
         sign = np.where(sign == 0, part_sign, sign)
     if len(older.parts) > 1:
         mixed = np.where(older.default & newer.default, False, mixed | (older.default != newer.default))
@@ -191,6 +190,19 @@ def compare(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndarray, M
     if older.foreign is not None or newer.foreign is not None:
         _compare_foreign(_objects(older), _objects(newer), sign, mixed)
     return sign, mixed
+
+
+def classes_differ(older: OrderingColumn, newer: OrderingColumn) -> Mask:
+    """Say for each entry whether the classes of the values, or of any part of several, differ."""
+    differ = np.zeros(len(older), bool)
+    for mine, theirs in zip(older.parts, newer.parts, strict=True):
+        if not mine.integer:
+            differ |= mine.default != theirs.default
+    if len(older.parts) > 1:
+        differ = np.where(older.default & newer.default, False, differ | (older.default != newer.default))
+    if older.foreign is not None or newer.foreign is not None:
+        _compare_foreign(_objects(older), _objects(newer), np.zeros(len(older), np.int8), differ)
+    return np.asarray(differ)
 
 
 def sort_codes(column: OrderingColumn) -> np.ndarray | None:

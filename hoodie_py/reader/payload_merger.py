@@ -83,7 +83,7 @@ class PayloadMerger(RecordMerger):
 
     def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
         """Say for each record whether the payload class takes it for a delete."""
-        return batch.deletes | (batch.rows == NO_ROW) | flagged(batch)
+        return np.asarray(batch.deletes | (batch.rows == NO_ROW) | flagged(batch))
 
     def mandatory_fields(self, schema: pa.Schema, config: TableConfig, props: Props) -> Sequence[str]:
         marker = option(props, DELETE_FIELD)

@@ -115,7 +115,7 @@ def equal_default(values: pa.Array, default: Any) -> np.ndarray:
     if not _has_equality(type_, default):
         return np.zeros(len(values), bool)
     if pa.types.is_map(type_):
-        return np.asarray(values.is_valid()) & (np.diff(np.asarray(values.offsets)) == 0)
+        return np.asarray(np.asarray(values.is_valid()) & (np.diff(np.asarray(values.offsets)) == 0))
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return _equal_list(values, default)
     return true_where(pc.equal(values, pa.scalar(default, type_)))

@@ -42,7 +42,8 @@ class AWSDmsAvroPayload(PreCombinesByOrdering, OverwriteWithLatestAvroPayload):
             record, context, _DMS_OPERATION, _DMS_DELETE, ignore_case=True)
 
     def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
-        return super().deleted(batch, props) | saying(batch, _DMS_OPERATION, _DMS_DELETE, ignore_case=True)
+        says_delete = saying(batch, _DMS_OPERATION, _DMS_DELETE, ignore_case=True)
+        return np.asarray(super().deleted(batch, props) | says_delete)
 
 
 class DebeziumAvroPayload(PayloadMerger):
@@ -69,7 +70,8 @@ class DebeziumAvroPayload(PayloadMerger):
             record, context, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True)
 
     def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
-        return super().deleted(batch, props) | saying(batch, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True)
+        says_delete = saying(batch, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True)
+        return np.asarray(super().deleted(batch, props) | says_delete)
 
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
         if newer.record is None:
@@ -115,13 +117,13 @@ class MySqlDebeziumAvroPayload(DebeziumAvroPayload):
     position = _SEQUENCE
 
     def older_is_later(self, older: Any, newer: Any, key: str) -> bool:
-        texts = (pa.array([value if isinstance(value, str) else None], pa.string()) for value in (older, newer))
-        return bool(self.later(*texts, pa.array([key]))[0])
+        mine, theirs = (pa.array([v if isinstance(v, str) else None], pa.string()) for v in (older, newer))
+        return bool(self.later(mine, theirs, pa.array([key]))[0])
 
     def later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
         my_file, my_place = _file_and_position(older, keys)
         file, place = _file_and_position(newer, keys)
-        return (file < my_file) | ((file == my_file) & (place < my_place))
+        return np.asarray((file < my_file) | ((file == my_file) & (place < my_place)))
 
     def pre_combine_pair(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record:
         later = self.older_is_later(older.ordering_value, newer.ordering_value, newer.record_key)

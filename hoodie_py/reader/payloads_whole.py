@@ -6,6 +6,8 @@ ReverseOrderHoodieRecordPayload, HoodieAvroPayload, RewriteAvroPayload, HoodieJs
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from hoodie_py.formats.option_keys import SAME_ORDERING_UPDATES, flag
@@ -33,7 +35,7 @@ _MODEL = "org.apache.hudi.common.model"
 class OverwriteWithLatestAvroPayload(PayloadMerger):
     """The newer version; a delete if it is one."""
 
-    payload_classes = (f"{_MODEL}.OverwriteWithLatestAvroPayload",)
+    payload_classes: ClassVar[tuple[str, ...]] = (f"{_MODEL}.OverwriteWithLatestAvroPayload",)
 
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
         return None if self.is_deleted(newer, context, props) else newer
@@ -53,7 +55,7 @@ class HoodieAvroPayload(OverwriteWithLatestAvroPayload):
         return record.is_delete or record.record is None
 
     def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
-        return batch.deletes | (batch.rows == NO_ROW)
+        return np.asarray(batch.deletes | (batch.rows == NO_ROW))
 
 
 class EmptyHoodieRecordPayload(OverwriteWithLatestAvroPayload):
@@ -112,7 +114,7 @@ class DefaultHoodieRecordPayload(PreCombinesByOrdering):
         marker = delete_marker(props)
         if marker is None:
             return super().deleted(batch, props)
-        return batch.deletes | (batch.rows == NO_ROW) | saying(batch, *marker)
+        return np.asarray(batch.deletes | (batch.rows == NO_ROW) | saying(batch, *marker))
 
     def _updates(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> bool:
         fields = payload_ordering_fields(context, props)
@@ -132,7 +134,7 @@ class DefaultHoodieRecordPayload(PreCombinesByOrdering):
         sign, stuck = compare_rows(older, newer, fields)
         refuse(older, newer, stuck & ~unordered)
         wins = sign > 0 if self.lowest_wins else sign < 0
-        return unordered | wins | ((sign == 0) & flag(props, SAME_ORDERING_UPDATES, True))
+        return np.asarray(unordered | wins | ((sign == 0) & flag(props, SAME_ORDERING_UPDATES, True)))
 
 
 class EventTimeAvroPayload(DefaultHoodieRecordPayload):

@@ -73,7 +73,8 @@ def find_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger
         f"The table needs a merger for {_wanted(config)} and none was supplied.",
         table=config.name,
         hint=(
-            f"Pass merger=, call register_merger, name a Python class in the option {CUSTOM_MERGER_CLASSES}, "
+            f"Pass merger=, call register_merger (on Spark: hoodie_py.spark.register(spark, mergers=[...])), name a "
+            f"Python class in the option {CUSTOM_MERGER_CLASSES}, "
             f"or install a package with an entry point in {ENTRY_POINT_GROUP}.{notes}"
         ),
     )
@@ -88,12 +89,12 @@ def supplied_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMe
 def _search(config: TableConfig, options: Mapping[str, str], passed_over: list[str]) -> type[RecordMerger] | None:
     """Look through the sources in turn."""
     for matching in (
-        _only([cls for cls in _registered if _stands_for(cls, config)], "register_merger", config),
-        next((cls for cls in _named(options, passed_over) if _stands_for(cls, config)), None),
+        _only([cls for cls in _registered if stands_for(cls, config)], "register_merger", config),
+        next((cls for cls in _named(options, passed_over) if stands_for(cls, config)), None),
     ):
         if matching is not None:
             return matching
-    installed = [cls for cls in _installed(passed_over) if _stands_for(cls, config)]
+    installed = [cls for cls in _installed(passed_over) if stands_for(cls, config)]
     return _only(installed, f"entry points in {ENTRY_POINT_GROUP}", config)
 
 
@@ -120,7 +121,8 @@ def _wanted(config: TableConfig) -> str:
     return f"merge strategy {config.merge_strategy_id}"
 
 
-def _stands_for(cls: type[RecordMerger], config: TableConfig) -> bool:
+def stands_for(cls: type[RecordMerger], config: TableConfig) -> bool:
+    """Say whether a table names this merger: by payload class if it keeps one, else by strategy id."""
     if config.is_payload_based:
         return config.payload_class in cls.payload_classes
     strategy = getattr(cls, "strategy_id", None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hoodie_py.errors import MergeError
 from hoodie_py.formats.merge_config import POSTGRES_DEBEZIUM_PAYLOAD
 from hoodie_py.formats.merge_creation import DEBEZIUM_UNAVAILABLE
 from hoodie_py.formats.option_keys import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, UNAVAILABLE_VALUE
@@ -18,7 +17,7 @@ from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.partial import partial_update_handler
 from hoodie_py.reader.payloads import builtin_payload_merger
-from hoodie_py.reader.registry import as_merger, find_merger
+from hoodie_py.reader.registry import as_merger, find_merger, supplied_merger
 from hoodie_py.reader.strategies import (
     CommitTimeStrategy,
     EventTimeStrategy,
@@ -91,12 +90,11 @@ def merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[str, st
 
 def _custom(config: TableConfig, options: Mapping[str, str]) -> RecordMerger:
     """Return the user's merger, else the built-in of the table's payload class."""
-    try:
-        return find_merger(config, options)
-    except MergeError:
-        builtin = (
-            builtin_payload_merger(config.payload_class) if config.is_payload_based and config.payload_class else None
-        )
-        if builtin is None:
-            raise
-        return builtin
+    supplied = supplied_merger(config, options)
+    if supplied is not None:
+        return supplied
+    if config.is_payload_based and config.payload_class:
+        builtin = builtin_payload_merger(config.payload_class)
+        if builtin is not None:
+            return builtin
+    return find_merger(config, options)

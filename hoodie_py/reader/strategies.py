@@ -21,7 +21,7 @@ import numpy as np
 
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.ordering import compare, sort_codes
+from hoodie_py.reader.ordering import classes_differ, compare, sort_codes
 from hoodie_py.reader.partial import PartialUpdateHandler, combined, filled
 from hoodie_py.reader.row_store import NO_ROW
 
@@ -109,7 +109,7 @@ class EventTimeStrategy(OrderedStrategy):
         sign, mixed = compare(older.order, newer.order)
         from_delete_block = (newer.rows == NO_ROW) & newer.deletes
         older_unordered, newer_unordered = older.commit_time_deletes, newer.commit_time_deletes
-        block_wins = ~older_unordered & (newer_unordered | mixed | (sign <= 0))
+        block_wins = ~older_unordered & (newer_unordered | classes_differ(older.order, newer.order) | (sign <= 0))
         row_wins = newer_unordered | older_unordered | (sign <= 0)
         _refuse_mixed(older, newer, mixed & ~from_delete_block & ~newer_unordered & ~older_unordered)
         return np.asarray(np.where(from_delete_block, block_wins, row_wins))

@@ -123,7 +123,7 @@ class TableRecordContext(RecordContext[T]):
         draft = BufferedRecord(self.record_key(row), DEFAULT_ORDERING, row, self._schema_of(present), said)
         return replace(draft, ordering_value=self.ordering_value(draft))
 
-    def replace(self, rec: BufferedRecord[T], **values: Any) -> BufferedRecord[T]:
+    def replace(self, rec: BufferedRecord[T], /, **values: Any) -> BufferedRecord[T]:
         if rec.record is None:
             built = self.construct(rec.record_key, values)
             row, schema_id = built.record, built.schema_id

@@ -21,6 +21,7 @@ from hoodie_py.errors import MergeError
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.registry import stands_for
 
 Merger = RecordMerger | type[RecordMerger]
 cloudpickle: Any = pyspark.cloudpickle  # untyped
@@ -68,14 +69,7 @@ def choose_merger(config: TableConfig, mergers: Sequence[Merger]) -> Merger | No
     """Return the first merger that the table names, by strategy id or payload class; None where it names none."""
     if config.merge_mode is not MergeMode.CUSTOM:
         return None
-    payload = config.payload_class if config.is_payload_based else None
-    for merger in mergers:
-        if payload is not None:
-            if payload in merger.payload_classes:
-                return merger
-        elif getattr(merger, "strategy_id", None) == config.merge_strategy_id:
-            return merger
-    return None
+    return next((each for each in mergers if stands_for(each if isinstance(each, type) else type(each), config)), None)
 
 
 def _check(merger: object) -> None:

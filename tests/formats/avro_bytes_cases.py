@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -77,7 +77,9 @@ def _texts(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Value]:
 
 
 TEXTS = _texts(
-    st.text("ab\u00e9\u20ac\U0001f600", max_size=8) | st.just("x" * 70) | st.text(st.characters(codec="utf-8"), max_size=40)
+    st.text("ab\u00e9\u20ac\U0001f600", max_size=8)
+    | st.just("x" * 70)
+    | st.text(st.characters(codec="utf-8"), max_size=40)
 )
 EPOCH = datetime(1970, 1, 1)
 
@@ -160,7 +162,7 @@ def _blocks(items: list[Value], cuts: list[int], sized: bool) -> bytes:
     """Items in blocks, whose counts are negative and followed by a length if ``sized``."""
     out = b""
     bounds = sorted({0, len(items), *(cut for cut in cuts if cut < len(items))})
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         body = b"".join(item.raw for item in items[first:last])
         out += (varint(first - last) + varint(len(body)) if sized else varint(last - first)) + body
     return out + b"\0"
@@ -248,7 +250,7 @@ def _union(draw: st.DrawFn, depth: int) -> tuple[Tree, st.SearchStrategy[Value]]
 def _chooser(raw: bytes, member: str | None, members: int) -> Callable[[Value], Value]:
     def choose(value: Value) -> Value:
         if member is None:
-            return Value(raw + value.raw, value.plain, value.arrow)
+            return Value(raw + value.raw, value.plain, value.arrow if members == 1 else value.plain)
         every = {f"member{i}": None for i in range(members)}
         return Value(raw + value.raw, value.plain, {**every, member: value.arrow})
 

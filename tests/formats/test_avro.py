@@ -32,8 +32,20 @@ def schema_text(*types: Any) -> str:
 
 
 def decode(types: list[Any], *records: bytes, columns: list[str] | None = None) -> pa.RecordBatch:
-    batch = decode_avro_data(memoryview(raw_data(records)), AvroSchema.parse(schema_text(*types)), columns)
+    """Decode a few records, and see that they fare the same when there are many of each."""
+    schema = AvroSchema.parse(schema_text(*types))
+    many = memoryview(raw_data([record for record in records for _ in range(35)]))
+    try:
+        batch = decode_avro_data(memoryview(raw_data(records)), schema, columns)
+    except HoodieError as error:
+        with pytest.raises(type(error)):
+            decode_avro_data(many, schema, columns)
+        raise
     batch.validate(full=True)
+    every = decode_avro_data(many, schema, columns)
+    every.validate(full=True)
+    assert every.schema == batch.schema
+    assert every.to_pylist() == [row for row in batch.to_pylist() for _ in range(35)]
     return batch
 
 
@@ -110,6 +122,8 @@ TABLE: list[tuple[Any, str, Any]] = [
     (["int"], "0006", 3),
     (["int", "long"], "0006", 3),
     (["int", "long"], "0206", 3),
+    ([logical("int", "date"), "null", logical("long", "timestamp-millis")], "0006", 3),  # Spark: a long as it is
+    ([logical("int", "date"), "null", logical("long", "timestamp-millis")], "0406", 3),
     (["null", "float", "double"], "020000c03f", 1.5),
     (["null", "float", "double"], "00", None),
     (["int", "string"], "0006", {"member0": 3, "member1": None}),

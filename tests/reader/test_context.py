@@ -284,6 +284,13 @@ def test_replace_lets_the_ordering_value_follow(make: Make) -> None:
     assert nested.replace(record(nested), place={"city": "la", "at": None}).ordering_value == "la"
 
 
+def test_columns_may_have_any_name(make: Make) -> None:
+    odd = pa.schema([("_hoodie_record_key", pa.string()), ("rec", pa.int64()), ("self", pa.int64())])
+    context = make(odd, ordering=())
+    changed = context.replace(record(context, {"_hoodie_record_key": "k", "rec": 1, "self": 2}), rec=3, self=4)
+    assert (context.get_value(changed, "rec"), context.get_value(changed, "self")) == (3, 4)
+
+
 def test_replace_keeps_the_operation(make: Make) -> None:
     context = make()
     gone = context.delete(record(context))

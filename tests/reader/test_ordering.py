@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.reader.ordering import Foreign, OrderingColumn, compare, sort_codes
+from hoodie_py.reader.ordering import Foreign, OrderingColumn, classes_differ, compare, sort_codes
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 INF = float("inf")
@@ -99,3 +99,12 @@ def test_take_where_and_concat_move_values_unchanged(values: list[int | None], d
     want = [(DEFAULT_ORDERING if v is None else v) if m else 9 for v, m in zip(values, mask, strict=True)]
     assert left.where(mask, other).to_pylist() == want
     assert OrderingColumn.concat([left, other]).take(np.arange(len(values))).to_pylist() == left.to_pylist()
+
+
+def test_several_fields_compare_up_to_the_first_that_differs() -> None:
+    types = (pa.int64(), pa.int64())
+    older, newer = column([(1, None), (1, None), (1, 2)], *types), column([(2, 5), (1, 5), (1, 2)], *types)
+    sign, mixed = compare(older, newer)
+    assert mixed.tolist() == [False, True, False]
+    assert sign[0] < 0
+    assert classes_differ(older, newer).tolist() == [True, True, False]
