@@ -33,7 +33,7 @@ class HighestPrice(_Listed):
 
 
 class CustomOrdering(_Listed):
-    """By ts, deletes with data too; a bare delete spares live rows with a qty of 100 and more, and gives way to any row."""
+    """By ts, deletes with data too; a bare delete gives way to any row and spares live rows of qty 100 and more."""
 
     strategy_id = "6b1f0c52-3a5e-4d0b-9d57-0c4f7a1e0002"
     looks_at = ("ts", "qty")

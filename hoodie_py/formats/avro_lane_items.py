@@ -37,13 +37,30 @@ class ItemShape:
     size: int | None
 
 
-@dataclass(slots=True)
+class TooManyItems(Misfit):
+    """More than ``MOST_ITEMS``: fewer records at a time may do."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
-    """The item places of some lanes: ``targets`` are (lane, number of the item in it)."""
+    """Items of some lanes: one of each, which has that number in its lane, or ``counts`` of each that follow each other
+    every ``size`` bytes, from that number and place on.
+    """
 
     lanes: npt.NDArray[np.intp]
     numbers: Numbers
     places: Places
+    counts: Numbers | None = None
+    size: int = 0
+
+    def put(self, starts: Numbers, items: Places) -> None:
+        """Put the places where they belong, given where the items of each lane start."""
+        spots = starts[self.lanes] + self.numbers
+        if self.counts is None:
+            items[spots] = self.places
+            return
+        within = np.arange(int(self.counts.sum())) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        items[np.repeat(spots, self.counts) + within] = np.repeat(self.places, self.counts) + within * self.size
 
 
 def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> tuple[Numbers, Places]:
@@ -53,13 +70,15 @@ def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> 
         How many items each lane has, and, if ``keep``, where they are: lane by lane, in order.
 
     Raises:
-        Misfit: damaged, or more than ``MOST_ITEMS`` items.
+        TooManyItems: more than ``MOST_ITEMS``.
+        Misfit: damaged.
 
     """
     totals = np.zeros(len(places), np.int64)
     found: list[_Found] = []
     lanes = np.arange(len(places))
     current = places.copy()
+    items = 0
     while True:
         counts = source.counts(current)
         if not counts.any():
@@ -71,8 +90,11 @@ def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> 
             going = ~ended
             lanes, current, counts = lanes[going], current[going], counts[going]
         total = int(counts.sum())
-        if total > MOST_ITEMS or total * shape.min_size > source.size:
+        if total * shape.min_size > source.size:
             raise Misfit
+        items += total
+        if keep and items > MOST_ITEMS:
+            raise TooManyItems
         block = _Block(source, shape, lanes, totals[lanes], found if keep else None)
         lanes, current = block.walk(current, counts)
         totals[block.lanes] += block.counts
@@ -109,13 +131,9 @@ class _Block:
         return self.lanes, self._in_rounds(places)
 
     def _evenly(self, places: Places, size: int) -> Places:
-        counts = self.counts
         if self._found is not None:
-            before = np.cumsum(counts) - counts
-            within = np.arange(int(counts.sum())) - np.repeat(before, counts)
-            items = np.repeat(places, counts) + within * size
-            self._found.append(_Found(np.repeat(self.lanes, counts), np.repeat(self._numbers, counts) + within, items))
-        return places + counts * size
+            self._found.append(_Found(self.lanes, self._numbers, places, self.counts, size))
+        return places + self.counts * size
 
     def _in_rounds(self, places: Places) -> Places:
         most = int(self.counts[0])
@@ -155,7 +173,7 @@ def _descending(counts: Numbers) -> npt.NDArray[np.intp]:
 
 def _in_order(totals: Numbers, found: list[_Found]) -> Places:
     starts = np.cumsum(totals) - totals
-    items = np.empty(sum(len(part.places) for part in found), np.int64)
+    items = np.empty(int(totals.sum()) if found else 0, np.int64)
     for part in found:
-        items[starts[part.lanes] + part.numbers] = part.places
+        part.put(starts, items)
     return items

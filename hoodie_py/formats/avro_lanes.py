@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Places, Source
+from hoodie_py.formats.avro_lane_items import TooManyItems
 from hoodie_py.formats.avro_lane_nested import UnfitType, lane_reader
 from hoodie_py.formats.avro_lane_values import LaneReader
 from hoodie_py.formats.avro_schema import Record
@@ -27,7 +28,8 @@ from hoodie_py.formats.avro_walk import Stretch, record_bounds
 RECORDS_AT_ONCE = 1 << 16  # the parts that a large block is decoded in
 RECORDS_TOGETHER = 1 << 14  # of small blocks
 
-_BYTES_AT_ONCE = 1 << 23
+_BYTES_AT_ONCE = 1 << 24
+_BYTES_TOGETHER = 1 << 23
 _CELLS_PER_BYTE = 4
 _FREE_CELLS = 1 << 22
 
@@ -83,7 +85,7 @@ def _groups(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
     """Split blocks into groups that are of a good size to decode together."""
     first = records = size = 0
     for number, block in enumerate(blocks):
-        if number > first and (records + block.count > RECORDS_TOGETHER or size + len(block.content) > _BYTES_AT_ONCE):
+        if number > first and (records + block.count > RECORDS_TOGETHER or size + len(block.content) > _BYTES_TOGETHER):
             yield blocks[first:number]
             first, records, size = number, 0, 0
         records += block.count
@@ -105,10 +107,13 @@ def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> list[p
     if not stretches:
         return [_empty(plan.schema) for _ in blocks]
     starts, ends = record_bounds(source.raw, stretches)
-    parts = [
-        _decode_part(source, starts[first : first + RECORDS_AT_ONCE], ends[first : first + RECORDS_AT_ONCE], plan)
-        for first in range(0, len(starts), RECORDS_AT_ONCE)
-    ]
+    parts: list[pa.RecordBatch] = []
+    first = 0
+    while first < len(starts):
+        within = int(np.searchsorted(ends, starts[first] + _BYTES_AT_ONCE, "right"))
+        last = min(first + RECORDS_AT_ONCE, max(within, first + 1))
+        parts += _decode_part(source, starts[first:last], ends[first:last], plan)
+        first = last
     batch = _joined(plan.schema, parts)
     if len(blocks) == 1:
         return [batch]
@@ -116,7 +121,20 @@ def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> list[p
     return [batch.slice(first, block.count) for first, block in zip(firsts, blocks, strict=False)]
 
 
-def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
+def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> list[pa.RecordBatch]:
+    """Decode records, in halves if they have more items than are held at once."""
+    try:
+        return [_decode_records(source, starts, ends, plan)]
+    except TooManyItems:
+        half = len(starts) // 2
+        if not half:
+            raise
+    return _decode_part(source, starts[:half], ends[:half], plan) + _decode_part(
+        source, starts[half:], ends[half:], plan
+    )
+
+
+def _decode_records(source: Source, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
     places = starts.copy()
     columns: list[pa.Array] = []
     for reader, wanted in plan.readers:

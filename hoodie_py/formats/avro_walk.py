@@ -94,7 +94,7 @@ def _heads(data: bytes, stretch: Stretch, rounds: int) -> list[int]:
     heads = [stretch.start]
     if len(beginning) < _SHORTEST_BEGINNING:
         return heads
-    average = (stretch.stop - stretch.start) // stretch.count
+    average = max((stretch.stop - stretch.start) // stretch.count, LENGTH_SIZE)
     window = _WINDOW * average
     find = data.find
     for guess in range(stretch.start + rounds * average, stretch.stop - window, rounds * average):

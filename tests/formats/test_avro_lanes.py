@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+import tracemalloc
 from typing import Any
 
 import fastavro
@@ -133,6 +134,44 @@ def test_more_records_than_are_decoded_at_once() -> None:
 def test_many_items_in_few_records() -> None:
     content = raw_data([record(i, 40_000 if i % 17 == 3 else i % 3) for i in range(40)])
     assert lanes(content, SCHEMA) == rows(content, SCHEMA)
+
+
+def schema_of(tree: Any) -> str:
+    return json.dumps({"type": "record", "name": "r", "fields": [{"name": "v", "type": tree}]})
+
+
+VECTORS = AvroSchema.parse(schema_of({"type": "array", "items": ["null", "float"]}))
+FLOATS = AvroSchema.parse(schema_of({"type": "array", "items": "float"}))
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_more_items_than_are_held_at_once(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
+    monkeypatch.setattr("hoodie_py.formats.avro_lane_items.MOST_ITEMS", 5000)
+    plain = b"".join(struct.pack("<f", i) for i in range(90))
+    some = b"".join(b"\x02" + struct.pack("<f", i) if i % 3 else b"\0" for i in range(90))
+    for schema, body in ((FLOATS, plain), (VECTORS, some)):
+        if blocks == 1:
+            encoded = varint(90) + body + b"\0"
+        else:
+            encoded = b"".join(varint(-90) + varint(len(body)) + body for _ in range(blocks)) + b"\0"
+        content = raw_data([encoded, b"\0"] * 200)
+        assert lanes(content, schema) == rows(content, schema)
+        with pytest.raises(Misfit):
+            lanes(raw_data([b"".join([varint(90) + body] * 60) + b"\0"]), schema)
+
+
+def test_memory_for_many_small_items() -> None:
+    schema = AvroSchema.parse(schema_of({"type": "array", "items": "int"}))
+    content = raw_data([varint(250_000) + bytes(250_001)] * 32)
+    tracemalloc.start()
+    try:
+        before = pa.total_allocated_bytes()
+        batch = lanes(content, schema)
+        peak = tracemalloc.get_traced_memory()[1] + pa.total_allocated_bytes() - before
+    finally:
+        tracemalloc.stop()
+    assert len(batch.column(0).flatten()) == 32 * 250_000
+    assert peak < 200_000_000
 
 
 def test_which_of_the_blocks_is_damaged() -> None:
