@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from hoodie_py.errors import HoodieError, InvalidQueryError
 from hoodie_py.reader.align import match_base, match_positions
-from hoodie_py.reader.arrow_context import Row
+from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.buffer import FoldedLog
@@ -89,6 +89,7 @@ class FileGroupReader:
         self.stats = ReadStats()
         self._merger = merger
         self._row_groups = row_groups
+        self._context: ArrowRecordContext | None = None
         names = self.info.schema.names if columns is None else list(columns)
         self._check_columns(names)
         self.schema = pa.schema([self.info.schema.field(name).with_nullable(True) for name in names])
@@ -124,6 +125,19 @@ class FileGroupReader:
                     touched = touched.take(np.flatnonzero(changed))
                 log.context.focus(touched.rows)
                 yield from (touched if emit_deletes else touched.take(np.flatnonzero(~touched.deletes))).records()
+
+    @property
+    def context(self) -> ArrowRecordContext:
+        """The door to the data of the records that ``buffered_records``, ``merges`` or ``log_records`` is giving.
+
+        Records are valid until the next one is asked for.
+
+        Raises:
+            InvalidQueryError: none of them was called yet.
+        """
+        if self._context is None:
+            raise InvalidQueryError("The reader has no records yet.", hint="Ask it for buffered_records() first.")
+        return self._context
 
     def merges(self) -> Iterator[Merged]:
         """Yield what the log touched as (older, newer, result), what change feeds and compaction statistics need."""
@@ -187,7 +201,9 @@ class FileGroupReader:
             yield self._output(self._with_fallbacks(batch, base))
 
     def _log_side(self, read: Sequence[str]) -> LogSide:
-        return LogSide(self.file_slice, self.info, read, self._merger, self.options, self.stats)
+        log = LogSide(self.file_slice, self.info, read, self._merger, self.options, self.stats)
+        self._context = log.context
+        return log
 
     def _pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[_Piece]:
         """Yield the result piece by piece: base rows with what they met, then what only the log has."""
