@@ -12,6 +12,7 @@ import pytest
 from hoodie_py import BufferedRecord, HoodieTable, RecordContext, RecordMerger, UnsupportedFeatureError
 from hoodie_py.spark import register
 from integration.corpus_compare import differences
+from integration.corpus_mergers import HighestPrice
 from integration.spark_custom import STRATEGY, TABLE, make_custom
 
 BONUS = 1000.0
@@ -80,3 +81,13 @@ def test_the_format_that_spark_found_takes_mergers_too_or_says_what_to_do(
     else:
         assert differences(spark.read.format("hoodie").load(str(custom)).toArrow(), expected) == []
     register(spark)
+
+
+def test_an_option_names_the_merger_by_its_python_path(spark: Any, corpus: Callable[[str], Path]) -> None:
+    table = str(corpus("custom_highest_price_updates_mor_v9"))
+    classes = "com.acme.JavaMerger,integration.corpus_mergers.HighestPrice"
+    option = "hoodie.write.record.merge.custom.implementation.classes"
+    register(spark, name=NAME)
+    rows = spark.read.format(NAME).option(option, classes).load(table)
+    assert differences(rows.toArrow(), HoodieTable.open(table).scan(options={option: classes}).to_arrow()) == []
+    assert differences(rows.toArrow(), HoodieTable.open(table).scan(merger=HighestPrice).to_arrow()) == []

@@ -19,7 +19,7 @@ from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source
 
 MOST_ITEMS = 1 << 21
 
-_FEW_LANES = 16
+_FEW_LANES = 48
 
 Skip = Callable[[Source, Places, Mask], None]
 Numbers = npt.NDArray[np.int64]

@@ -7,6 +7,7 @@ by, those whose key the log has meet it, the rest passes uncopied; what the log 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE, BufferedRecor
 from hoodie_py.reader.sizes import check_sizes
 
 _KEY_BATCH_ROWS = 65_536
+_LEAST_BASE_ROWS = 32  # rows read at once where log rows merge, however small the batches handed out are
 RowGroupFilter = Callable[[pq.FileMetaData], Sequence[int]]
 
 
@@ -96,13 +98,10 @@ class FileGroupReader:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows in batches of at most ``batch_rows``, with the columns asked for."""
-        try:
+        with self._placed():
             for batch in self._batches():
                 for start in range(0, batch.num_rows, self.options.batch_rows):
                     yield batch.slice(start, self.options.batch_rows)
-        except HoodieError as error:
-            self._placed(error)
-            raise
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Iterator[BufferedRecord[Row]]:
         """Yield the records of the result, with the operation that the log did to them; untouched base rows have none.
@@ -153,7 +152,8 @@ class FileGroupReader:
 
     def log_records(self) -> Iterator[BufferedRecord[Row]]:
         """Yield what the log says of each key, deletes included, without looking at the base file."""
-        folded = self._log_side(self.info.schema.names).fold()
+        with self._placed():
+            folded = self._log_side(self.info.schema.names).fold()
         if folded is not None:
             yield from folded.records.records()
 
@@ -207,6 +207,10 @@ class FileGroupReader:
 
     def _pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[_Piece]:
         """Yield the result piece by piece: base rows with what they met, then what only the log has."""
+        with self._placed():
+            yield from self._merged_pieces(log, base_schema)
+
+    def _merged_pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[_Piece]:
         folded = log.fold()
         entries = None if folded is None else folded.records
         met = np.zeros(0 if entries is None else len(entries), bool)
@@ -214,7 +218,7 @@ class FileGroupReader:
             base = BaseFileReader(self.info.files, self.file_slice.base_file)
             at = self._match(base, log, folded)
             done = 0
-            for batch in base.batches(base_schema, max(self.options.batch_rows, 256)):
+            for batch in base.batches(base_schema, max(self.options.batch_rows, _LEAST_BASE_ROWS)):
                 batch = self._with_fallbacks(batch, base)
                 self.stats.base_rows += batch.num_rows
                 here = at[done : done + batch.num_rows]
@@ -295,5 +299,11 @@ class FileGroupReader:
             if name in names[:position]:
                 raise InvalidQueryError(f"Column {name!r} is asked for twice.")
 
-    def _placed(self, error: HoodieError) -> HoodieError:
-        return error.located(file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None)
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """Say in which file group an error was met."""
+        try:
+            yield
+        except HoodieError as error:
+            error.located(file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None)
+            raise

@@ -108,4 +108,3 @@ class IncomingSide(LogSide):
         said = np.asarray(part.operations, np.int8)
         keeps = ~is_delete_code(marked) | (said == UPDATE_BEFORE)
         return np.where(keeps, said, marked).astype(np.int8)
-

@@ -132,9 +132,7 @@ class MergeReader(FileGroupReader):
     def _log_side(self, read: Sequence[str]) -> LogSide:
         if self._incoming is None:
             return super()._log_side(read)
-        return IncomingSide(
-            self._incoming, self.file_slice, self.info, read, self._merger, self.options, self.stats
-        )
+        return IncomingSide(self._incoming, self.file_slice, self.info, read, self._merger, self.options, self.stats)
 
     def _scan(self) -> _Scanned:
         if self._scanned is None:

@@ -124,17 +124,13 @@ class PayloadMerger(RecordMerger):
         """Choose between versions in one writer's batch; equal to ``pre_combine`` pair by pair."""
         return _on_pairs(older, newer, lambda a, b: self.pre_combine_pairs(a, b, props))
 
-    def insert(
-        self, newer: BufferedRecord[Any], context: RecordContext[Any], props: Props
-    ) -> BufferedRecord[Any]:
+    def insert(self, newer: BufferedRecord[Any], context: RecordContext[Any], props: Props) -> BufferedRecord[Any]:
         """Return what becomes of a log record that meets no base row (getInsertValue): itself, or it as a delete."""
         if newer.is_delete or not self.is_deleted(newer, reader_context(context), props):
             return newer
         return context.delete(newer)
 
-    def insert_batch(
-        self, newer: BufferedBatch, context: RecordContext[Any], props: Props
-    ) -> BufferedBatch:
+    def insert_batch(self, newer: BufferedBatch, context: RecordContext[Any], props: Props) -> BufferedBatch:
         """Return what becomes of log records that meet no base row; equal to ``insert`` record by record."""
         mask = ~newer.deletes
         at = np.flatnonzero(mask)
@@ -166,6 +162,11 @@ def _resolved(older: BufferedBatch, newer: BufferedBatch, combined: Combined) ->
         return result
     at = np.flatnonzero(bare)
     mine, theirs = older.take(at), newer.take(at)
-    deletes = BufferedBatch(newer.context, theirs.keys, np.full(len(at), NO_ROW, np.int64),
-                            greater(mine.order, theirs.order), np.full(len(at), DELETE, np.int8))
+    deletes = BufferedBatch(
+        newer.context,
+        theirs.keys,
+        np.full(len(at), NO_ROW, np.int64),
+        greater(mine.order, theirs.order),
+        np.full(len(at), DELETE, np.int8),
+    )
     return scattered(result, at, deletes)

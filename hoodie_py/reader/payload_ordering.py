@@ -128,7 +128,9 @@ def incomparable(key: str, older: Any, newer: Any, fields: Sequence[str]) -> Mer
     return MergeError(
         f"Ordering values of two versions of a record do not compare: {older} and {newer}.",
         hint="A null ordering value has no order against other values; write the record again with a value.",
-        key=key, ordering_fields=",".join(fields))
+        key=key,
+        ordering_fields=",".join(fields),
+    )
 
 
 def _part(order: OrderingColumn, index: int) -> OrderingColumn:

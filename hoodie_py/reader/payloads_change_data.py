@@ -39,7 +39,8 @@ class AWSDmsAvroPayload(PreCombinesByOrdering, OverwriteWithLatestAvroPayload):
 
     def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
         return super().is_deleted(record, context, props) or says(
-            record, context, _DMS_OPERATION, _DMS_DELETE, ignore_case=True)
+            record, context, _DMS_OPERATION, _DMS_DELETE, ignore_case=True
+        )
 
     def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
         says_delete = saying(batch, _DMS_OPERATION, _DMS_DELETE, ignore_case=True)
@@ -67,7 +68,8 @@ class DebeziumAvroPayload(PayloadMerger):
 
     def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
         return super().is_deleted(record, context, props) or says(
-            record, context, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True)
+            record, context, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True
+        )
 
     def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
         says_delete = saying(batch, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True)
@@ -157,7 +159,8 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
             return result
         places = (placeholder, placeholder.encode())
         values = {
-            field.name: context.get_value(older, field.name) for field in context.schema
+            field.name: context.get_value(older, field.name)
+            for field in context.schema
             if _may_be_unavailable(field.type) and context.get_value(newer, field.name) in places
         }
         return merged_record(newer, values, newer.record_key, context) if values else newer
@@ -182,8 +185,12 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
 
 
 def _may_be_unavailable(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_)
-                or pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
+    return bool(
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+    )
 
 
 def _file_and_position(texts: pa.Array, keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -197,5 +204,8 @@ def _file_and_position(texts: pa.Array, keys: pa.Array) -> tuple[np.ndarray, np.
 
 
 def _malformed(texts: pa.Array, keys: pa.Array, at: int) -> MergeError:
-    return MergeError(f"{_SEQUENCE} must be a file number, a dot and a position, not {texts[at].as_py()!r}.",
-                      key=keys[at].as_py(), column=_SEQUENCE)
+    return MergeError(
+        f"{_SEQUENCE} must be a file number, a dot and a position, not {texts[at].as_py()!r}.",
+        key=keys[at].as_py(),
+        column=_SEQUENCE,
+    )

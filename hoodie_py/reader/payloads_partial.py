@@ -50,7 +50,8 @@ class OverwriteNonDefaultsWithLatestAvroPayload(PreCombinesByOrdering):
         if self.is_deleted(newer, context, props):
             return None
         values = {
-            field.name: context.get_value(older, field.name) for field in context.schema
+            field.name: context.get_value(older, field.name)
+            for field in context.schema
             if equals_default(context.get_value(newer, field.name), default_value(context, field.name), field.type)
         }
         return merged_record(newer, values, newer.record_key, context)
@@ -117,9 +118,7 @@ def filled(base: BufferedBatch, other: BufferedBatch, takes: Mapping[str, np.nda
     """Return new records: the base's rows, in the marked places with values of the other's."""
     if not len(base):
         return base
-    columns = {
-        name: chosen(mask, other.column(name), base.column(name)) for name, mask in takes.items() if mask.any()
-    }
+    columns = {name: chosen(mask, other.column(name), base.column(name)) for name, mask in takes.items() if mask.any()}
     return merged_records(base, columns)
 
 
@@ -167,4 +166,3 @@ def _later(older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
     for _, mixed in steps:
         comparable &= ~mixed
     return comparable & (first_difference(steps, len(newer))[0] > 0)
-

@@ -48,7 +48,9 @@ class HoodieAvroPayload(OverwriteWithLatestAvroPayload):
     """The newer version; no row means delete, its flag does not."""
 
     payload_classes = (
-        f"{_MODEL}.HoodieAvroPayload", f"{_MODEL}.RewriteAvroPayload", "org.apache.hudi.common.HoodieJsonPayload",
+        f"{_MODEL}.HoodieAvroPayload",
+        f"{_MODEL}.RewriteAvroPayload",
+        "org.apache.hudi.common.HoodieJsonPayload",
     )
 
     def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
