@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from hoodie_py.formats.avro_bytes import Step, skip
 from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, bitmap, largest, smallest
+from hoodie_py.formats.avro_lane_decimals import DecimalReader
 from hoodie_py.formats.avro_lane_items import ItemShape, Numbers, find_items
 from hoodie_py.formats.avro_lane_values import (
     BooleanReader,
-    DecimalReader,
     EnumReader,
     FixedReader,
     IntegerReader,

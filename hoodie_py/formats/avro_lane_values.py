@@ -24,10 +24,9 @@ from hoodie_py.formats.avro_cursor import (
     smallest,
     zigzag,
 )
-from hoodie_py.formats.avro_schema import Decimal, Enum, Fixed, Primitive
+from hoodie_py.formats.avro_schema import Enum, Fixed, Primitive
 from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, arrow_type
 
-_DECIMAL_BYTES = 16
 _WORD = 8
 _MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
 _CELL_BYTES = 16
@@ -52,7 +51,8 @@ def checked(values: pa.Array) -> pa.Array:
     return values
 
 
-def _array(arrow: pa.DataType, mask: Mask, values: npt.NDArray[Any]) -> pa.Array:
+def fixed_width(arrow: pa.DataType, mask: Mask, values: npt.NDArray[Any]) -> pa.Array:
+    """Make an array of values as they lie in memory."""
     return pa.Array.from_buffers(arrow, len(values), [bitmap(mask), pa.py_buffer(values)])
 
 
@@ -104,7 +104,7 @@ class RealReader(_Sized):
         if mask is not None:
             values *= mask
         move(places, self._size, mask)
-        return _array(self._arrow, mask, values)
+        return fixed_width(self._arrow, mask, values)
 
 
 class _Varying:
@@ -129,13 +129,13 @@ class IntegerReader(_Varying):
                 if int(np.bitwise_or.reduce(raw)) >> 32:
                     raise Misfit
                 raw = raw.astype(np.uint32)
-            return _array(self._arrow, mask, zigzag(raw).astype(np.int32, copy=False))
+            return fixed_width(self._arrow, mask, zigzag(raw).astype(np.int32, copy=False))
         values = zigzag(raw).astype(np.int64, copy=False)
         if self._millis:
             if not -_MILLIS_LIMIT < smallest(values) <= largest(values) < _MILLIS_LIMIT:
                 raise Misfit
             values *= MICROS_PER_MILLI
-        return _array(self._arrow, mask, values)
+        return fixed_width(self._arrow, mask, values)
 
 
 class EnumReader(_Varying):
@@ -229,77 +229,3 @@ class FixedReader(_Sized):
         data, offsets = _same_length(source, places, mask, self._size, lengths)
         move(places, self._size, mask)
         return pa.Array.from_buffers(pa.binary(), len(places), [bitmap(mask), offsets, data])
-
-
-class DecimalReader:
-    """A decimal in big-endian two's complement of at most 16 bytes: as a fixed, or as bytes with a length."""
-
-    def __init__(self, node: Decimal) -> None:
-        self._arrow = arrow_type(node)
-        self._size = node.size
-        self._limit: int = 10**node.precision
-
-    def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
-        if self._size is None:
-            lengths = source.lengths(places, mask).astype(np.int64)
-            longest = largest(lengths)
-            if not smallest(lengths if mask is None else lengths[mask]):
-                raise Misfit
-            shortest = smallest(lengths)
-            places += lengths
-            bits: Any = lengths * 8
-        else:
-            longest = shortest = self._size
-            move(places, self._size, mask)
-            bits = np.int64(8 * self._size)
-        if longest > _DECIMAL_BYTES and (self._size is None or not _is_sign(source, places, mask, longest)):
-            raise Misfit
-        values = np.empty((len(places), 2), "<i8")
-        low = _big_endian(source, places, _WORD, mask)
-        if shortest <= _WORD:
-            unused = np.maximum(64 - bits, 0)
-            signed = (low << unused) >> unused
-            values[:, 0] = signed
-            values[:, 1] = signed >> 63
-        if longest > _WORD:
-            unused = np.clip(128 - bits, 0, 63)
-            high = (_big_endian(source, places, _DECIMAL_BYTES, mask) << unused) >> unused
-            if shortest > _WORD:
-                values[:, 0], values[:, 1] = low, high
-            else:
-                wide = bits > 64
-                values[wide, 0], values[wide, 1] = low[wide], high[wide]
-        decimals = _array(self._arrow, mask, values)
-        return decimals if self._fits(values, longest) else checked(decimals)
-
-    def _fits(self, values: npt.NDArray[np.int64], longest: int) -> bool:
-        """Whether it takes no closer look to see that no value has too many digits."""
-        if longest <= _WORD:
-            low = values[:, 0]
-            return self._limit >> 63 > 0 or -self._limit < smallest(low) <= largest(low) < self._limit
-        high = values[:, 1]
-        limit = self._limit >> 64
-        return -limit <= smallest(high) and largest(high) < limit
-
-    def skip(self, source: Source, places: Places, mask: Mask) -> None:
-        if self._size is None:
-            places += source.lengths(places, mask).astype(np.int64, copy=False)
-        else:
-            move(places, self._size, mask)
-
-
-def _is_sign(source: Source, ends: Places, mask: Mask, size: int) -> bool:
-    """Whether the bytes in front of the last 16 only repeat the sign."""
-    sign = source.first_bytes(ends - _DECIMAL_BYTES, mask) & 0x80
-    sign = (sign >> 7) * np.uint8(0xFF)
-    return all(
-        (source.first_bytes(ends - distance, mask) == sign).all() for distance in range(_DECIMAL_BYTES + 1, size + 1)
-    )
-
-
-def _big_endian(source: Source, ends: Places, distance: int, mask: Mask) -> npt.NDArray[np.int64]:
-    """Read the eight bytes that start ``distance`` bytes in front of the ends."""
-    words = source.words[ends - distance]
-    if mask is not None:
-        words *= mask
-    return words.byteswap(inplace=True).view(np.int64)
