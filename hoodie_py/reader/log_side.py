@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.blocks import decode_block_positions, decode_deleted, decode_records
+from hoodie_py.formats.blocks import decode_block_positions, decode_deleted
 from hoodie_py.formats.log import BlockType, LogBlock
 from hoodie_py.formats.option_keys import MERGE_USE_POSITIONS, flag
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.block_decoder import BlockDecoder
 from hoodie_py.reader.buffer import FoldedLog, LogBuffer
 from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.delete_ordering import delete_ordering
@@ -120,16 +121,20 @@ class LogSide:
             CorruptFileError: a block's content is damaged.
             UnsupportedFeatureError: a block of a type that is not handled, or more rows than ``memory_limit`` allows.
         """
-        for scanned in self._scan():
+        blocks = self._scan()
+        decoder = BlockDecoder(blocks, self.schema.names)
+        for index, scanned in enumerate(blocks):
             with _located(scanned):
-                yield self._entries(scanned)
+                yield self._entries(scanned, decoder, index)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of every data block in block order, unmerged; deletes are not looked at."""
-        for scanned in self._scan():
+        blocks = self._scan()
+        decoder = BlockDecoder(blocks, self.schema.names)
+        for index, scanned in enumerate(blocks):
             if scanned.block.type is not BlockType.DELETE:
                 with _located(scanned):
-                    rows, _ = self._decode(scanned.block)
+                    rows, _ = self._in_merge_columns(decoder.records(index), partial=scanned.block.is_partial)
                 self._stats.inserts += rows.num_rows
                 yield rows
 
@@ -160,24 +165,25 @@ class LogSide:
         """Return what becomes of log records that meet no base row."""
         return self._buffer.final_strategy.inserted(entries)
 
-    def _entries(self, scanned: ScannedBlock) -> BlockEntries:
+    def _entries(self, scanned: ScannedBlock, decoder: BlockDecoder, index: int) -> BlockEntries:
         block = scanned.block
         if block.type is BlockType.DELETE:
             deleted = decode_deleted(block)
             ordering = delete_ordering(deleted, self.context.ordering_types)
             entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
         else:
-            rows, absent = self._decode(block)
+            rows, absent = self._in_merge_columns(decoder.records(index), partial=block.is_partial)
             first = self.store.add(rows, absent)
             self._check_memory()
             entries = BufferedBatch.of_rows(self.context, first, rows, self.deletes.operations(rows))
         return BlockEntries(scanned, entries, self._positions(block, len(entries)), block.is_partial)
 
-    def _decode(self, block: LogBlock) -> tuple[pa.RecordBatch, dict[str, np.ndarray]]:
-        """Return a data block's rows in the merge's columns, and which columns the rows of a partial block lack."""
-        decoded = decode_records(block, self.schema.names)
+    def _in_merge_columns(
+        self, decoded: pa.RecordBatch, *, partial: bool
+    ) -> tuple[pa.RecordBatch, dict[str, np.ndarray]]:
+        """Return a block's rows in the merge's columns, and which columns the rows of a partial block lack."""
         missing = {**self.info.defaults, **self.info.fallbacks}
-        if not block.is_partial:
+        if not partial:
             return conform_batch(decoded, self.schema, missing), {}
         lacks = np.broadcast_to(np.True_, decoded.num_rows)
         absent = {name: lacks for name in self.schema.names if name not in decoded.schema.names}
