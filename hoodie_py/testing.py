@@ -34,7 +34,7 @@ class LocalS3:
     Args:
         uri: the bucket, as ``s3://name``.
         endpoint_url: where the server listens.
-        storage_options: what ``HoodieTable.open`` takes to reach it.
+        storage_options: what ``HoodieTable.open`` takes to reach it, and s3fs and fsspec as well.
         env: the same as environment variables, for other programs.
     """
 
@@ -97,7 +97,12 @@ def _describe(endpoint: str, bucket: str) -> LocalS3:
     return LocalS3(
         uri=f"s3://{bucket}",
         endpoint_url=endpoint,
-        storage_options={"key": _KEY, "secret": _SECRET, "endpoint_url": endpoint, "region": _REGION},
+        storage_options={
+            "key": _KEY,
+            "secret": _SECRET,
+            "endpoint_url": endpoint,
+            "client_kwargs": {"region_name": _REGION},
+        },
         env={
             "AWS_ACCESS_KEY_ID": _KEY,
             "AWS_SECRET_ACCESS_KEY": _SECRET,

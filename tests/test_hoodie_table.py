@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -193,6 +194,25 @@ def test_a_torn_log_tail_is_skipped_with_a_warning_and_refused_when_strict(corpu
         table.scan().to_arrow()
     with pytest.raises(CorruptFileError, match=log.name):
         table.scan(integrity="strict").to_arrow()
+
+
+def test_every_truncation_of_a_log_file_gives_javas_rows_or_says_what_is_wrong(corpus_copy: Corpus) -> None:
+    place = corpus_copy("basic_mor_v9_part")
+    log = _log_file(place)
+    whole = log.read_bytes()
+    table = HoodieTable.open(place)
+    full = rows(table.scan().to_arrow())
+    log.write_bytes(b"")
+    without = rows(HoodieTable.open(place).scan().to_arrow())
+    assert without != full
+    for size in range(len(whole)):
+        log.write_bytes(whole[:size])
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert rows(table.scan().to_arrow()) == without
+        assert bool(told) == (size > 6), size  # the magic alone, or less, is an empty file
+        with pytest.raises(CorruptFileError):
+            table.scan(integrity="strict").to_arrow()
 
 
 def test_a_truncated_base_file_is_an_error_with_its_path(corpus_copy: Corpus) -> None:
