@@ -95,8 +95,10 @@ def test_a_write_to_an_older_table_infers_as_that_version_does(version: str) -> 
     assert merge_for_write(older, options) == MergeConfig(MergeMode.CUSTOM, PAYLOAD_STRATEGY_ID, AWS_DMS_PAYLOAD)
 
 
-@pytest.mark.parametrize(("options", "pair"), [({}, (OWN, OWN)), (WRITER, (OWN, OWN)),
-                                               ({"hoodie.datasource.write.payload.class": "b.C"}, (OWN, "b.C"))])
+@pytest.mark.parametrize(
+    ("options", "pair"),
+    [({}, (OWN, OWN)), (WRITER, (OWN, OWN)), ({"hoodie.datasource.write.payload.class": "b.C"}, (OWN, "b.C"))],
+)
 def test_payload_classes_of_stored_and_incoming_records(options: dict[str, str], pair: Any) -> None:
     custom = table(record_merge_mode="CUSTOM", compaction_payload_class=OWN)
     assert payload_classes(custom, MergeConfig(MergeMode.CUSTOM, PAYLOAD_STRATEGY_ID, OWN), options) == pair

@@ -18,24 +18,26 @@ from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import DEFAULT_ORDERING, DELETE, NO_OPERATION, UPDATE_BEFORE
 from hoodie_py.reader.row_store import NO_ROW, RowStore
 
-SCHEMA = pa.schema([
-    ("_hoodie_commit_time", pa.string()),
-    ("_hoodie_record_key", pa.string()),
-    ("ts", pa.int64()),
-    ("i", pa.int32()),
-    ("f", pa.float64()),
-    ("a", pa.int64()),
-    ("s", pa.string()),
-    ("b", pa.binary()),
-    ("l", pa.list_(pa.int64())),
-    ("m", pa.map_(pa.string(), pa.int64())),
-    ("r", pa.struct([("x", pa.int64())])),
-    ("_hoodie_is_deleted", pa.bool_()),
-    ("Op", pa.string()),
-    ("_change_operation_type", pa.string()),
-    ("_event_lsn", pa.int64()),
-    ("_event_seq", pa.string()),
-])
+SCHEMA = pa.schema(
+    [
+        ("_hoodie_commit_time", pa.string()),
+        ("_hoodie_record_key", pa.string()),
+        ("ts", pa.int64()),
+        ("i", pa.int32()),
+        ("f", pa.float64()),
+        ("a", pa.int64()),
+        ("s", pa.string()),
+        ("b", pa.binary()),
+        ("l", pa.list_(pa.int64())),
+        ("m", pa.map_(pa.string(), pa.int64())),
+        ("r", pa.struct([("x", pa.int64())])),
+        ("_hoodie_is_deleted", pa.bool_()),
+        ("Op", pa.string()),
+        ("_change_operation_type", pa.string()),
+        ("_event_lsn", pa.int64()),
+        ("_event_seq", pa.string()),
+    ]
+)
 DEFAULTS = {"a": 7, "s": "", "l": [1, 2], "m": [], "r": {"x": 1}, "b": b"", "_hoodie_is_deleted": False}
 PLACEHOLDER = "__debezium_unavailable_value"
 ORDERINGS: tuple[tuple[str, ...], ...] = ((), ("ts",), ("i",), ("f",), ("_event_seq",), ("ts", "i"), ("i", "f"))
@@ -74,6 +76,7 @@ class Version:
 
 def versions(nulls: bool) -> st.SearchStrategy[Version]:
     """Single versions; ``nulls`` allows null orderings and log positions, which some payload classes refuse."""
+
     def maybe(name: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         often_null = name in ("ts", "i", "f", "_event_lsn", "_event_seq")
         return st.none() | values if nulls and often_null else values
@@ -107,8 +110,11 @@ def batch(ctx: ArrowRecordContext, given: Sequence[Version], first_key: int = 0)
     rows = np.full(len(given), NO_ROW, np.int64)
     first = ctx.store.add(table)
     rows[at] = np.arange(first, first + len(at))
-    order = OrderingColumn.from_values([_ordering(ctx, version) for version in given], ctx.ordering_types) \
-        if ctx.ordering_types else OrderingColumn.from_columns([], len(given))
+    order = (
+        OrderingColumn.from_values([_ordering(ctx, version) for version in given], ctx.ordering_types)
+        if ctx.ordering_types
+        else OrderingColumn.from_columns([], len(given))
+    )
     return BufferedBatch(ctx, pa.array(keys, pa.string()), rows, order, np.array([v.code for v in given], np.int8))
 
 
@@ -138,6 +144,12 @@ def described(result: BufferedBatch, older: BufferedBatch) -> list[tuple[Any, ..
     return [
         (key, code, repr(ordering), repr(row) if handle != NO_ROW else None, handle != NO_ROW and handle == old)
         for key, code, ordering, row, handle, old in zip(
-            result.keys.to_pylist(), result.codes.tolist(), result.order.to_pylist(), data, result.rows.tolist(),
-            older.rows.tolist(), strict=True)
+            result.keys.to_pylist(),
+            result.codes.tolist(),
+            result.order.to_pylist(),
+            data,
+            result.rows.tolist(),
+            older.rows.tolist(),
+            strict=True,
+        )
     ]

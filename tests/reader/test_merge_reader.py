@@ -84,7 +84,11 @@ def test_deletes_come_in_their_place_when_asked_for(tmp_path: Path) -> None:
     group = Group(tmp_path, "abc", flagged, delete_block("003", [("z", "", None)]))
     reader = group.reader()
     assert seen(reader, reader.buffered_records(emit_deletes=True)) == [
-        ("a", 0, None), ("b", 9, "D"), ("c", 2, None), ("z", None, "D")]
+        ("a", 0, None),
+        ("b", 9, "D"),
+        ("c", 2, None),
+        ("z", None, "D"),
+    ]
 
 
 def test_sorted_output_follows_javas_string_order(tmp_path: Path) -> None:

@@ -28,10 +28,18 @@ from tests.reader.payload_pairs import PLACEHOLDER, Version, both, context
 
 MODEL = "org.apache.hudi.common.model."
 OVERWRITE, DEFAULT, EVENT_TIME, REVERSE, NON_DEFAULTS, PARTIAL, DMS, EMPTY = (
-    f"{MODEL}{name}" for name in (
-        "OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload", "EventTimeAvroPayload",
-        "ReverseOrderHoodieRecordPayload", "OverwriteNonDefaultsWithLatestAvroPayload", "PartialUpdateAvroPayload",
-        "AWSDmsAvroPayload", "EmptyHoodieRecordPayload"))
+    f"{MODEL}{name}"
+    for name in (
+        "OverwriteWithLatestAvroPayload",
+        "DefaultHoodieRecordPayload",
+        "EventTimeAvroPayload",
+        "ReverseOrderHoodieRecordPayload",
+        "OverwriteNonDefaultsWithLatestAvroPayload",
+        "PartialUpdateAvroPayload",
+        "AWSDmsAvroPayload",
+        "EmptyHoodieRecordPayload",
+    )
+)
 MYSQL, POSTGRES = f"{MODEL}debezium.MySqlDebeziumAvroPayload", f"{MODEL}debezium.PostgresDebeziumAvroPayload"
 
 
@@ -90,10 +98,19 @@ def merged(
 def test_every_payload_class_that_java_ships_for_tables_is_built_in() -> None:
     names = {name.rpartition(".")[2] for name in builtin_payload_classes()}
     assert names == {
-        "AWSDmsAvroPayload", "DefaultHoodieRecordPayload", "EmptyHoodieRecordPayload", "EventTimeAvroPayload",
-        "HoodieAvroPayload", "HoodieJsonPayload", "MySqlDebeziumAvroPayload",
-        "OverwriteNonDefaultsWithLatestAvroPayload", "OverwriteWithLatestAvroPayload", "PartialUpdateAvroPayload",
-        "PostgresDebeziumAvroPayload", "ReverseOrderHoodieRecordPayload", "RewriteAvroPayload",
+        "AWSDmsAvroPayload",
+        "DefaultHoodieRecordPayload",
+        "EmptyHoodieRecordPayload",
+        "EventTimeAvroPayload",
+        "HoodieAvroPayload",
+        "HoodieJsonPayload",
+        "MySqlDebeziumAvroPayload",
+        "OverwriteNonDefaultsWithLatestAvroPayload",
+        "OverwriteWithLatestAvroPayload",
+        "PartialUpdateAvroPayload",
+        "PostgresDebeziumAvroPayload",
+        "ReverseOrderHoodieRecordPayload",
+        "RewriteAvroPayload",
     }
     assert builtin_payload_merger("com.example.OwnPayload") is None
     assert all(merger(name).strategy_id == PAYLOAD_STRATEGY_ID for name in builtin_payload_classes())
@@ -291,9 +308,15 @@ def test_a_batch_of_a_writer_keeps_the_greater_ordering() -> None:
 def test_columns_that_a_payload_class_does_not_look_at_need_not_be_read() -> None:
     from hoodie_py.formats.table_config import TableConfig
 
-    config = TableConfig.from_properties({
-        "hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": "6",
-        "hoodie.compaction.payload.class": POSTGRES, "hoodie.table.ordering.fields": "ts"})
+    config = TableConfig.from_properties(
+        {
+            "hoodie.table.name": "t",
+            "hoodie.table.type": "MERGE_ON_READ",
+            "hoodie.table.version": "6",
+            "hoodie.compaction.payload.class": POSTGRES,
+            "hoodie.table.ordering.fields": "ts",
+        }
+    )
     wanted = merger(POSTGRES).mandatory_fields(context(()).schema, config, {DELETE_FIELD: "a"})
     assert set(wanted) == {"_hoodie_record_key", "ts", "_change_operation_type", "_event_lsn", "a"}
 

@@ -11,8 +11,17 @@ from hoodie_py.reader.read_plan import MergeNeeds, ReadPlan, merge_columns, plan
 from hoodie_py.reader.record_key import RecordKeys
 
 STRUCT = pa.struct([("ts", pa.int64()), ("other", pa.string())])
-TABLE = pa.schema([("_hoodie_commit_time", pa.string()), ("_hoodie_record_key", pa.string()), ("id", pa.string()),
-                   ("m", STRUCT), ("Op", pa.string()), ("_hoodie_is_deleted", pa.bool_()), ("v", pa.int64())])
+TABLE = pa.schema(
+    [
+        ("_hoodie_commit_time", pa.string()),
+        ("_hoodie_record_key", pa.string()),
+        ("id", pa.string()),
+        ("m", STRUCT),
+        ("Op", pa.string()),
+        ("_hoodie_is_deleted", pa.bool_()),
+        ("v", pa.int64()),
+    ]
+)
 KEYS = RecordKeys.of(True, ())
 DELETES = DeleteRules(flag=True, marker_field="Op", marker="D")
 

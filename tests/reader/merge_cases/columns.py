@@ -50,12 +50,15 @@ def run_schema_handler(case: Case) -> None:
     expected = dict(case.expected)
     if "required" in expected:
         _check_required(expected.pop("required"), plan.required, requested)
-    check(expected, {
-        "needs_output_projection": plan.output_projection,
-        "needs_bootstrap_merge": plan.bootstrap_merge,
-        "bootstrap_meta": list(plan.bootstrap_meta),
-        "bootstrap_data": list(plan.bootstrap_data),
-    })
+    check(
+        expected,
+        {
+            "needs_output_projection": plan.output_projection,
+            "needs_bootstrap_merge": plan.bootstrap_merge,
+            "bootstrap_meta": list(plan.bootstrap_meta),
+            "bootstrap_data": list(plan.bootstrap_data),
+        },
+    )
 
 
 def _needs(case: Case, table: pa.Schema) -> MergeNeeds:

@@ -57,7 +57,10 @@ def _created(config: Config) -> dict[str, Any]:
 
 def _inferred(config: Config) -> dict[str, Any]:
     merge = infer_merge(
-        config["table_version"], _mode(config), config.get("payload_class"), config.get("strategy_id"),
+        config["table_version"],
+        _mode(config),
+        config.get("payload_class"),
+        config.get("strategy_id"),
         has_ordering=bool(config.get("ordering_fields")),
     )
     return _merge(merge)

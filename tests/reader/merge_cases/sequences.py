@@ -156,15 +156,21 @@ class _Read:
         """What a query reads is the live rows, in batches never larger than asked for."""
         if self.case.config["buffer"] == "reusable":
             return
-        query = self.reader() if self._has_incoming() else FileGroupReader(
-            self.file_slice, self.info, merger=merger_of(self.case.config), options=self._options())
+        query = (
+            self.reader()
+            if self._has_incoming()
+            else FileGroupReader(
+                self.file_slice, self.info, merger=merger_of(self.case.config), options=self._options()
+            )
+        )
         batches = list(query.to_batches())
         assert all(batch.num_rows <= self.batch_rows for batch in batches)
         rows = [row for batch in batches for row in batch.to_pylist()]
         reader = self.reader()
         names = self.info.schema.names
-        live = [{name: reader.context.get_value(record, name) for name in names}
-                for record in reader.buffered_records()]
+        live = [
+            {name: reader.context.get_value(record, name) for name in names} for record in reader.buffered_records()
+        ]
         assert multiset(rows) == multiset(live)
 
 

@@ -197,5 +197,3 @@ def _data(scene: _Scene, answer: BufferedBatch) -> dict[str, Any] | None:
         return None
     names = [name for name in scene.context.schema.names if name != RECORD_KEY_FIELD and answer.present(name)[0]]
     return {name: answer.column(name)[0].as_py() for name in names}
-
-
