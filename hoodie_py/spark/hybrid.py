@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.spark.columns import find_names
-from hoodie_py.spark.mergers import Merger, dump_mergers
+from hoodie_py.spark.mergers import dump_mergers
 from hoodie_py.spark.options import STORAGE_OPTIONS, LoadOptions
 from hoodie_py.spark.packing import pack
 from hoodie_py.spark.pin import open_table
@@ -31,6 +31,9 @@ from hoodie_py.spark.types import arrow_schema, same_values, spark_schema
 from hoodie_py.table.filters import as_predicate
 from hoodie_py.table.scan import Scan
 from hoodie_py.table.scan_task import ScanTask
+
+if TYPE_CHECKING:
+    from hoodie_py.spark.mergers import Merger
 
 _GLOB = frozenset("*?[]{}\\")
 _FOOTER_THREADS = 8

@@ -13,17 +13,18 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyspark.cloudpickle
 
 from hoodie_py.errors import MergeError
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.reader.merger import RecordMerger
-from hoodie_py.reader.registry import stands_for
 
-Merger = RecordMerger | type[RecordMerger]
+if TYPE_CHECKING:
+    from hoodie_py.reader.merger import RecordMerger
+
+    Merger = RecordMerger | type[RecordMerger]
 cloudpickle: Any = pyspark.cloudpickle  # untyped
 
 
@@ -69,10 +70,14 @@ def choose_merger(config: TableConfig, mergers: Sequence[Merger]) -> Merger | No
     """Return the first merger that the table names, by strategy id or payload class; None where it names none."""
     if config.merge_mode is not MergeMode.CUSTOM:
         return None
+    from hoodie_py.reader.registry import stands_for
+
     return next((each for each in mergers if stands_for(each if isinstance(each, type) else type(each), config)), None)
 
 
 def _check(merger: object) -> None:
+    from hoodie_py.reader.merger import RecordMerger
+
     cls = merger if isinstance(merger, type) else type(merger)
     if not issubclass(cls, RecordMerger):
         raise TypeError(f"register takes RecordMerger classes or instances, not {merger!r}.")
@@ -95,6 +100,8 @@ def _by_value(mergers: Sequence[Merger]) -> Iterator[None]:
 
 
 def _own_modules(merger: Merger) -> Iterator[ModuleType]:
+    from hoodie_py.reader.merger import RecordMerger
+
     cls = merger if isinstance(merger, type) else type(merger)
     for base in cls.__mro__:
         module = sys.modules.get(base.__module__)

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructField, StructType
 
 from hoodie_py.spark.columns import find_names
-from hoodie_py.spark.mergers import Merger, dump_mergers
+from hoodie_py.spark.mergers import dump_mergers
 from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, LoadOptions
 from hoodie_py.spark.pin import Pin, open_table
 from hoodie_py.spark.reader import HoodieReader, ask
 from hoodie_py.spark.types import spark_schema
+
+if TYPE_CHECKING:
+    from hoodie_py.spark.mergers import Merger
 
 _NOTE = "hoodie_py"  # key of the metadata that catalog tables carry
 _CATALOG_OPTIONS = ("provider", "location", "owner", "external", "is_managed_location", "comment")

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.option_keys import AS_OF_INSTANT, QUERY_TYPE, option
-from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
-from hoodie_py.reader.registry import as_merger
-from hoodie_py.table.filters import as_predicate
 from hoodie_py.table.scan import Scan
 from hoodie_py.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
+    from hoodie_py.reader.merger import RecordMerger
     from hoodie_py.table.predicate import Predicate
 
 _QUERY_TYPES = ("snapshot", "read_optimized")
@@ -54,12 +52,19 @@ def make_scan(
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         raise InvalidQueryError(f"limit must be a number of rows, not {limit!r}.")
     if merger is not None:
+        from hoodie_py.reader.registry import as_merger
+
         as_merger(merger)
     schema = snapshot.schema.arrow
+    predicate = None
+    if filter is not None:
+        from hoodie_py.table.filters import as_predicate
+
+        predicate = as_predicate(filter, schema)
     settings = ReadOptions(
         batch_rows or DEFAULT_BATCH_ROWS, "strict" if integrity == "strict" else "default", memory_limit, texts
     )
-    return Scan(snapshot, _columns(columns, schema.names), as_predicate(filter, schema), kind, settings, limit, merger)
+    return Scan(snapshot, _columns(columns, schema.names), predicate, kind, settings, limit, merger)
 
 
 def _query_type(text: str) -> str:

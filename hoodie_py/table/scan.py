@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.predicate import Predicate
 from hoodie_py.table.scan_task import ScanTask
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
     import polars
+
+    from hoodie_py.reader.merger import RecordMerger
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,25 @@
-"""ScanTask: one file slice to read, small and picklable; what an engine hands to its workers."""
+"""ScanTask: one file slice to read, small and picklable; what an engine hands to its workers.
+
+What reading takes is imported when a task is read, so that planning (in Spark a process of its own) stays quick.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from hoodie_py.table.evaluate import evaluate
 from hoodie_py.table.predicate import Predicate
 from hoodie_py.table.pruning import may_match_statistics
+
+if TYPE_CHECKING:
+    from hoodie_py.reader.file_group import FileGroupReader
+    from hoodie_py.reader.merger import RecordMerger
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class ScanTask:
 
     def reader(self) -> FileGroupReader:
         """Return the file group's reader with the columns that the result and the predicate need."""
+        from hoodie_py.reader.file_group import FileGroupReader
+
         extra = () if self.predicate is None else sorted(self.predicate.columns - set(self.columns))
         return FileGroupReader(
             self.file_slice, self.info, (*self.columns, *extra), self.merger, self.options, self._row_groups()
@@ -64,6 +70,8 @@ class ScanTask:
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
         """
+        from hoodie_py.table.evaluate import evaluate
+
         left = self.limit
         if left is not None and left <= 0:
             return

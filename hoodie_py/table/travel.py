@@ -6,8 +6,7 @@ where the cleaner no longer keeps the files of that time.
 
 from __future__ import annotations
 
-from hoodie_py.errors import HoodieError, InvalidQueryError
-from hoodie_py.formats.plans import CleanMetadata
+from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.timeline_loader import TableTimeline
 
 _WRITES = ("commit", "deltacommit", "replacecommit")
@@ -34,26 +33,9 @@ def check_travel(timeline: TableTimeline, as_of: str) -> None:
             f"As of {as_of} is not settled: the commit {unfinished} has not finished.",
             hint="Ask for an earlier instant, or wait for the commit to finish or be rolled back.",
         )
-    retained = earliest_retained(timeline)
+    retained = timeline.earliest_retained()
     if retained is not None and as_of < retained:
         raise InvalidQueryError(
             f"The files of {as_of} were cleaned; the table is kept from {retained} on.",
             hint=f"Ask for {retained} or a later instant.",
         )
-
-
-def earliest_retained(timeline: TableTimeline) -> str | None:
-    """Return the earliest commit that the last clean kept; None where nothing was cleaned by commits.
-
-    Raises:
-        CorruptFileError: the clean's metadata is damaged.
-    """
-    cleans = [each for each in timeline if each.action == "clean" and each.is_completed]
-    if not cleans:
-        return None
-    path = f"{timeline.config.timeline_dir()}/{cleans[-1].file_name(timeline.config.timeline_layout)}"
-    try:
-        return CleanMetadata.from_bytes(timeline.files.read(path)).earliest_commit_to_retain
-    except HoodieError as error:
-        error.located(path=path, instant=cleans[-1].request_time)
-        raise
