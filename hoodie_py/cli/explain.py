@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
+from hoodie_py.cli.options import AsJson, AsOf, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
 from hoodie_py.cli.reporting import reported
 from hoodie_py.cli.values import json_of, text_of
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from hoodie_py.reader.history import RecordHistory, Step
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The record key, as in the column _hoodie_record_key.")]
-AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="The table as it was: an instant, or an ISO date or time.")
-]
 Merger = Annotated[
     str | None,
     typer.Option("--merger", metavar="MODULE.CLASS", help="A RecordMerger that decides, for tables that need one."),

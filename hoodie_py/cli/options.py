@@ -17,6 +17,9 @@ import typer
 TableUri = Annotated[
     str, typer.Argument(metavar="TABLE", help="Folder of the table: a path, or a URI such as s3://lake/trips.")
 ]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="The table as it was: an instant, or an ISO date or time.")
+]
 StorageOptions = Annotated[
     list[str] | None,
     typer.Option(

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import Debug, EndpointUrl, StorageOptions, TableUri, storage_options
+from hoodie_py.cli.options import AsOf, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
 from hoodie_py.cli.reporting import reported
 from hoodie_py.cli.values import number_of
 
@@ -43,9 +43,6 @@ Columns = Annotated[
 ]
 Where = Annotated[
     str | None, typer.Option("--where", metavar="SQL", help="Only such rows: \"price > 10 and city = 'sf'\".")
-]
-AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="The table as it was: an instant, or an ISO date or time.")
 ]
 Kind = Annotated[QueryType, typer.Option("--query-type", help="Merged rows, or those of base files alone.")]
 As = Annotated[

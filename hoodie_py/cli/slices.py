@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
+from hoodie_py.cli.options import AsJson, AsOf, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
 from hoodie_py.cli.reporting import reported
 from hoodie_py.cli.values import number_of, size_of
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 Where = Annotated[
     str | None,
     typer.Option("--where", "--filter", metavar="SQL", help="Leave out partitions that cannot hold such rows."),
-]
-AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="The table as it was: an instant, or an ISO date or time.")
 ]
 Files = Annotated[bool, typer.Option("--files", help="Print the path of every file, one a line.")]
 
