@@ -131,14 +131,15 @@ def _real_of_text(text: str) -> float | None:
 
 def nearest_single(real: float, text: str) -> float:
     """Round a decimal text to the nearest float32, without the double rounding that going by float64 can cause."""
-    guess = np.float32(real)
+    with np.errstate(over="ignore"):  # what is too large for a single is infinite
+        guess = np.float32(real)
     match = _REAL.fullmatch(text.strip(BLANKS))
     if match is None or not np.isfinite(guess):
         return float(guess)
     exact = Decimal(match[1])
-    near = [np.nextafter(guess, np.float32(-math.inf)), guess, np.nextafter(guess, np.float32(math.inf))]
-    candidates = [value for value in near if np.isfinite(value)]
     with np.errstate(all="ignore"):
+        near = [np.nextafter(guess, np.float32(-math.inf)), guess, np.nextafter(guess, np.float32(math.inf))]
+        candidates = [value for value in near if np.isfinite(value)]
         best = min(
             candidates, key=lambda v: (_WIDE.abs(_WIDE.subtract(Decimal(float(v)), exact)), v.view(np.uint32) & 1)
         )

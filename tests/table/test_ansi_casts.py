@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import InvalidQueryError
@@ -156,6 +156,8 @@ def test_decimals_round_half_up(value: Decimal, scale: int) -> None:
 
 
 @given(st.floats(width=32, allow_nan=False))
+@example(3.4028234663852886e38)
+@example(-3.4028234663852886e38)
 def test_text_to_float_is_the_nearest(value: float) -> None:
     """What a float prints reads back as itself."""
     text = converted(value, pa.float32(), pa.string())
