@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.avro_container import is_container, read_single
-from hoodie_py.formats.metadata_fields import Fields, expect_list, expect_number, expect_text
+from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.metadata_fields import Fields, expect_file_id, expect_list, expect_number, expect_text
 from hoodie_py.formats.names import check_inside, file_name_of
 
 SCHEMA_KEY = "schema"
@@ -101,10 +101,11 @@ def _cdc_stats(value: Any) -> dict[str, int]:
 
 def _runtime_stats(value: Any) -> dict[str, int]:
     runtime = Fields(value)
-    return {snake: runtime.count(name) for name, snake in _RUNTIME_FIELDS.items()}
+    return {snake: runtime.count(name) for name, snake in RUNTIME_FIELDS.items()}
 
 
-_RUNTIME_FIELDS = {
+# Name in the file -> name here.
+RUNTIME_FIELDS = {
     "totalScanTime": "total_scan_time",
     "totalCreateTime": "total_create_time",
     "totalUpsertTime": "total_upsert_time",
@@ -115,9 +116,10 @@ _NUMBERS = (
     "totalRollbackBlocks", "fileSizeInBytes", "logVersion", "logOffset", "minEventTime", "maxEventTime",
     "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted",
 )  # fmt: skip
+NUMBER_FIELDS = {name: re.sub(r"(?=[A-Z])", "_", name).lower() for name in _NUMBERS}
 # Name in the file -> name here, and what turns the one's value into the other's.
 _STAT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "fileId": ("file_id", expect_text),
+    "fileId": ("file_id", expect_file_id),
     "path": ("path", _path),
     "prevCommit": ("prev_commit", expect_text),
     "partitionPath": ("partition_path", _path),
@@ -126,7 +128,7 @@ _STAT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "cdcStats": ("cdc_stats", _cdc_stats),
     "prevBaseFile": ("prev_base_file", _file),
     "runtimeStats": ("runtime_stats", _runtime_stats),
-} | {name: (re.sub(r"(?=[A-Z])", "_", name).lower(), expect_number) for name in _NUMBERS}
+} | {name: (snake, expect_number) for name, snake in NUMBER_FIELDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,8 @@ class CommitMetadata:
         """
         if not data or data.isspace():
             return cls()
+        from hoodie_py.formats.avro_container import is_container, read_single
+
         if is_container(data):
             return cls.from_record(read_single(data, "HoodieCommitMetadata", "HoodieReplaceCommitMetadata"))
         return cls.from_record(parse_json(data))
@@ -195,7 +199,7 @@ def _stats(value: Any) -> tuple[WriteStat, ...]:
 
 
 def _file_ids(value: Any) -> tuple[str, ...]:
-    return tuple(expect_text(file_id) for file_id in expect_list(value))
+    return tuple(expect_file_id(file_id) for file_id in expect_list(value))
 
 
 def parse_json(data: bytes) -> Any:
@@ -204,6 +208,11 @@ def parse_json(data: bytes) -> Any:
     Raises:
         CorruptFileError: not JSON, or nested beyond reason.
     """
+    if len(data) > limits().metadata_bytes:
+        refuse(CorruptFileError, f"A metadata file has {len(data)} bytes", "metadata_bytes")
+    items = data.count(b"{") + data.count(b"[")  # each takes hundreds of bytes once it is parsed
+    if items > limits().metadata_items:
+        refuse(CorruptFileError, f"A metadata file has {items} lists and objects", "metadata_items")
     if data.lstrip()[:1] not in (b"{", b"["):
         raise CorruptFileError("the metadata file is neither JSON nor Avro", offset=0)
     try:

@@ -15,12 +15,9 @@ is. Inside an array they do not.
 
 from __future__ import annotations
 
-import decimal
 import struct
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -28,51 +25,42 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.avro_bytes import bad_branch, read_count, read_span, read_varint
+from hoodie_py.formats.avro_bytes import read_count, read_span, read_varint
+from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Source, zigzag
+from hoodie_py.formats.delete_values import OrderingKind, read_null_or_value, read_ordering
 from hoodie_py.formats.kryo import read_deletes
+from hoodie_py.formats.limits import limits, refuse
 
 AVRO_VERSION = 3
 KRYO_VERSIONS = (1, 2)
-DECIMAL_SCALE = 15
 
 _HEADER = struct.Struct(">ii")
-_FLOAT = struct.Struct("<f")
-_DOUBLE = struct.Struct("<d")
 _SMALLEST_DELETE = 3
-_MAX_DECIMAL_BYTES = 64
 _INT_LIMIT = 1 << 31
-_ARRAY_BRANCH = 12
-
-
-class OrderingKind(IntEnum):
-    """The type of an ordering value, and how it is held.
-
-    INT, LONG, FLOAT, DOUBLE, STRING, BOOLEAN and BYTES as the Python type; DECIMAL as ``decimal.Decimal``; DATE as days
-    since 1970, TIME_MICROS since midnight and TIMESTAMP_MICROS since 1970 as int; ARRAY as a tuple of (kind, value).
-    """
-
-    NONE = 0
-    INT = 1
-    LONG = 2
-    FLOAT = 3
-    DOUBLE = 4
-    STRING = 5
-    DECIMAL = 6
-    BOOLEAN = 7
-    BYTES = 8
-    DATE = 9
-    TIME_MICROS = 10
-    TIMESTAMP_MICROS = 11
-    ARRAY = 12
+_MANY = 48  # integers that are quicker read together
+_PRESENT = 2  # the byte in front of a key or a path that is there
+_NOT_SHORT = 0x81  # bits that the length of a short text does not have
+_INTEGER_TAGS = {
+    4: OrderingKind.INT,
+    6: OrderingKind.LONG,
+    16: OrderingKind.DATE,
+    20: OrderingKind.TIME_MICROS,
+    22: OrderingKind.TIMESTAMP_MICROS,
+}
+_IS_SMALL = np.array([kind in (OrderingKind.INT, OrderingKind.DATE) for kind in OrderingKind])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeleteRecords:
-    """The deletes of one block in their order; ``values[i]`` is of ``kinds[i]``, and None where that is NONE."""
+    """The deletes of one block in their order; ``values[i]`` is of ``kinds[i]``, and None where that is NONE.
+
+    ``numbers`` are the values where all are integers (dates and times among them), 0 where there is none.
+    """
 
     keys: pa.StringArray
     kinds: npt.NDArray[np.int8]
     values: list[Any]
+    numbers: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -130,165 +118,110 @@ def _without_default(kind: OrderingKind, value: Any) -> tuple[OrderingKind, Any]
 
 
 def _decode_avro(payload: bytes) -> DeleteRecords:
-    bounds = array("q")
-    kinds = bytearray()
-    values: list[Any] = []
+    walk = _Walk(payload)
     pos, end = 0, len(payload)
+    total = 0
     try:
         while True:
             count, pos = read_count(payload, pos, end, _SMALLEST_DELETE)
             if count == 0:
                 break
-            for _ in range(count):
-                pos = _read_delete(payload, pos, bounds, kinds, values)
+            total += count
+            if total > limits().block_records:
+                refuse(UnsupportedFeatureError, f"A block has at least {total} deletes", "block_records")
+            pos = walk.over(pos, count)
     except (IndexError, struct.error):
         raise CorruptFileError("A delete block ends within a record.", offset=len(payload)) from None
     if pos != end:
         raise CorruptFileError(f"{end - pos} bytes are left over after the last delete.", offset=pos)
-    return DeleteRecords(_keys(payload, bounds), np.frombuffer(bytes(kinds), np.int8), values)
+    return walk.records()
 
 
-def _read_delete(payload: bytes, pos: int, bounds: array[int], kinds: bytearray, values: list[Any]) -> int:
-    end = len(payload)
-    if _read_branch(payload, pos) == 0:
-        raise CorruptFileError("A delete block has a record without a key.", offset=pos)
-    start, stop = read_span(payload, pos + 1, end)
-    bounds.append(start)
-    bounds.append(stop)
-    pos = stop + 1
-    if _read_branch(payload, stop):
-        pos = read_span(payload, pos, end)[1]
-    kind, value, pos = _read_ordering(payload, pos)
-    if kind is OrderingKind.INT and value == 0:
-        kind, value = OrderingKind.NONE, None
-    kinds.append(kind)
-    values.append(value)
-    return pos
+class _Walk:
+    """Steps over the deletes of a payload, noting where keys and integers lie: these are read together at the end."""
 
+    def __init__(self, payload: bytes) -> None:
+        self._payload = payload
+        self._bounds = array("q")
+        self._kinds = bytearray()
+        self._places = array("q")  # of integers, zero for other kinds
+        self._others: dict[int, Any] = {}
 
-def _read_branch(payload: bytes, pos: int) -> int:
-    """Read the branch of a union of null and one other type, always a single byte."""
-    byte = payload[pos]
-    if byte not in (0, 2):
-        raise bad_branch(read_varint(payload, pos)[0], pos)
-    return byte >> 1
-
-
-_Value = tuple[OrderingKind, Any, int]
-
-
-def _read_ordering(payload: bytes, pos: int) -> _Value:
-    branch, pos = read_varint(payload, pos)
-    if branch == _ARRAY_BRANCH:
-        return _read_array(payload, pos)
-    if not 0 <= branch < _ARRAY_BRANCH:
-        raise _unknown_branch(branch, pos)
-    return _READERS[branch](payload, pos)
-
-
-def _unknown_branch(branch: int, pos: int) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(f"Delete ordering values of type number {branch} are not known.", offset=pos)
-
-
-def _read_array(payload: bytes, pos: int) -> _Value:
-    present = _read_branch(payload, pos)
-    pos += 1
-    if not present:
-        return OrderingKind.NONE, None, pos
-    items: list[tuple[OrderingKind, Any]] = []
-    while True:
-        count, pos = read_count(payload, pos, len(payload), 1)
-        if count == 0:
-            return OrderingKind.ARRAY, tuple(items), pos
+    def over(self, pos: int, count: int) -> int:
+        """Step over deletes that follow each other from a place on, and return the place behind them."""
+        payload, end = self._payload, len(self._payload)
+        note_bound, note_kind, note_place = self._bounds.append, self._kinds.append, self._places.append
+        integers = _INTEGER_TAGS
         for _ in range(count):
-            branch, pos = read_varint(payload, pos)
-            if not 0 <= branch <= _ARRAY_BRANCH:
-                raise _unknown_branch(branch, pos)
-            kind, value, pos = _read_date(payload, pos) if branch == _ARRAY_BRANCH else _READERS[branch](payload, pos)
-            items.append((kind, value))
+            stop = pos + 2 + (payload[pos + 1] >> 1)
+            if payload[pos] != _PRESENT or payload[pos + 1] & _NOT_SHORT or stop >= end:
+                start, stop = self._key(pos)
+            else:
+                start = pos + 2
+            note_bound(start)
+            note_bound(stop)
+            if payload[stop] == 0:
+                pos = stop + 1
+            elif payload[stop] == _PRESENT and not payload[stop + 1] & _NOT_SHORT:
+                pos = stop + 2 + (payload[stop + 1] >> 1)
+            else:
+                read_null_or_value(payload, stop)
+                pos = read_span(payload, stop + 1, end)[1]
+            kind = integers.get(payload[pos])
+            if kind is None:
+                pos = self._other(pos)
+                continue
+            pos += 1
+            note_kind(kind)
+            note_place(pos)
+            while payload[pos] > 0x7F:
+                pos += 1
+            pos += 1
+        return pos
+
+    def _key(self, pos: int) -> tuple[int, int]:
+        """Read what is no short key."""
+        if read_null_or_value(self._payload, pos) == 0:
+            raise CorruptFileError("A delete block has a record without a key.", offset=pos)
+        return read_span(self._payload, pos + 1, len(self._payload))
+
+    def _other(self, pos: int) -> int:
+        """Read an ordering value that is no integer."""
+        kind, value, pos = read_ordering(self._payload, pos)
+        if kind is not OrderingKind.NONE:
+            self._others[len(self._kinds)] = value
+        self._kinds.append(kind)
+        self._places.append(0)
+        return pos
+
+    def records(self) -> DeleteRecords:
+        """Return what was stepped over."""
+        kinds = np.frombuffer(self._kinds, np.int8).copy()
+        places = np.asarray(self._places)
+        numbers = np.zeros(len(kinds), np.int64)
+        at = np.flatnonzero(places)
+        numbers[at] = _integers(self._payload, places[at])
+        small = np.flatnonzero(((numbers < -_INT_LIMIT) | (numbers >= _INT_LIMIT)) & _IS_SMALL[kinds])
+        if len(small):
+            raise CorruptFileError("A number is too large for its type.", offset=int(places[small[0]]))
+        kinds[(kinds == OrderingKind.INT) & (numbers == 0)] = OrderingKind.NONE
+        values: list[Any] = numbers.tolist()
+        for i in np.flatnonzero(kinds == OrderingKind.NONE).tolist():
+            values[i] = None
+        for i, value in self._others.items():
+            values[i] = value
+        return DeleteRecords(_keys(self._payload, self._bounds), kinds, values, None if self._others else numbers)
 
 
-def _read_none(_: bytes, pos: int) -> _Value:
-    return OrderingKind.NONE, None, pos
-
-
-def _read_boolean(payload: bytes, pos: int) -> _Value:
-    byte = payload[pos]
-    if byte > 1:
-        raise CorruptFileError(f"An Avro boolean cannot be {byte}.", offset=pos)
-    return OrderingKind.BOOLEAN, byte == 1, pos + 1
-
-
-def _read_int32(payload: bytes, pos: int) -> tuple[int, int]:
-    value, stop = read_varint(payload, pos)
-    if not -_INT_LIMIT <= value < _INT_LIMIT:
-        raise CorruptFileError("A number is too large for its type.", offset=pos)
-    return value, stop
-
-
-def _read_int(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.INT, *_read_int32(payload, pos)
-
-
-def _read_date(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.DATE, *_read_int32(payload, pos)
-
-
-def _read_long(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.LONG, *read_varint(payload, pos)
-
-
-def _read_time(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.TIME_MICROS, *read_varint(payload, pos)
-
-
-def _read_timestamp(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.TIMESTAMP_MICROS, *read_varint(payload, pos)
-
-
-def _read_float(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.FLOAT, _FLOAT.unpack_from(payload, pos)[0], pos + _FLOAT.size
-
-
-def _read_double(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.DOUBLE, _DOUBLE.unpack_from(payload, pos)[0], pos + _DOUBLE.size
-
-
-def _read_bytes(payload: bytes, pos: int) -> _Value:
-    start, stop = read_span(payload, pos, len(payload))
-    return OrderingKind.BYTES, payload[start:stop], stop
-
-
-def _read_string(payload: bytes, pos: int) -> _Value:
-    start, stop = read_span(payload, pos, len(payload))
-    try:
-        return OrderingKind.STRING, payload[start:stop].decode(), stop
-    except UnicodeDecodeError:
-        raise CorruptFileError("An ordering value is not UTF-8.", offset=start) from None
-
-
-def _read_decimal(payload: bytes, pos: int) -> _Value:
-    start, stop = read_span(payload, pos, len(payload))
-    if not 0 < stop - start <= _MAX_DECIMAL_BYTES:
-        raise CorruptFileError(f"A decimal cannot have {stop - start} bytes.", offset=pos)
-    unscaled = int.from_bytes(payload[start:stop], "big", signed=True)
-    return OrderingKind.DECIMAL, decimal.Decimal(f"{unscaled}e-{DECIMAL_SCALE}"), stop
-
-
-_READERS: tuple[Callable[[bytes, int], _Value], ...] = (
-    _read_none,
-    _read_boolean,
-    _read_int,
-    _read_long,
-    _read_float,
-    _read_double,
-    _read_bytes,
-    _read_string,
-    _read_date,
-    _read_decimal,
-    _read_time,
-    _read_timestamp,
-)
+def _integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | list[int]:
+    """Read the integers at some places."""
+    if len(places) >= _MANY:
+        source = Source([payload], Budget(0))
+        try:
+            return zigzag(source.integers(places + FRONT, None)).astype(np.int64)
+        except (Misfit, IndexError):
+            pass  # which one it is comes out below
+    return [read_varint(payload, place)[0] for place in places.tolist()]
 
 
 def _keys(payload: bytes, bounds: array[int]) -> pa.StringArray:

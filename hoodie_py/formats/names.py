@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.limits import limits
 
 BASE_FILE_EXTENSIONS = (".parquet", ".orc", ".hfile", ".lance")
 CDC_SUFFIX = ".cdc"
-MAX_NAME_LENGTH = 4096
 
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 FULL_BOOTSTRAP_INSTANT = "00000000000002"
@@ -29,6 +30,7 @@ _BASE_FILE = re.compile(r"([^_./\\]+)_([^_./\\]*)_([0-9]{1,32})(\.[a-z]+)")
 _LOG_FILE = re.compile(
     r"\.([^._/\\]+)_([0-9]{1,32})\.log\.([0-9]{1,9})(?:_([0-9]{1,18}-[0-9]{1,18}-[0-9]{1,18}))?(\.cdc)?"
 )
+_MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:/")
 
 
@@ -90,7 +92,7 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
         UnsupportedFeatureError: the file was written by another system and only registered with the table
             (names ending in ``_hudiext``); leaving it out would lose rows.
     """
-    if len(name) > MAX_NAME_LENGTH:
+    if len(name) > limits().name_chars:
         return None
     if name.endswith("_hudiext"):
         raise UnsupportedFeatureError("files that another system wrote and registered are not supported", path=name)
@@ -102,12 +104,69 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
 
 def parse_log_file_name(name: str) -> LogFileName | None:
     """Take a log file's name apart; None when ``name`` is not one."""
-    if len(name) > MAX_NAME_LENGTH:
+    if len(name) > limits().name_chars:
         return None
     match = _LOG_FILE.fullmatch(name)
     if match is None:
         return None
     return LogFileName(match[1], match[2], int(match[3]), match[4], match[5] or "")
+
+
+def base_file_name(file_id: str, write_token: str, instant: str, extension: str = ".parquet") -> str:
+    """Build a base file's name.
+
+    Raises:
+        InvalidTableError: the parts would not read back, such as a file id with an underscore in it.
+    """
+    parts = BaseFileName(file_id, write_token, instant, extension)
+    if parse_base_file_name(parts.name) != parts:
+        raise InvalidTableError("no base file can have such a name", path=parts.name)
+    return parts.name
+
+
+def log_file_name(file_id: str, instant: str, version: int, write_token: str, suffix: str = "") -> str:
+    """Build a log file's name; ``instant`` as ``LogFileName`` says.
+
+    Raises:
+        InvalidTableError: the parts would not read back, such as a file id with a dot in it.
+    """
+    parts = LogFileName(file_id, instant, version, write_token, suffix)
+    if parse_log_file_name(parts.name) != parts:
+        raise InvalidTableError("no log file can have such a name", path=parts.name)
+    return parts.name
+
+
+class MarkerType(StrEnum):
+    """What happens to the file that a marker announces (Hudi IOType).
+
+    CREATE: a new base file of a new file group, and a log file from table version 8 on. MERGE: a new base file of a
+    file group that has one. APPEND: a log file up to version 6, which a rollback undoes with a block of its own.
+    """
+
+    CREATE = "CREATE"
+    MERGE = "MERGE"
+    APPEND = "APPEND"
+
+
+def marker_folder(instant: str) -> str:
+    """The folder of an instant's markers, relative to the table's base path."""
+    return f".hoodie/.temp/{instant}"
+
+
+def marker_path(instant: str, partition_path: str, data_file: str, kind: MarkerType) -> str:
+    """The path of the empty file that announces a data file, relative to the table's base path (Hudi WriteMarkers).
+
+    Raises:
+        InvalidTableError: the partition leads out of the table.
+    """
+    folder = "/".join(part for part in (marker_folder(instant), check_inside(partition_path)) if part)
+    return f"{folder}/{data_file}.marker.{kind}"
+
+
+def marked_file(marker: str) -> tuple[str, MarkerType] | None:
+    """The data file that a marker announces, and why; ``marker`` is a name or a path. None when it is no marker."""
+    match = _MARKER.fullmatch(marker)
+    return (match[1], MarkerType(match[2])) if match is not None else None
 
 
 def check_inside(rel: str) -> str:
@@ -128,6 +187,17 @@ def check_inside(rel: str) -> str:
     ):
         raise InvalidTableError("table metadata names a path outside the table", path=rel)
     return rel
+
+
+def check_bare(name: str) -> str:
+    """Return ``name``, such as a file id, when it can be part of a file's name and no more.
+
+    Raises:
+        InvalidTableError: it has a separator or a NUL character, or is ``.`` or ``..``.
+    """
+    if "/" in name or "\\" in name or "\0" in name or name in (".", ".."):
+        raise InvalidTableError("table metadata has a file id that no file can have", file_id=name[:200])
+    return name
 
 
 def file_name_of(path_or_uri: str) -> str:

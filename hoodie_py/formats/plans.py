@@ -13,12 +13,16 @@ from typing import Any
 
 from hoodie_py.formats.avro_container import read_single
 from hoodie_py.formats.metadata_fields import Fields, expect_list, expect_number, expect_text
-from hoodie_py.formats.names import file_name_of
+from hoodie_py.formats.names import check_inside, file_name_of
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionOperation:
-    """One file group of a compaction plan: the slice to merge. ``data_file`` is None for a slice of logs only."""
+    """One file group of a compaction plan: the slice to merge.
+
+    ``data_file`` is None for a slice of logs only; ``bootstrap_file`` is the source of a bootstrapped base file, as
+    Hudi wrote it, and lies outside the table as a rule.
+    """
 
     base_instant_time: str | None
     file_id: str
@@ -26,6 +30,7 @@ class CompactionOperation:
     data_file: str | None
     delta_files: tuple[str, ...]
     metrics: Mapping[str, float] = field(default_factory=dict)
+    bootstrap_file: str | None = None
 
     @classmethod
     def from_record(cls, record: Any) -> CompactionOperation:
@@ -33,22 +38,30 @@ class CompactionOperation:
         operation = Fields(record)
         return cls(
             base_instant_time=operation.text("baseInstantTime"),
-            file_id=operation.text("fileId") or "",
+            file_id=operation.file_id(),
             partition_path=operation.partition(),
             data_file=operation.file("dataFilePath"),
             delta_files=operation.files("deltaFilePaths"),
             metrics=operation.mapping("metrics", _metric),
+            bootstrap_file=operation.text("bootstrapFilePath") or None,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A requested compaction or log compaction (Hudi HoodieCompactionPlan)."""
+    """A requested compaction or log compaction (Hudi HoodieCompactionPlan).
+
+    ``strategy`` and ``strategy_params`` are those of the executor, which Hudi names for log compactions only;
+    ``missing_partitions`` are partitions that were left out when the plan was made.
+    """
 
     operations: tuple[CompactionOperation, ...] = ()
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     version: int | None = None
     strategy: str | None = None
+    strategy_params: Mapping[str, str] = field(default_factory=dict)
+    preserve_hoodie_metadata: bool = False
+    missing_partitions: tuple[str, ...] = ()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CompactionPlan:
@@ -65,6 +78,9 @@ class CompactionPlan:
             extra_metadata=plan.mapping("extraMetadata", expect_text),
             version=plan.number("version"),
             strategy=strategy.text("compactorClassName") if strategy else None,
+            strategy_params=strategy.mapping("strategyParams", expect_text) if strategy else {},
+            preserve_hoodie_metadata=plan.flag("preserveHoodieMetadata"),
+            missing_partitions=plan.items("missingSchedulePartitions", _partition),
         )
 
 
@@ -81,9 +97,7 @@ class ClusteringSlice:
     def from_record(cls, record: Any) -> ClusteringSlice:
         """Take the slice from its decoded form."""
         piece = Fields(record)
-        return cls(
-            piece.text("fileId") or "", piece.partition(), piece.file("dataFilePath"), piece.files("deltaFilePaths")
-        )
+        return cls(piece.file_id(), piece.partition(), piece.file("dataFilePath"), piece.files("deltaFilePaths"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +155,17 @@ class CleanedPartition:
     deleted_files: tuple[str, ...]
     failed_files: tuple[str, ...]
     is_partition_deleted: bool
+    policy: str = ""
 
     @classmethod
     def from_record(cls, record: Any) -> CleanedPartition:
         """Take the facts from their decoded form."""
         cleaned = Fields(record)
         return cls(
-            cleaned.files("successDeleteFiles"), cleaned.files("failedDeleteFiles"), cleaned.flag("isPartitionDeleted")
+            cleaned.files("successDeleteFiles"),
+            cleaned.files("failedDeleteFiles"),
+            cleaned.flag("isPartitionDeleted"),
+            cleaned.text("policy") or "",
         )
 
 
@@ -163,6 +181,8 @@ class CleanMetadata:
     earliest_commit_to_retain: str | None = None
     last_completed_commit_timestamp: str | None = None
     partitions: Mapping[str, CleanedPartition] = field(default_factory=dict)
+    time_taken_ms: int = 0
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanMetadata:
@@ -176,17 +196,25 @@ class CleanMetadata:
             earliest_commit_to_retain=clean.text("earliestCommitToRetain") or None,
             last_completed_commit_timestamp=clean.text("lastCompletedCommitTimestamp") or None,
             partitions=clean.by_partition("partitionMetadata", CleanedPartition.from_record),
+            time_taken_ms=clean.count("timeTakenInMillis"),
+            extra_metadata=clean.mapping("extraMetadata", expect_text),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """A requested clean (Hudi HoodieCleanerPlan): file names to delete, by partition."""
+    """A requested clean (Hudi HoodieCleanerPlan): file names to delete, by partition.
+
+    ``earliest_action`` is the action of the earliest instant to retain.
+    """
 
     earliest_instant_to_retain: str | None = None
     policy: str | None = None
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     partitions_to_delete: tuple[str, ...] = ()
+    earliest_action: str | None = None
+    last_completed_commit_timestamp: str | None = None
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanPlan:
@@ -200,7 +228,10 @@ class CleanPlan:
             earliest_instant_to_retain=earliest.text("timestamp") if earliest else None,
             policy=plan.text("policy"),
             files=files or plan.by_partition("filesToBeDeletedPerPartition", _file_names),
-            partitions_to_delete=plan.texts("partitionsToBeDeleted"),
+            partitions_to_delete=plan.items("partitionsToBeDeleted", _partition),
+            earliest_action=earliest.text("action") if earliest else None,
+            last_completed_commit_timestamp=plan.text("lastCompletedCommitTimestamp") or None,
+            extra_metadata=plan.mapping("extraMetadata", expect_text),
         )
 
 
@@ -248,6 +279,7 @@ class RollbackMetadata:
     commits_rolled_back: tuple[str, ...] = ()
     instants: tuple[RolledBackInstant, ...] = ()
     partitions: Mapping[str, RolledBackPartition] = field(default_factory=dict)
+    time_taken_ms: int = 0
 
     @classmethod
     def from_bytes(cls, data: bytes) -> RollbackMetadata:
@@ -264,14 +296,43 @@ class RollbackMetadata:
             commits_rolled_back=rollback.texts("commitsRollback"),
             instants=rollback.items("instantsRollback", RolledBackInstant.from_record),
             partitions=rollback.by_partition("partitionMetadata", RolledBackPartition.from_record),
+            time_taken_ms=rollback.count("timeTakenInMillis"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackRequest:
+    """What a rollback has to undo in a partition or file group (Hudi HoodieRollbackRequest).
+
+    ``files`` are names of files to delete. ``log_files`` are log files with their sizes in bytes whose blocks a
+    rollback block has to undo (table version 6); the file group is named then, else ``file_id`` is "".
+    """
+
+    partition_path: str
+    files: tuple[str, ...] = ()
+    file_id: str = ""
+    latest_base_instant: str = ""
+    log_files: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_record(cls, record: Any) -> RollbackRequest:
+        """Take the request from its decoded form."""
+        request = Fields(record)
+        return cls(
+            partition_path=request.partition(),
+            files=request.files("filesToBeDeleted"),
+            file_id=request.file_id(),
+            latest_base_instant=request.text("latestBaseInstant") or "",
+            log_files=_sizes(request, "logBlocksToBeDeleted"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """A requested rollback (Hudi HoodieRollbackPlan): the instant it will undo."""
+    """A requested rollback (Hudi HoodieRollbackPlan): the instant it will undo, and how."""
 
     instant: RolledBackInstant | None = None
+    requests: tuple[RollbackRequest, ...] = ()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> RollbackPlan:
@@ -279,8 +340,10 @@ class RollbackPlan:
         if not data:
             return cls()
         plan = Fields(read_single(data, "HoodieRollbackPlan"))
+        instant = plan.value("instantToRollback")
         return cls(
-            RolledBackInstant.from_record(plan.value("instantToRollback")) if plan.has("instantToRollback") else None
+            instant=RolledBackInstant.from_record(instant) if instant is not None else None,
+            requests=plan.items("RollbackRequests", RollbackRequest.from_record),
         )
 
 
@@ -332,6 +395,10 @@ class SavepointMetadata:
                 "partitionMetadata", lambda partition: Fields(partition).files("savepointDataFile")
             ),
         )
+
+
+def _partition(value: Any) -> str:
+    return check_inside(expect_text(value))
 
 
 def _metric(value: Any) -> float:

@@ -9,18 +9,18 @@ other escaped character stands for itself. A later line for the same key wins.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from hoodie_py.errors import CorruptFileError, InvalidTableError
-
-MAX_PROPERTIES_BYTES = 16 << 20
+from hoodie_py.formats.limits import limits, refuse
 
 _BLANKS = " \t\f"
 _CONTROL_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|u|.|$)", re.DOTALL)
 _WRITTEN_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {char: f"\\{char}" for char in "=:#!\\"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_KEY = re.compile(r"(?:[^=: \t\f\\]++|\\.?)*+", re.DOTALL)  # possessive: nothing is kept to come back to
+_LINE_END = re.compile(r"(\r\n|\r|\n)")
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
@@ -30,20 +30,54 @@ def parse_properties(data: bytes) -> dict[str, str]:
         InvalidTableError: a malformed ``\uXXXX`` escape.
         CorruptFileError: the file is unreasonably large.
     """
-    if len(data) > MAX_PROPERTIES_BYTES:
-        raise CorruptFileError(f"a properties file of {len(data)} bytes is not believable")
+    if len(data) > limits().properties_bytes:
+        refuse(CorruptFileError, f"A properties file has {len(data)} bytes", "properties_bytes")
     properties: dict[str, str] = {}
-    for line in _logical_lines(data.decode("iso-8859-1")):
-        key, value = _split(line)
-        properties[_unescape(key)] = _unescape(value)
+    for _, line in _lines(data.decode("iso-8859-1")):
+        if line is not None:
+            key, value = _split(line)
+            properties[_unescape(key)] = _unescape(value)
     return properties
 
 
 def format_properties(properties: Mapping[str, str], comment: str | None = None) -> bytes:
     """Write a properties file that ``parse_properties`` and Java read back to the same mapping."""
     lines = [f"#{line}" for line in (comment or "").splitlines()]
-    lines += [f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}" for key, value in properties.items()]
-    return "".join(f"{line}\n" for line in lines).encode("iso-8859-1", errors="replace")
+    text = "".join(f"{line}\n" for line in lines) + "".join(_line(key, value) for key, value in properties.items())
+    return text.encode("iso-8859-1", errors="replace")
+
+
+def render_properties(before: bytes, changes: Mapping[str, str | None]) -> bytes:
+    """Change some properties of a file and keep everything else as it stands: comments, order, escapes, line ends.
+
+    Args:
+        before: the file.
+        changes: new values by key; None removes a key. A key that the file does not have is appended.
+
+    Raises:
+        InvalidTableError, CorruptFileError: as ``parse_properties``.
+    """
+    changed = {**parse_properties(before), **changes}
+    expected = {key: value for key, value in changed.items() if value is not None}
+    pending = {key: value for key, value in changes.items() if value is not None}
+    lines: list[str] = []
+    for raw, logical in _lines(before.decode("iso-8859-1")):
+        key = _unescape(_split(logical)[0]) if logical is not None else None
+        if key is None or key not in changes:
+            lines.append(raw)
+        elif key in pending:  # the first of several lines for a key takes the value, the others go
+            lines.append(_line(key, pending.pop(key)))
+    if lines and not lines[-1].endswith(("\n", "\r")):
+        lines.append("\n")
+    lines += [_line(key, value) for key, value in pending.items()]
+    after = "".join(lines).encode("iso-8859-1")
+    if parse_properties(after) != expected:  # a file that ends within a continued line
+        after = format_properties(expected)
+    return after
+
+
+def _line(key: str, value: str) -> str:
+    return f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}\n"
 
 
 def _escape(text: str, *, is_key: bool) -> str:
@@ -62,30 +96,34 @@ def _escape(text: str, *, is_key: bool) -> str:
     return "".join(out)
 
 
-def _logical_lines(text: str) -> list[str]:
-    lines: list[str] = []
-    pending: list[str] = []
-    for natural in _LINE_END.split(text):
+def _lines(text: str) -> Iterator[tuple[str, str | None]]:
+    """Give each line as it stands, its end included, with its logical line; that is None for comments and blanks.
+
+    Natural lines that continue each other come together.
+    """
+    parts = _LINE_END.split(text)  # line, end, line, end, ..., line
+    raw: list[str] = []
+    logical: list[str] = []
+    for natural, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        raw.append(natural + end)
         line = natural.lstrip(_BLANKS)
-        if not pending and (not line or line[0] in "#!"):
+        if not logical and (not line or line[0] in "#!"):
+            yield "".join(raw), None
+            raw = []
             continue
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2:
-            pending.append(line[:-1])
-            continue
-        lines.append("".join((*pending, line)))
-        pending = []
-    if pending:
-        lines.append("".join(pending))
-    return [line for line in lines if line]
+        continues = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        logical.append(line[:-1] if continues else line)
+        if not continues:
+            yield "".join(raw), "".join(logical) or None
+            raw, logical = [], []
+    if logical:
+        yield "".join(raw), "".join(logical) or None
 
 
 def _split(line: str) -> tuple[str, str]:
-    end = 0
-    while end < len(line) and line[end] not in "=: \t\f":
-        end += 2 if line[end] == "\\" else 1
-    key = line[:end]
-    rest = line[end:].lstrip(_BLANKS)
+    match = _KEY.match(line)
+    key = match[0] if match else ""
+    rest = line[len(key) :].lstrip(_BLANKS)
     if rest[:1] in ("=", ":"):
         rest = rest[1:].lstrip(_BLANKS)
     return key, rest

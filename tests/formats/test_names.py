@@ -10,10 +10,16 @@ from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.names import (
     BaseFileName,
     LogFileName,
+    MarkerType,
+    base_file_name,
     check_inside,
     escape_partition_value,
     file_name_of,
     is_instant,
+    log_file_name,
+    marked_file,
+    marker_folder,
+    marker_path,
     parse_base_file_name,
     parse_log_file_name,
     partition_path,
@@ -203,3 +209,46 @@ def test_url_encoded_partition_paths_round_trip(texts: list[str | None], hive_st
     path = partition_path(fields, tuple(texts), hive_style=hive_style, url_encode=True)
     expected = tuple(None if text == "__HIVE_DEFAULT_PARTITION__" else text for text in texts)
     assert split_partition_path(path, fields) == expected
+
+
+def test_names_are_built_from_what_they_read_back_to() -> None:
+    for name, parts in BASE_FILES.items():
+        assert base_file_name(parts.file_id, parts.write_token, parts.instant, parts.extension) == name
+    for name, log in LOG_FILES.items():
+        if log.write_token is not None:
+            assert log_file_name(log.file_id, log.instant, log.version, log.write_token, log.suffix) == name
+
+
+@pytest.mark.parametrize("file_id", ["", "a_b", "a.b", "a/b", "../a"])
+def test_file_ids_that_would_not_read_back_are_refused(file_id: str) -> None:
+    with pytest.raises(InvalidTableError):
+        base_file_name(file_id, "0-0-0", INSTANT)
+    with pytest.raises(InvalidTableError):
+        log_file_name(file_id, INSTANT, 1, "0-0-0")
+
+
+def test_other_parts_that_would_not_read_back_are_refused() -> None:
+    for token, instant in (("0_0", INSTANT), ("0-0-0", "now"), ("0-0-0/..", INSTANT)):
+        with pytest.raises(InvalidTableError):
+            base_file_name("f", token, instant)
+        with pytest.raises(InvalidTableError):
+            log_file_name("f", instant, 1, token)
+    with pytest.raises(InvalidTableError):
+        log_file_name("f", INSTANT, -1, "0-0-0")
+    with pytest.raises(InvalidTableError):
+        base_file_name("f", "0-0-0", INSTANT, ".exe")
+
+
+@pytest.mark.parametrize(("partition", "folder"), [("", ""), ("p0", "p0/"), ("a=1/b=2", "a=1/b=2/")])
+@pytest.mark.parametrize("kind", list(MarkerType))
+def test_markers_lie_in_the_folder_of_their_instant(partition: str, folder: str, kind: MarkerType) -> None:
+    path = marker_path(INSTANT, partition, "f.parquet", kind)
+    assert path == f".hoodie/.temp/{INSTANT}/{folder}f.parquet.marker.{kind.name}"
+    assert marked_file(path) == (f"{marker_folder(INSTANT)}/{folder}f.parquet", kind)
+
+
+def test_other_files_are_no_markers() -> None:
+    for name in ("MARKERS.type", "a.marker.NONE", ".marker.MERGE", "a.marker.MERGE.crc"):
+        assert marked_file(name) is None
+    with pytest.raises(InvalidTableError):
+        marker_path(INSTANT, "../p", "f", MarkerType.MERGE)

@@ -1,0 +1,327 @@
+"""Arrow columns to Avro: the content of AVRO_DATA blocks, encoded column by column (Hudi HoodieAvroDataBlock).
+
+    content   version 3 int32, record count int32, then for each record its length int32 and its Avro binary
+
+Every column becomes arrays of bytes with a value a row (*pieces*): numbers by way of a matrix of bytes, strings as a
+piece for the length and one for the text as it lies in Arrow's buffer, lists and maps as the bytes of their items,
+which already lie next to each other. In the end one Arrow kernel joins the pieces row by row: no loop over records.
+
+Columns have Spark's types (``avro_types``); ``avro_columns`` is the way back.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.avro_schema import (
+    Array,
+    AvroType,
+    Decimal,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Union,
+    is_null,
+)
+from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, widened
+
+DATA_VERSION = 3
+
+_HEADER = struct.Struct(">ii")
+_WHOLE = {"int": pa.int32(), "long": pa.int64()}
+_FLOATS = {"float": pa.float32(), "double": pa.float64()}
+
+Octets = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+Pieces = list[pa.Array]
+
+
+def encode_records(batch: pa.RecordBatch, schema: AvroSchema) -> bytes:
+    """Encode the content of an AVRO_DATA block.
+
+    Args:
+        batch: the records, with the columns of ``schema`` in any order; others are ignored.
+        schema: what the block's header says.
+
+    Raises:
+        InvalidTableError: a column is missing or of another type, or a null or value that the schema does not allow;
+            ``where`` names the column.
+        UnsupportedFeatureError: a type that is not written: unions of several types.
+    """
+    pieces: Pieces = []
+    for field in schema.record.fields:
+        place = batch.schema.get_field_index(field.name)
+        if place < 0:
+            raise InvalidTableError("the records lack a column of their schema", column=field.name)
+        try:
+            pieces += encode_column(batch.column(place), field.type)
+        except (InvalidTableError, UnsupportedFeatureError) as error:
+            raise error.located(column=field.name) from None
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            message = f"values of type {batch.column(place).type} do not fit the schema"
+            raise InvalidTableError(message, column=field.name) from error
+    sizes = np.sum([_lengths(piece) for piece in pieces], axis=0, dtype=np.int64)
+    prefix = _packed(sizes.astype(">i4").view(np.uint8).reshape(-1, 4), _BARE)
+    return _HEADER.pack(DATA_VERSION, batch.num_rows) + octets(join([prefix, *pieces]))
+
+
+def join(pieces: Sequence[pa.Array]) -> pa.Array:
+    """Join pieces row by row."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.large_binary()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    """What stands before each value: the branch of a union, as the byte that it is on disk; ``valid`` marks rows with
+    a value, None when all have one. Rows without are the byte ``null`` alone.
+    """
+
+    value: int | None = None
+    null: int = 0
+    valid: Mask | None = None
+
+
+_BARE = _Lead()
+
+
+def encode_column(array: pa.Array, node: AvroType) -> Pieces:
+    """Encode a column as pieces.
+
+    Raises:
+        InvalidTableError: a null or value that the type does not allow.
+        UnsupportedFeatureError: a union of several types.
+        pa.ArrowException, TypeError, ValueError: values of another type.
+    """
+    if not isinstance(node, Union):
+        if array.null_count and not is_null(node):
+            raise InvalidTableError("a null that the schema does not allow")
+        return _values(array, node, _BARE)
+    branches = [branch for branch in node.branches if not is_null(branch)]
+    if len(branches) > 1 and not widened(node.members):
+        raise UnsupportedFeatureError("Unions of several types cannot be written.")
+    wide = [each for each in branches if isinstance(each, Primitive) and each.kind in ("long", "double")]
+    branch = (wide or branches)[0]
+    if array.null_count and not node.nullable:
+        raise InvalidTableError("a null that the schema does not allow")
+    null = next((i for i, each in enumerate(node.branches) if is_null(each)), 0)
+    return encode_branch(array, branch, node.branches.index(branch), null)
+
+
+def encode_branch(array: pa.Array, node: AvroType, branch: int, null: int = 0) -> Pieces:
+    """Encode values of a union by the numbers of their branch, less than 64, and of the branch that is null; errors as
+    ``encode_column``.
+    """
+    valid = pc.is_valid(array).to_numpy(zero_copy_only=False) if array.null_count else None
+    return _values(array, node, _Lead(2 * branch, 2 * null, valid))
+
+
+def _values(array: pa.Array, node: AvroType, lead: _Lead) -> Pieces:
+    match node:
+        case Primitive(kind="null"):
+            return [constant(b"", len(array))]
+        case Primitive(kind="boolean"):
+            return [_packed(_numpy(array, pa.uint8())[:, None], lead)]
+        case Primitive(kind="int" | "long"):
+            return [_varints(_whole(array, node), lead)]
+        case Primitive(kind="float" | "double" as kind):
+            numbers = _numpy(array, _FLOATS[kind])
+            return [_packed(numbers.view(np.uint8).reshape(len(numbers), numbers.itemsize), lead)]
+        case Primitive():
+            return _texts(array, lead)
+        case Enum(symbols=symbols):
+            return [_varints(_symbols(array, symbols), lead)]
+        case Decimal():
+            return _decimals(array, node, lead)
+        case Fixed(size=size):
+            data = _binary(array)
+            if not ((_lengths(data) == size) | ~_present(lead, len(array))).all():
+                raise InvalidTableError(f"a value that does not have {size} bytes")
+            return [_branch(lead, len(array)), data]
+        case Array() if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+            return _counted(array, join(encode_column(array.flatten(), node.items)), lead)
+        case Map() if pa.types.is_map(array.type):
+            lists = _as_lists(array)
+            entries = lists.flatten()
+            pieces = _texts(entries.field(0), _BARE) + encode_column(entries.field(1), node.values)
+            return _counted(lists, join(pieces), lead)
+        case Record() if pa.types.is_struct(array.type):
+            return _record(array, node, lead)
+    raise TypeError(f"{array.type} is no {type(node).__name__}")
+
+
+# Scalars -------------------------------------------------------------------------------------------------------------
+
+
+def _whole(array: pa.Array, node: Primitive) -> npt.NDArray[np.int64]:
+    """Give the numbers of an int or long, of a date, time or point in time."""
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.timestamp("us", array.type.tz))
+    if pa.types.is_date64(array.type):
+        array = array.cast(pa.date32())
+    numbers = _numpy(array.cast(_WHOLE[node.kind]), pa.int64())
+    return numbers // MICROS_PER_MILLI if node.logical in MILLIS else numbers
+
+
+def _symbols(array: pa.Array, symbols: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    numbers = pc.index_in(array, pa.array(symbols, array.type))
+    if numbers.null_count != array.null_count:
+        raise InvalidTableError("a value that is not one of the symbols of its enum")
+    return _numpy(numbers, pa.int64())
+
+
+def _numpy(array: pa.Array, t: pa.DataType) -> npt.NDArray[Any]:
+    """Give the values as a contiguous array, 0 in place of nulls."""
+    cast = array.cast(t)
+    return np.ascontiguousarray((pc.fill_null(cast, 0) if cast.null_count else cast).to_numpy())
+
+
+def _varints(values: npt.NDArray[np.int64], lead: _Lead) -> pa.Array:
+    """Encode numbers as Avro does: zigzag, then seven bits a byte, lowest first."""
+    rest = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    sizes = np.ones(len(values), np.int64)
+    columns: list[Octets] = []
+    while True:
+        low = rest.astype(np.uint8) & 0x7F
+        rest = rest >> np.uint64(7)
+        more = rest != 0
+        columns.append(low | more.astype(np.uint8) << 7)
+        if not more.any():
+            return _packed(np.stack(columns, axis=1), lead, sizes)
+        sizes += more
+
+
+def _texts(array: pa.Array, lead: _Lead) -> Pieces:
+    data = _binary(array)
+    return [_varints(_lengths(data), lead), data]
+
+
+def _binary(array: pa.Array) -> pa.Array:
+    """Give strings or bytes as pieces; nulls are empty."""
+    data = array.cast(pa.large_binary())
+    return pc.fill_null(data, b"") if data.null_count else data
+
+
+def _decimals(array: pa.Array, node: Decimal, lead: _Lead) -> Pieces:
+    unscaled = array.cast(pa.decimal128(node.precision, node.scale))
+    little = np.frombuffer(unscaled.buffers()[1], np.uint8, 16 * len(array), 16 * unscaled.offset)
+    big = little.reshape(-1, 16)[:, ::-1]
+    sign = np.where(big[:, :1] > 0x7F, 0xFF, 0).astype(np.uint8)
+    if node.size is not None:
+        wide = np.concatenate([np.repeat(sign, max(node.size - 16, 0), axis=1), big], axis=1)
+        return [_packed(wide[:, wide.shape[1] - node.size :], lead)]
+    # Bytes that only repeat the sign go, as long as the next one still shows it.
+    idle = (big[:, :-1] == sign) & ((big[:, 1:] > 0x7F) == (sign > 0))
+    sizes = np.where(_present(lead, len(array)), 16 - np.logical_and.accumulate(idle, axis=1).sum(axis=1), 0)
+    kept = np.arange(16) >= 16 - sizes[:, None]
+    return [_varints(sizes, lead), _piece(sizes, big[kept])]
+
+
+# Nested values -------------------------------------------------------------------------------------------------------
+
+
+def _counted(lists: pa.Array, items: pa.Array, lead: _Lead) -> Pieces:
+    """Encode lists whose items lie one after the other in ``items``: a count, the items, a 0; or only a 0."""
+    counts = _numpy(pc.list_value_length(lists), pa.int64())
+    bounds = _offsets(items)[np.concatenate([[0], np.cumsum(counts)])]
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(bounds)), items.buffers()[2]]
+    data = pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)
+    ends = (counts > 0).astype(np.int64)
+    return [_varints(counts, lead), data, _piece(ends, np.zeros(int(ends.sum()), np.uint8))]
+
+
+def _as_lists(array: pa.MapArray) -> pa.ListArray:
+    """Take maps as lists of entries."""
+    entries = pa.StructArray.from_arrays(
+        [array.keys, array.items], fields=[array.type.key_field, array.type.item_field]
+    )
+    t = pa.list_(entries.type)
+    return pa.Array.from_buffers(t, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
+
+
+def _record(array: pa.StructArray, node: Record, lead: _Lead) -> Pieces:
+    present = array if lead.valid is None else array.filter(pa.array(lead.valid))
+    pieces: Pieces = []
+    for field in node.fields:
+        place = array.type.get_field_index(field.name)
+        if place < 0:
+            raise InvalidTableError(f"a record lacks its field {field.name[:100]!r}")
+        pieces += encode_column(present.field(place), field.type)
+    if lead.valid is None:
+        return [_branch(lead, len(array)), *pieces]
+    joined = join([constant(b"", len(present)), *pieces])
+    sizes = np.zeros(len(array), np.int64)
+    sizes[lead.valid] = _lengths(joined)
+    return [_branch(lead, len(array)), _piece(sizes, np.frombuffer(octets(joined), np.uint8))]
+
+
+# Pieces --------------------------------------------------------------------------------------------------------------
+
+
+def _present(lead: _Lead, count: int) -> Mask:
+    return np.ones(count, np.bool_) if lead.valid is None else lead.valid
+
+
+def _branch(lead: _Lead, count: int) -> pa.Array:
+    """The lead alone, for values whose bytes are pieces of their own."""
+    return _packed(np.empty((count, 0), np.uint8), lead)
+
+
+def _packed(values: Octets, lead: _Lead, sizes: npt.NDArray[np.int64] | None = None) -> pa.Array:
+    """Turn a matrix of bytes, a row each, with the lead in front, into a piece; ``sizes`` counts from the left."""
+    count, width = values.shape
+    if lead.value is not None:
+        first = np.full((count, 1), lead.value, np.uint8)
+        if lead.valid is not None:
+            first[~lead.valid] = lead.null
+            sizes = np.where(lead.valid, width if sizes is None else sizes, 0)
+        values = np.concatenate([first, values], axis=1)
+        width += 1
+        sizes = sizes if sizes is None else sizes + 1
+    if sizes is None:
+        return _piece(np.full(count, width, np.int64), values.reshape(-1))
+    return _piece(sizes, values[np.arange(width) < sizes[:, None]])
+
+
+def _piece(sizes: npt.NDArray[np.int64], data: Octets) -> pa.Array:
+    """Make a piece of bytes that lie row after row."""
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.large_binary(), len(sizes), buffers)
+
+
+def constant(value: bytes, count: int) -> pa.Array:
+    """Make a piece that is the same in every row."""
+    return pa.repeat(pa.scalar(value, pa.large_binary()), count)
+
+
+def _offsets(piece: pa.Array) -> npt.NDArray[np.int64]:
+    buffer = piece.buffers()[1]
+    if not len(piece):
+        return np.zeros(1, np.int64)
+    return np.frombuffer(buffer, np.int64, len(piece) + 1, 8 * piece.offset)
+
+
+def _lengths(piece: pa.Array) -> npt.NDArray[np.int64]:
+    return np.diff(_offsets(piece))
+
+
+def octets(piece: pa.Array) -> bytes:
+    """Give the bytes of all rows, one after the other."""
+    offsets = _offsets(piece)
+    data = piece.buffers()[2]
+    return b"" if data is None else data[int(offsets[0]) : int(offsets[-1])].to_pybytes()

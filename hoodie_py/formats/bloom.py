@@ -1,0 +1,274 @@
+"""Bloom filters over record keys, as base files carry them in their footer (Hudi SimpleBloomFilter,
+HoodieDynamicBoundedBloomFilter).
+
+Base64 of, big-endian:
+
+    simple      -1 int32, hashes int32, 1 (murmur) int8, bits int32, then ceil(bits / 8) bytes: a row
+    dynamic     -1 int32, hashes int32, 1 int8, bits int32, keys per row int32, keys in the last row int32, rows int32,
+                then the rows
+
+Bit i of a row is bit ``i & 7`` of byte ``i >> 3``. The i-th bit of a key is ``abs(h mod bits)`` of the i-th hash of its
+chain (``murmur``), with the remainder of a signed division.
+
+A dynamic filter fills its last row with as many keys as it was made for, then begins another one, until the rows hold
+the greatest number of keys. From then on the first key goes to the first row and the later ones to all rows in turn,
+beginning with the first again, and the last count goes on counting.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie_py.errors import CorruptFileError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.murmur import Hashes, hash_chains
+
+DYNAMIC = "DYNAMIC_V0"
+SIMPLE = "SIMPLE"
+MAX_BITS = 1 << 28
+MAX_HASHES = 1000
+
+_ROW_HEADER = struct.Struct(">iibi")
+_DYNAMIC_HEADER = struct.Struct(">iii")
+_VERSION = -1
+_MURMUR = 1
+
+Octets = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSettings:
+    """How large a filter is; the defaults are Hudi's.
+
+    ``entries`` keys a row with a share of ``fpp`` false answers; ``max_entries`` bounds the rows of a dynamic filter.
+    """
+
+    entries: int = 60_000
+    fpp: float = 1e-9
+    max_entries: int = 100_000
+    dynamic: bool = True
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> BloomSettings:
+        """Read Hudi's writer options; keys that are missing take Hudi's defaults.
+
+        Raises:
+            InvalidQueryError: a value that is no such number, or a filter type that Hudi does not have.
+            UnsupportedFeatureError: a filter larger than is sensible in a footer.
+        """
+        kind = options.get("hoodie.bloom.index.filter.type", DYNAMIC).strip().upper()
+        if kind not in (DYNAMIC, SIMPLE):
+            raise InvalidQueryError(f"bloom filter type {kind[:40]!r} is not {DYNAMIC} or {SIMPLE}")
+        default = cls()
+        entries = _number(options, "hoodie.index.bloom.num_entries", default.entries)
+        most = _number(options, "hoodie.bloom.index.filter.dynamic.max.entries", default.max_entries)
+        fpp = _number(options, "hoodie.index.bloom.fpp", default.fpp)
+        settings = cls(int(entries), fpp, int(most), dynamic=kind == DYNAMIC)
+        settings.shape()
+        return settings
+
+    def shape(self) -> tuple[int, int]:
+        """Bits of a row and hashes of a key (Hudi BloomFilterUtils).
+
+        Raises:
+            InvalidQueryError: the settings make no filter.
+            UnsupportedFeatureError: a filter larger than is sensible in a footer.
+        """
+        if self.entries < 1 or self.max_entries < 1 or not 0 < self.fpp < 1:
+            raise InvalidQueryError("a bloom filter needs a positive number of entries and an fpp between 0 and 1")
+        bits = math.ceil(self.entries * (-math.log(self.fpp) / (math.log(2) * math.log(2))))
+        hashes = math.ceil(math.log(2) * bits / self.entries)
+        if bits > MAX_BITS or hashes > MAX_HASHES:
+            raise UnsupportedFeatureError(f"A bloom filter of {bits} bits is too large for the footer of a file.")
+        return bits, hashes
+
+
+def _number(options: Mapping[str, str], key: str, default: float) -> float:
+    text = options.get(key)
+    if text is None:
+        return default
+    try:
+        return float(text) if isinstance(default, float) else int(text)
+    except ValueError:
+        raise InvalidQueryError(f"option {key} is not a number") from None
+
+
+class BloomFilter:
+    """A filter that is complete: rows of bits, as packed bytes."""
+
+    def __init__(self, bits: int, hashes: int, rows: list[Octets], *, per_row: int | None, in_last_row: int) -> None:
+        self.bits = bits
+        self.hashes = hashes
+        self.rows = rows
+        self._per_row = per_row  # None for a simple filter
+        self._in_last_row = in_last_row
+
+    @property
+    def type_code(self) -> str:
+        """The filter's type by Hudi's name (Hudi BloomFilterTypeCode)."""
+        return SIMPLE if self._per_row is None else DYNAMIC
+
+    def to_bytes(self) -> bytes:
+        """The serialised filter, before Base64."""
+        header = _ROW_HEADER.pack(_VERSION, self.hashes, _MURMUR, self.bits)
+        rows = [header + row.tobytes() for row in self.rows]
+        if self._per_row is None:
+            return rows[0]
+        return b"".join((header, _DYNAMIC_HEADER.pack(self._per_row, self._in_last_row, len(rows)), *rows))
+
+    def to_text(self) -> str:
+        """The filter as a footer holds it."""
+        return base64.b64encode(self.to_bytes()).decode("ascii")
+
+    @classmethod
+    def from_text(cls, text: str, type_code: str | None = None) -> BloomFilter:
+        """Read a filter from a footer; without a type code it is a simple one, as Hudi takes it.
+
+        Raises:
+            CorruptFileError: not such a filter.
+            UnsupportedFeatureError: another type of filter or hash.
+        """
+        try:
+            data = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise CorruptFileError("A bloom filter is not Base64.") from None
+        if type_code not in (None, SIMPLE, DYNAMIC):
+            raise UnsupportedFeatureError(f"Bloom filters of type {type_code[:40]!r} are not known.")
+        return _read(data, dynamic=type_code == DYNAMIC)
+
+    def may_contain(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
+        """Say of each key whether it may be in the file; False is certain."""
+        found = np.zeros(len(keys), np.bool_)
+        for places, hashes in hash_chains(keys, self.hashes):
+            bits = np.stack([_bit_numbers(h, self.bits) for h in hashes])
+            octets, masks = bits >> 3, np.left_shift(np.uint8(1), (bits & 7).astype(np.uint8))
+            for row in self.rows:
+                found[places] |= ((row[octets] & masks) != 0).all(axis=0)
+        return found
+
+
+def _read(data: bytes, *, dynamic: bool) -> BloomFilter:
+    at = _ROW_HEADER.size
+    hashes, bits = _row_header(data, 0)
+    per_row, in_last, count = None, 0, 1
+    if dynamic:
+        if len(data) < at + _DYNAMIC_HEADER.size:
+            raise CorruptFileError("A bloom filter is cut short.")
+        per_row, in_last, count = _DYNAMIC_HEADER.unpack_from(data, at)
+        at += _DYNAMIC_HEADER.size
+    size = (bits + 7) // 8
+    step = size + (_ROW_HEADER.size if dynamic else 0)
+    if count < 1 or len(data) - at != count * step:
+        raise CorruptFileError(f"A bloom filter of {count} rows of {bits} bits cannot have {len(data)} bytes.")
+    rows = []
+    for end in range(at + step, len(data) + 1, step):
+        if dynamic and _row_header(data, end - step) != (hashes, bits):
+            raise CorruptFileError("The rows of a bloom filter differ.", offset=end - step)
+        rows.append(np.frombuffer(data, np.uint8, size, end - size))
+    return BloomFilter(bits, hashes, rows, per_row=per_row, in_last_row=in_last)
+
+
+def _row_header(data: bytes, at: int) -> tuple[int, int]:
+    if len(data) < at + _ROW_HEADER.size:
+        raise CorruptFileError("A bloom filter is cut short.", offset=at)
+    version, hashes, kind, bits = _ROW_HEADER.unpack_from(data, at)
+    if version != _VERSION or kind != _MURMUR:
+        raise UnsupportedFeatureError(f"Bloom filters of version {version} with hash {kind} are not known.")
+    if not 0 < hashes <= MAX_HASHES or bits < 1:
+        raise CorruptFileError(f"A bloom filter cannot have {hashes} hashes and {bits} bits.", offset=at)
+    return hashes, bits
+
+
+class BloomBuilder:
+    """Builds a filter from keys in the order of their rows.
+
+    Args:
+        settings: the filter's size.
+
+    Raises:
+        InvalidQueryError, UnsupportedFeatureError: as ``BloomSettings.shape``.
+    """
+
+    def __init__(self, settings: BloomSettings | None = None) -> None:
+        self._settings = settings or BloomSettings()
+        self._bits, self._hashes = self._settings.shape()
+        self._rows = [self._empty_row()]
+        self._added = 0
+
+    def _empty_row(self) -> Octets:
+        return np.zeros((self._bits + 7) // 8, np.uint8)
+
+    def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        """Add the keys of the next rows.
+
+        Raises:
+            CorruptFileError: a key is null.
+        """
+        for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else (keys,):
+            self._add(chunk)
+
+    def _add(self, keys: pa.Array) -> None:
+        row_numbers = self._row_numbers(len(keys))
+        for number in np.unique(row_numbers).tolist():
+            while number >= len(self._rows):
+                self._rows.append(self._empty_row())
+            self._fill(self._rows[number], keys.take(pa.array(np.flatnonzero(row_numbers == number))))
+        self._added += len(keys)
+
+    def _fill(self, row: Octets, keys: pa.Array) -> None:
+        marks = np.zeros(self._bits, np.uint8)  # a byte a bit, since bytes can be set independently of each other
+        for _, hashes in hash_chains(keys, self._hashes):
+            for h in hashes:
+                marks[_bit_numbers(h, self._bits)] = 1
+        row |= np.packbits(marks, bitorder="little")
+
+    def _row_numbers(self, count: int) -> npt.NDArray[np.int64]:
+        """Give the row of each of the next ``count`` keys."""
+        places = np.arange(self._added, self._added + count)
+        if not self._settings.dynamic:
+            return np.zeros(count, np.int64)
+        rows = self._most_rows
+        beyond = places - rows * self._settings.entries
+        return np.where(beyond < 0, places // self._settings.entries, np.maximum(beyond - 1, 0) % rows)
+
+    @property
+    def _most_rows(self) -> int:
+        return -(-self._settings.max_entries // self._settings.entries)
+
+    def finish(self) -> BloomFilter:
+        """Give the filter of all keys so far."""
+        if not self._settings.dynamic:
+            return BloomFilter(self._bits, self._hashes, self._rows, per_row=None, in_last_row=0)
+        full = (len(self._rows) - 1) * self._settings.entries
+        return BloomFilter(
+            self._bits,
+            self._hashes,
+            self._rows,
+            per_row=self._settings.entries,
+            in_last_row=self._added - full,
+        )
+
+
+def build_bloom(keys: pa.Array | pa.ChunkedArray, settings: BloomSettings | None = None) -> BloomFilter:
+    """Build the filter of all rows of a file; errors as ``BloomBuilder``."""
+    builder = BloomBuilder(settings)
+    builder.add(keys)
+    return builder.finish()
+
+
+def _bit_numbers(hashes: Hashes, bits: int) -> Hashes:
+    """Give ``abs(hash mod bits)``, the remainder of the signed division, which is that of the absolute value."""
+    size = np.abs(hashes.view(np.int32)).view(np.uint32)  # the smallest number stays 2**31, which is right unsigned
+    # Division by a constant is vectorised, the remainder is not.
+    quotient = size // np.uint32(bits)
+    quotient *= np.uint32(bits)
+    size -= quotient
+    return size

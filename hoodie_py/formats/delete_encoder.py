@@ -1,0 +1,110 @@
+"""The content of DELETE blocks: deleted keys with their typed ordering values (Hudi HoodieDeleteBlock, version 3).
+
+``deletes`` has the layout and is the way back. Values are written in the types in which Hudi's writers write them:
+points in time as microseconds in a long, decimals with scale 15, dates as dates. Null stands for "no ordering value",
+as does an int 0 by Hudi's rule, which cannot be told from a real 0.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from functools import cache
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.avro_container_writer import long_bytes
+from hoodie_py.formats.avro_encoder import Pieces, constant, encode_branch, join, octets
+from hoodie_py.formats.avro_schema import AvroType, parse_record
+from hoodie_py.formats.delete_values import DECIMAL_SCALE
+from hoodie_py.formats.deletes import AVRO_VERSION
+
+_HEADER = struct.Struct(">ii")
+_ARRAY_BRANCH = 12
+_LOCAL_DATE_BRANCH = 12  # inside an array, where it takes the place of the array
+# Arrow types, with the branch of the union of ordering values and the Avro type in it.
+_BRANCHES: dict[pa.DataType, tuple[int, str]] = {
+    pa.bool_(): (1, "boolean"),
+    pa.int8(): (2, "int"),
+    pa.int16(): (2, "int"),
+    pa.int32(): (2, "int"),
+    pa.int64(): (3, "long"),
+    pa.float32(): (4, "float"),
+    pa.float64(): (5, "double"),
+    pa.binary(): (6, "bytes"),
+    pa.string(): (7, "string"),
+    pa.date32(): (8, "int"),
+}
+
+
+def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: Sequence[pa.Array] = ()) -> bytes:
+    """Encode the content of a DELETE block.
+
+    Args:
+        keys: record keys, strings.
+        partition_paths: the partition path of each, strings.
+        ordering: the columns of the table's ordering fields, of Spark's types; none gives deletes without ordering
+            value, several give one that is an array.
+
+    Raises:
+        InvalidTableError: a null key, or columns of different lengths.
+        UnsupportedFeatureError: an ordering column of a type that Hudi does not order by.
+    """
+    count = len(keys)
+    if keys.null_count:
+        raise InvalidTableError("a delete needs its record key")
+    if any(len(column) != count for column in (partition_paths, *ordering)):
+        raise InvalidTableError("deleted keys, partitions and ordering values differ in number")
+    text = _node('"string"')
+    pieces = [*encode_branch(keys, text, 1), *encode_branch(partition_paths, text, 1), *_ordering(ordering, count)]
+    rows = octets(join(pieces))
+    payload = long_bytes(count) + rows + b"\0" if count else b"\0"
+    return _HEADER.pack(AVRO_VERSION, len(payload)) + payload
+
+
+def _ordering(columns: Sequence[pa.Array], count: int) -> Pieces:
+    if not columns:
+        return [constant(b"\0", count)]
+    if len(columns) == 1:
+        return _value(columns[0], inside_array=False)
+    head = long_bytes(_ARRAY_BRANCH) + long_bytes(1) + long_bytes(len(columns))
+    values = [piece for column in columns for piece in _value(column, inside_array=True)]
+    return [constant(head, count), *values, constant(b"\0", count)]
+
+
+def _value(column: pa.Array, *, inside_array: bool) -> Pieces:
+    t = column.type
+    if pa.types.is_timestamp(t):
+        column = column.cast(pa.timestamp("us", t.tz)).cast(pa.int64())
+    elif pa.types.is_large_string(t):
+        column = column.cast(pa.string())
+    if pa.types.is_decimal(t):
+        return encode_branch(_rescaled(column), _decimal(), 9)
+    if column.type not in _BRANCHES:
+        raise UnsupportedFeatureError(f"Ordering values of type {t} cannot be written into delete blocks.")
+    branch, kind = _BRANCHES[column.type]
+    if pa.types.is_date32(t) and inside_array:
+        branch = _LOCAL_DATE_BRANCH
+    return encode_branch(column, _node(json.dumps(kind)), branch)
+
+
+def _rescaled(column: pa.Array) -> pa.Array:
+    try:
+        return column.cast(pa.decimal128(38, DECIMAL_SCALE))
+    except pa.ArrowInvalid:
+        message = f"A decimal ordering value does not fit into the {DECIMAL_SCALE} places of delete blocks."
+        raise UnsupportedFeatureError(message) from None
+
+
+def _decimal() -> AvroType:
+    logical = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": DECIMAL_SCALE}
+    return _node(json.dumps(logical))
+
+
+@cache
+def _node(kind: str) -> AvroType:
+    return (
+        parse_record(f'{{"type": "record", "name": "r", "fields": [{{"name": "v", "type": {kind}}}]}}').fields[0].type
+    )

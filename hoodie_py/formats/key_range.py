@@ -1,0 +1,63 @@
+"""The least and the greatest record key of a file, in the order in which Java compares strings.
+
+Java compares UTF-16 units, so characters beyond U+FFFF (surrogates there) come *before* U+E000 to U+FFFF. The order of
+UTF-8 bytes agrees everywhere else, and there too once the first bytes of U+E000 to U+FFFF, 0xEE and 0xEF, are moved
+above those of the characters beyond (0xF0 to 0xF4). BLOOM indexes look a key up only in files whose range has it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import CorruptFileError
+
+_MOVED = np.arange(256, dtype=np.uint8)
+_MOVED[[0xEE, 0xEF]] = 0xFE, 0xFF
+_BACK = bytes.maketrans(b"\xfe\xff", b"\xee\xef")
+
+
+class KeyRange:
+    """Takes keys in and knows the least and the greatest; both None before the first one."""
+
+    def __init__(self) -> None:
+        self._range: tuple[bytes, bytes] | None = None
+
+    def add(self, keys: pa.Array) -> None:
+        """Take in an array of strings; CorruptFileError when one is null."""
+        if keys.null_count:
+            raise CorruptFileError("A record key is null.")
+        if not len(keys):
+            return
+        found = pc.min_max(_comparable(keys))
+        low, high = found["min"].as_py(), found["max"].as_py()
+        if self._range is not None:
+            low, high = min(low, self._range[0]), max(high, self._range[1])
+        self._range = low, high
+
+    @property
+    def least(self) -> str | None:
+        """The first key in Java's order."""
+        return None if self._range is None else self._range[0].translate(_BACK).decode()
+
+    @property
+    def greatest(self) -> str | None:
+        """The last key in Java's order."""
+        return None if self._range is None else self._range[1].translate(_BACK).decode()
+
+
+def _comparable(keys: pa.Array) -> pa.Array:
+    """Give bytes that compare as Java compares the strings."""
+    keys = keys.cast(pa.large_string())
+    validity, offsets, data = keys.buffers()
+    if data is None:
+        return keys.cast(pa.large_binary())
+    moved = _MOVED[np.frombuffer(data, np.uint8)] if _may_need_moving(data) else data
+    buffers = [validity, offsets, pa.py_buffer(moved)]
+    return pa.Array.from_buffers(pa.large_binary(), len(keys), buffers, keys.null_count, keys.offset)
+
+
+def _may_need_moving(data: pa.Buffer) -> bool:
+    octets = np.frombuffer(data, np.uint8)
+    return len(octets) > 0 and int(octets.max()) >= 0xEE

@@ -1,0 +1,121 @@
+"""MurmurHash2 of many keys at once, as Hudi's bloom filters take it (Hudi MurmurHash, HashFunction).
+
+One hash of a key, with a seed, in 32-bit arithmetic: ``seed ^ length`` at the start, the key's bytes as little-endian
+words, then a tail of up to three bytes, the last one lowest, each *signed* before it is shifted; the usual finish. A
+filter wants a chain of them: each hash is the seed of the next one.
+
+What a word adds does not depend on the seed, so words are mixed once a key and the chain costs two operations a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie_py.errors import CorruptFileError
+
+Hashes = npt.NDArray[np.uint32]
+
+_M = np.uint32(0x5BD1E995)
+_CHUNK_KEYS = 8192  # a chunk's arrays stay in the processor's cache
+_CHUNK_BYTES = 1 << 20
+_SPARE = 3
+
+
+def hash_chains(keys: pa.Array, count: int) -> Iterator[tuple[npt.NDArray[np.intp], list[Hashes]]]:
+    """Hash every key ``count`` times, the first time with seed 0.
+
+    Args:
+        keys: strings, without nulls.
+        count: length of the chain.
+
+    Yields:
+        Chunks of the keys, in no order: their places in ``keys``, and ``count`` arrays with a hash for each of them.
+
+    Raises:
+        CorruptFileError: a key is null.
+    """
+    if keys.null_count:
+        raise CorruptFileError("A record key is null.")
+    if not len(keys):
+        return
+    starts, lengths, data = _buffers(keys)
+    words = lengths >> 2
+    order = np.argsort(words, kind="stable") if words.min() != words.max() else np.arange(len(words))
+    sizes, firsts = np.unique(words[order], return_index=True)
+    for size, first, last in zip(sizes.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(order)], strict=True):
+        step = max(1, min(_CHUNK_KEYS, _CHUNK_BYTES // (4 * size + 4)))
+        for at in range(first, last, step):
+            places = order[at : min(at + step, last)]
+            yield places, _chain(starts[places], lengths[places], data, size, count)
+
+
+def _buffers(keys: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Give where each key starts, its length, and the bytes.
+
+    Three spare bytes come first, so that tails of short keys can be gathered.
+    """
+    keys = keys.cast(pa.large_string())
+    _, offset_buffer, data_buffer = keys.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64, len(keys) + 1, 8 * keys.offset)
+    base = int(offsets[0])
+    data = np.zeros(_SPARE + int(offsets[-1]) - base, np.uint8)
+    if data_buffer is not None:
+        data[_SPARE:] = np.frombuffer(data_buffer, np.uint8, len(data) - _SPARE, base)
+    return offsets[:-1] - base + _SPARE, np.diff(offsets), data
+
+
+def _chain(
+    starts: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    data: npt.NDArray[np.uint8],
+    words: int,
+    count: int,
+) -> list[Hashes]:
+    mixed = _mixed_words(starts, data, words)
+    tail, factor = _tails(starts + lengths, lengths & 3, data)
+    size = lengths.astype(np.uint32)
+    hashes: list[Hashes] = []
+    seed = np.zeros(len(starts), np.uint32)
+    spare = np.empty_like(seed)
+    for _ in range(count):
+        h = seed ^ size
+        for word in mixed:
+            h *= _M
+            h ^= word
+        if factor is not None:
+            h ^= tail
+            h *= factor
+        np.right_shift(h, 13, out=spare)
+        h ^= spare
+        h *= _M
+        np.right_shift(h, 15, out=spare)
+        h ^= spare
+        hashes.append(h)
+        seed = h
+    return hashes
+
+
+def _mixed_words(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: int) -> list[Hashes]:
+    octets = data[starts[:, None] + np.arange(4 * words)]
+    values = octets.view("<u4").astype(np.uint32, copy=False).T.copy()
+    values *= _M
+    values ^= values >> 24
+    values *= _M
+    return list(values)
+
+
+def _tails(
+    ends: npt.NDArray[np.int64], left: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
+) -> tuple[Hashes, Hashes | None]:
+    """Give what the last bytes add, and the factor that follows them: 1 where there are none, None if nowhere any."""
+    tail = np.zeros(len(ends), np.uint32)
+    if not left.any():
+        return tail, None
+    for i in range(3):
+        signed = data[ends - 1 - i].view(np.int8).astype(np.int32) << (8 * i)
+        tail ^= np.where(left > i, signed, 0).astype(np.int32).view(np.uint32)
+    return tail, np.where(left > 0, _M, np.uint32(1)).astype(np.uint32)

@@ -1,0 +1,68 @@
+"""Protocol buffers on the wire, as far as the ends of HFiles use them: varints and byte strings.
+
+A message is fields back to back: a varint of number * 8 + wire type, then a varint (wire type 0) or a varint length and
+that many bytes (wire type 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hoodie_py.errors import CorruptFileError
+
+_VARINT, _OCTETS = 0, 2
+_MOST_BITS = 64
+
+
+def varint(value: int) -> bytes:
+    """Encode a number from 0 to 2**64 - 1, seven bits a byte, lowest first."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def number_field(number: int, value: int) -> bytes:
+    """Encode a field that holds a number."""
+    return varint(number << 3 | _VARINT) + varint(value)
+
+
+def octets_field(number: int, value: bytes) -> bytes:
+    """Encode a field that holds bytes: a string or a message."""
+    return varint(number << 3 | _OCTETS) + varint(len(value)) + value
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Decode the varint at ``at``; give it and where it ends. CorruptFileError when it is cut short or too long."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift >= _MOST_BITS:
+            raise CorruptFileError("A protobuf number is cut short or too long.", offset=at)
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Give the fields of a message in their order: number, and value as int or bytes.
+
+    Raises:
+        CorruptFileError: the message is cut short or has a field of another wire type.
+    """
+    at = 0
+    while at < len(data):
+        tag, at = read_varint(data, at)
+        kind = tag & 7
+        value, at = read_varint(data, at)
+        if kind == _VARINT:
+            yield tag >> 3, value
+        elif kind == _OCTETS and value <= len(data) - at:
+            yield tag >> 3, data[at : at + value]
+            at += value
+        else:
+            raise CorruptFileError("A protobuf field is cut short or of an unknown kind.", offset=at)
