@@ -20,6 +20,7 @@ from hoodie_py.errors import (
 )
 from hoodie_storage import (
     AlreadyExistsError,
+    ChangedError,
     FileInfo,
     NotFoundError,
     PathError,
@@ -114,9 +115,49 @@ class TableFiles:
         """
         _adapted(self._store.put_if_absent, path, data, unique=unique)
 
+    def create_from(self, path: str, source: str) -> None:
+        """Copy a local file to a place that nobody else uses, however large it is.
+
+        Args:
+            path: where; a file of that size there counts as this copy.
+            source: path of the local file.
+
+        Raises:
+            ConflictError: there is a file of another size.
+            CommitStateUnknownError: the store did not say whether the file was written, and asking did not tell.
+        """
+        _adapted(self._store.create_from, path, source)
+
+    def read_with_etag(self, path: str) -> tuple[bytes, str]:
+        """Return a whole file and the store's mark of this version of it.
+
+        Raises:
+            StorageError: also where the store has no conditional writes (local disks).
+        """
+        return _adapted(self._store.read_with_etag, path)
+
+    def put_if_match(self, path: str, data: bytes, etag: str, *, unique: bool = False) -> str:
+        """Write over a file if it still is the version with this mark, and return the mark of the new one.
+
+        Args:
+            path: where.
+            data: the content.
+            etag: the mark of the version to replace.
+            unique: nobody else would write these very bytes, so a file that holds them is this writer's own.
+
+        Raises:
+            ConflictError: it is another version by now, or is gone.
+            CommitStateUnknownError: the store did not say whether the file was written, and reading back did not tell.
+        """
+        return _adapted(self._store.put_if_match, path, data, etag, unique=unique)
+
     def delete(self, path: str) -> None:
         """Remove a file; one that is not there is no error."""
         _adapted(self._store.delete, path)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder if it is empty; one that is not there, or where a file came meanwhile, is no error."""
+        _adapted(self._store.remove_folder, path)
 
     def local_path(self, path: str) -> str | None:
         """Return the path in the local file system, for memory mapping; None if the table is elsewhere."""
@@ -161,6 +202,8 @@ def _error_of(fault: StorageFault) -> HoodieError:
         return FileMissingError(fault.reason, hint=fault.hint, **place)
     if isinstance(fault, AlreadyExistsError):
         return ConflictError(fault.reason, hint="Another writer was there first.", **place, identical=fault.identical)
+    if isinstance(fault, ChangedError):
+        return ConflictError(fault.reason, hint="Another writer was there first.", **place)
     if isinstance(fault, UnknownOutcomeError):
         return CommitStateUnknownError(fault.reason, hint=fault.hint, **place)
     hint = fault.hint

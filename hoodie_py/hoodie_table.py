@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import pyarrow as pa
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.formats.timeline import Timeline
-from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.merger import RecordMerger
-from hoodie_py.reader.read_info import ReadInfo
-from hoodie_py.table.filters import as_predicate
-from hoodie_py.table.inspect import TableInspect
-from hoodie_py.table.instants import AsOf
 from hoodie_py.table.query import make_scan
 from hoodie_py.table.scan import Scan, html_table
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
@@ -25,9 +17,26 @@ from hoodie_py.table.snapshot import Snapshot, open_snapshot
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
+    from hoodie_py.formats.table_config import TableConfig
+    from hoodie_py.formats.timeline import Timeline
+    from hoodie_py.reader.file_slice import FileSlice
+    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.read_info import ReadInfo
+    from hoodie_py.spark.compaction import Engine
+    from hoodie_py.table.inspect import TableInspect
+    from hoodie_py.table.instants import AsOf
+    from hoodie_py.writer.clean import CleanResult
+    from hoodie_py.writer.clean_plan import CleanReport
+    from hoodie_py.writer.compaction_report import PlanReport
+    from hoodie_py.writer.compaction_result import CompactionResult, OnProgress
+    from hoodie_py.writer.local_runner import Runner
+    from hoodie_py.writer.lock import Lock
+    from hoodie_py.writer.rollback import RollbackResult
+    from hoodie_py.writer.session import WriteSession
+
 
 class HoodieTable:
-    """A Hudi table, opened for reading; make one with ``HoodieTable.open``.
+    """A Hudi table; make one with ``HoodieTable.open``.
 
     The table is as it was when it was opened; ``refresh`` looks again.
     """
@@ -86,6 +95,8 @@ class HoodieTable:
     @cached_property
     def inspect(self) -> TableInspect:
         """Facts about the table as Arrow tables: timeline, files, slices, log blocks, statistics, plans."""
+        from hoodie_py.table.inspect import TableInspect
+
         return TableInspect(self._snapshot.files, self._snapshot.config, self._snapshot.timeline, self._snapshot.view)
 
     def file_slices(self, as_of: AsOf | None = None, filter: str | pc.Expression | None = None) -> list[FileSlice]:  # noqa: A002
@@ -96,6 +107,8 @@ class HoodieTable:
             filter: leaves out partitions that cannot hold such rows.
         """
         snapshot = self._snapshot if as_of is None else self._snapshot.at(as_of)
+        from hoodie_py.table.filters import as_predicate
+
         return snapshot.file_slices("snapshot", as_predicate(filter, snapshot.schema.arrow))
 
     def scan(
@@ -154,6 +167,186 @@ class HoodieTable:
         snapshot = self._snapshot if as_of is None else self._snapshot.at(as_of)
         return snapshot.read_info(file_slice)
 
+    @overload
+    def schedule_compaction(
+        self,
+        strategy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        dry_run: Literal[False] = False,
+        lock: Lock | None = None,
+    ) -> str | None: ...
+
+    @overload
+    def schedule_compaction(
+        self,
+        strategy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        dry_run: Literal[True],
+        lock: Lock | None = None,
+    ) -> PlanReport: ...
+
+    def schedule_compaction(
+        self,
+        strategy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        lock: Lock | None = None,
+    ) -> str | PlanReport | None:
+        """Plan a compaction of the table as it is now.
+
+        Whatever has log files is planned, in the order and within the limits of the strategy. Only where the options
+        name a trigger or one of its thresholds does it depend on what happened since the last compaction.
+
+        Args:
+            strategy: name of a Hudi compaction strategy, or several joined by commas; wins over the options'.
+            options: Hudi's writer options: strategy, triggers, lock provider, ...
+            dry_run: write nothing and return a report of what would be planned, and why.
+            lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
+
+        Returns:
+            The instant of the plan, None when there is nothing to compact; with ``dry_run`` the report.
+
+        Raises:
+            UnsupportedFeatureError: the table has a feature that compaction does not handle.
+            ConflictError: another writer holds the lock, or a pending write is in the way.
+            InvalidQueryError: an unknown strategy or a bad option.
+            CommitStateUnknownError: the store did not say whether the plan was saved.
+        """
+        from hoodie_py.writer import compaction_plan
+
+        session = self._write_session(options, lock, strategy)
+        return compaction_plan.dry_run(session) if dry_run else compaction_plan.schedule(session)
+
+    def run_compaction(
+        self,
+        instant: str | None = None,
+        engine: Engine | None = None,
+        options: Mapping[str, Any] | None = None,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        lock: Lock | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> CompactionResult:
+        """Carry out a planned compaction.
+
+        Args:
+            instant: of the plan; None for the oldest pending one.
+            engine: what carries out the tasks: a SparkSession, classic or Connect, for one Spark task for each file
+                group; None for threads of this process.
+            options: Hudi's writer options: codec, bloom filter, what to do about a metadata table, ...
+            merger: a RecordMerger that decides instead of the table's merge mode.
+            lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
+            on_progress: called with a Progress as the compaction goes on.
+
+        Raises:
+            ConflictError: another writer runs it, took it back, or changed what it is about.
+            InvalidQueryError: there is no such plan.
+            InvalidTableError: the plan does not fit the table.
+            UnsupportedFeatureError: the table has a feature that compaction does not handle.
+            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+            CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
+            StorageError: the store refused; the table is as it was.
+        """
+        from hoodie_py.writer import compaction
+
+        session = self._write_session(options, lock)
+        return compaction.run(session, instant, runner=_runner(engine), merger=merger, on_progress=on_progress)
+
+    def compact(
+        self,
+        engine: Engine | None = None,
+        strategy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        lock: Lock | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> CompactionResult:
+        """Plan a compaction and carry it out; where there is nothing left to plan, carry out the oldest pending plan.
+
+        Arguments and errors as for ``schedule_compaction`` and ``run_compaction``.
+        """
+        instant = self.schedule_compaction(strategy, options, lock=lock)
+        return self.run_compaction(instant, engine, options, merger, lock, on_progress)
+
+    def rollback(
+        self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None
+    ) -> RollbackResult:
+        """Undo an instant that has not completed.
+
+        A compaction under way goes back to requested; a requested one is removed. A write that failed loses its files,
+        and the timeline records the rollback.
+
+        Args:
+            instant: request time of a pending instant.
+            options: Hudi's writer options: lock provider, ...
+            lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
+
+        Raises:
+            InvalidQueryError: there is no such pending instant.
+            ConflictError: somebody is at work on it, or the table has moved on.
+            UnsupportedFeatureError: an instant of a kind, or in a state, that Java Hudi must undo.
+        """
+        from hoodie_py.writer import rollback
+
+        return rollback.rollback(self._write_session(options, lock), instant)
+
+    @overload
+    def clean(
+        self,
+        retain_commits: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        dry_run: Literal[False] = False,
+        lock: Lock | None = None,
+    ) -> CleanResult: ...
+
+    @overload
+    def clean(
+        self,
+        retain_commits: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        dry_run: Literal[True],
+        lock: Lock | None = None,
+    ) -> CleanReport: ...
+
+    def clean(
+        self,
+        retain_commits: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        lock: Lock | None = None,
+    ) -> CleanResult | CleanReport:
+        """Remove file slices that nobody needs any more, and finish cleans that were cut short.
+
+        Queries of the past reach as far back as the earliest retained commit. What savepoints and pending plans name
+        stays in any case.
+
+        Args:
+            retain_commits: how many commits stay readable; wins over the options', 10 unless either says otherwise.
+            options: Hudi's writer options: policy, commits or file versions retained, lock provider, ...
+            dry_run: write nothing and return a report of which slices would go, and why.
+            lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
+
+        Raises:
+            UnsupportedFeatureError: the table has a feature, or the options a policy, that is not handled.
+            InvalidQueryError: a bad option.
+            InvalidTableError: a pending clean would remove a file that is needed.
+            ConflictError: another writer holds the lock, or finished the clean first.
+            CommitStateUnknownError: the store did not say whether a timeline file was written.
+            StorageError: the store failed; the clean stays pending, and the next one carries on.
+        """
+        from hoodie_py.writer import clean
+
+        session = self._write_session(options, lock)
+        return clean.dry_run(session, retain_commits) if dry_run else clean.clean(session, retain_commits)
+
+    def _write_session(
+        self, options: Mapping[str, Any] | None, lock: Lock | None, strategy: str | None = None
+    ) -> WriteSession:
+        from hoodie_py.writer.session import WriteSession
+
+        return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock)
+
     def __repr__(self) -> str:
         config = self.config
         facts = (
@@ -182,3 +375,12 @@ class HoodieTable:
                 ("columns", ", ".join(self.schema.names)),
             ],
         )
+
+
+def _runner(engine: Engine | None) -> Runner | None:
+    """Return what carries out tasks on an engine; PySpark is loaded only by those who have a session."""
+    if any(cls.__module__.startswith("pyspark.") for cls in type(engine).__mro__):
+        from hoodie_py.spark.compaction import SparkRunner
+
+        return SparkRunner(cast("Any", engine))
+    return cast("Runner | None", engine)

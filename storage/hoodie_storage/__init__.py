@@ -1,4 +1,5 @@
-"""Files on local disks and object stores, by a few verbs: read, read ranges, list, stat, put, put if absent, delete.
+"""Files on local disks and object stores, by a few verbs: read, read ranges, list, stat, put, put if absent, put if
+unchanged, delete.
 
 ``open_store`` gives the one implementation, ``Store``; functions should ask for the protocol of the verbs they use.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 from hoodie_storage.errors import (
     AccessDeniedError,
     AlreadyExistsError,
+    ChangedError,
     NotFoundError,
     PathError,
     ShortReadError,
@@ -18,11 +20,12 @@ from hoodie_storage.errors import (
 )
 from hoodie_storage.ranged_file import RangedFile
 from hoodie_storage.store import Store, open_store
-from hoodie_storage.verbs import Delete, FileInfo, List, Put, PutIfAbsent, Read, ReadRanges, Stat
+from hoodie_storage.verbs import Delete, FileInfo, List, Put, PutIfAbsent, PutIfMatch, Read, ReadRanges, Stat
 
 __all__ = [
     "AccessDeniedError",
     "AlreadyExistsError",
+    "ChangedError",
     "Delete",
     "FileInfo",
     "List",
@@ -30,6 +33,7 @@ __all__ = [
     "PathError",
     "Put",
     "PutIfAbsent",
+    "PutIfMatch",
     "RangedFile",
     "Read",
     "ReadRanges",

@@ -11,11 +11,12 @@ from hoodie_storage.ranges import Range
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or folder in a listing: its name alone, its size, and which of the two."""
+    """A file or folder in a listing: its name alone, its size, which of the two, and when it was written (ms)."""
 
     name: str
     size: int
     is_dir: bool
+    modified: int | None = None
 
 
 class Backend(Protocol):
@@ -48,6 +49,25 @@ class Backend(Protocol):
         """Write a file if there is none. Raises FileExistsError, or an exception with HTTP status 409 or 412."""
         ...
 
+    def create_from(self, key: str, source: str) -> None:
+        """Copy a local file to a place where there is none. Raises as ``create``."""
+        ...
+
+    def read_with_etag(self, key: str) -> tuple[bytes, str]:
+        """Read a file and the mark of its version. Raises UnsupportedStoreError where there is no ``replace``."""
+        ...
+
+    def replace(self, key: str, data: bytes, etag: str) -> str:
+        """Write over the version of a file that has this mark, and return the new one's.
+
+        Raises ChangedError, or an exception with HTTP status 404, 409 or 412, if it has another.
+        """
+        ...
+
     def delete(self, key: str) -> None:
         """Remove a file. Raises FileNotFoundError if there is none."""
+        ...
+
+    def remove_folder(self, key: str) -> None:
+        """Remove a folder if it is empty; nothing to do where folders are no more than the files in them."""
         ...

@@ -7,7 +7,6 @@ again, and whether a write can have happened.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 from collections.abc import Iterator
 from typing import Any
@@ -80,9 +79,7 @@ def http_status(error: BaseException) -> int | None:
 
 def is_timeout(error: BaseException) -> bool:
     """Whether no answer came in time."""
-    return any(
-        isinstance(each, TimeoutError | asyncio.TimeoutError) or _is_one_of(each, _TIMED_OUT) for each in causes(error)
-    )
+    return any(isinstance(each, TimeoutError) or _is_one_of(each, _TIMED_OUT) for each in causes(error))
 
 
 def is_unreachable(error: BaseException) -> bool:

@@ -3,6 +3,7 @@
     StorageFault              anything else the store refused or failed
     ├── NotFoundError         no such file or folder                             (also FileNotFoundError)
     ├── AlreadyExistsError    put_if_absent found a file in its place            (also FileExistsError)
+    ├── ChangedError          put_if_match found another version of the file
     ├── AccessDeniedError     credentials are missing, wrong or not sufficient   (also PermissionError)
     ├── PathError             the path leads out of the store                    (also ValueError)
     ├── ShortReadError        fewer bytes came back than were asked for          (also EOFError)
@@ -75,6 +76,10 @@ class AlreadyExistsError(StorageFault, FileExistsError):
         """
         found: bool | None = self.details.get("identical")
         return found
+
+
+class ChangedError(StorageFault):
+    """The file is not the version that was to be replaced; nothing was written over it."""
 
 
 class AccessDeniedError(StorageFault, PermissionError):

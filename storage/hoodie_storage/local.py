@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
 from hoodie_storage.backend import Entry
-from hoodie_storage.errors import PathError, ShortReadError
+from hoodie_storage.errors import PathError, ShortReadError, UnsupportedStoreError
 from hoodie_storage.ranges import Range
 
+_COPIED_AT_ONCE = 1024 * 1024
+_NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 # What link() answers on file systems that know no hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_NO_REPLACE = "file:// cannot replace a file only while it is unchanged"
 
 
 class LocalBackend:
@@ -59,7 +63,7 @@ class LocalBackend:
         """Look at one place."""
         found = Path(self.inside(key)).stat()
         is_dir = stat.S_ISDIR(found.st_mode)
-        return Entry("", 0 if is_dir else found.st_size, is_dir)
+        return Entry("", 0, is_dir=True) if is_dir else Entry("", found.st_size, False, _milliseconds(found))
 
     def put(self, key: str, data: bytes) -> None:
         """Write a file, or write over it."""
@@ -84,10 +88,42 @@ class LocalBackend:
         finally:
             written.unlink(missing_ok=True)
 
+    def create_from(self, key: str, source: str) -> None:
+        """Copy a local file to a place where there is none."""
+        path = Path(self.inside(key))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        copy = path.with_name(f".{uuid4().hex}.tmp")
+        try:
+            _copy(source, copy)
+            os.link(copy, path)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            _copy(source, path)
+        finally:
+            copy.unlink(missing_ok=True)
+
+    def read_with_etag(self, key: str) -> tuple[bytes, str]:
+        """Refuse: local files have no version marks."""
+        raise UnsupportedStoreError(_NO_REPLACE)
+
+    def replace(self, key: str, data: bytes, etag: str) -> str:
+        """Refuse: a local file cannot be replaced only while it is unchanged."""
+        raise UnsupportedStoreError(_NO_REPLACE)
+
     def delete(self, key: str) -> None:
         """Remove a file."""
         self.inside(str(Path(key).parent))
         Path(key).unlink()
+
+    def remove_folder(self, key: str) -> None:
+        """Remove a folder if it is empty."""
+        self.inside(str(Path(key).parent))
+        try:
+            Path(key).rmdir()
+        except OSError as error:
+            if error.errno not in _NOT_EMPTY:
+                raise
 
 
 def _pread(descriptor: int, start: int, stop: int) -> bytes | Exception:
@@ -105,9 +141,14 @@ def _entry(entry: os.DirEntry[str]) -> Entry | None:
     try:
         if entry.is_dir():
             return Entry(entry.name, 0, is_dir=True)
-        return Entry(entry.name, entry.stat().st_size, is_dir=False)
+        found = entry.stat()
+        return Entry(entry.name, found.st_size, False, _milliseconds(found))
     except FileNotFoundError:  # removed meanwhile, or a link to nothing
         return None
+
+
+def _milliseconds(found: os.stat_result) -> int:
+    return found.st_mtime_ns // 1_000_000
 
 
 def _write_beside(path: Path, data: bytes) -> Path:
@@ -124,5 +165,12 @@ def _write_beside(path: Path, data: bytes) -> Path:
 def _write_in_place(path: Path, data: bytes) -> None:
     with path.open("xb") as file:
         file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _copy(source: str, path: Path) -> None:
+    with Path(source).open("rb") as content, path.open("xb") as file:
+        shutil.copyfileobj(content, file, _COPIED_AT_ONCE)
         file.flush()
         os.fsync(file.fileno())

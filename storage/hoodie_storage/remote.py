@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -13,7 +16,7 @@ import fsspec.asyn
 import fsspec.core
 
 from hoodie_storage.backend import Entry
-from hoodie_storage.errors import UnsupportedStoreError
+from hoodie_storage.errors import ChangedError, UnsupportedStoreError
 from hoodie_storage.location import Location
 from hoodie_storage.ranges import Range
 
@@ -21,6 +24,7 @@ SECONDS = 120.0
 """How long a request may take in all, besides a second for each mebibyte."""
 
 _WHOLE_FILE = 1024 * 1024 * 1024
+_SMALL_FILE = 1024 * 1024
 _PARALLEL = 16
 # Stores whose fsspec implementation creates files atomically: with a conditional request, or under the lock below.
 _CREATES = frozenset({"s3", "memory", "gs", "gcs", "abfs", "abfss", "az"})
@@ -104,16 +108,14 @@ class RemoteBackend:
                 continue
             name = path.rstrip("/").rpartition("/")[2]
             if name and path.rstrip("/") != f"{key}/":
-                entries[name, is_dir] = Entry(name, 0 if is_dir else int(info["size"] or 0), is_dir)
+                entries[name, is_dir] = _entry(name, info)
         if is_file and not entries:
             raise NotADirectoryError(key)
         return list(entries.values())
 
     def stat(self, key: str) -> Entry:
         """Look at one place."""
-        info = self._system.info(key, **self._limit(0))
-        is_dir = info["type"] == "directory"
-        return Entry("", 0 if is_dir else int(info["size"] or 0), is_dir)
+        return _entry("", self._system.info(key, **self._limit(0)))
 
     def put(self, key: str, data: bytes) -> None:
         """Write a file, or write over it."""
@@ -121,24 +123,107 @@ class RemoteBackend:
 
     def create(self, key: str, data: bytes) -> None:
         """Write a file if there is none."""
-        if self._protocol not in _CREATES:
-            raise UnsupportedStoreError(f"{self._protocol}:// cannot create a file only where there is none")
-        write = self._system._pipe_file if self._system.async_impl else self._system.pipe_file  # noqa: SLF001
-        if "mode" not in signature(write).parameters:  # older ones would write over the file
-            raise UnsupportedStoreError(
-                f"the installed package for {self._protocol}:// cannot create a file only where there is none",
-                hint="Install fsspec 2024.12.0 or newer, and s3fs likewise.",
-            )
+        self._check_creates("pipe_file")
         if self._protocol == "memory":
             with _MEMORY_LOCK:
                 self._system.pipe_file(key, data, mode="create")
         else:
             self._system.pipe_file(key, data, mode="create", **self._limit(len(data)))
 
+    def create_from(self, key: str, source: str) -> None:
+        """Copy a local file to a place where there is none, in parts where it is large."""
+        if self._protocol == "memory":
+            self.create(key, Path(source).read_bytes())
+            return
+        self._check_creates("put_file")
+        self._system.put_file(source, key, mode="create", **self._limit(Path(source).stat().st_size))
+
+    def _check_creates(self, verb: str) -> None:
+        if self._protocol not in _CREATES:
+            raise UnsupportedStoreError(f"{self._protocol}:// cannot create a file only where there is none")
+        write = getattr(self._system, f"_{verb}" if self._system.async_impl else verb)
+        if "mode" not in signature(write).parameters:  # older ones would write over the file
+            raise UnsupportedStoreError(
+                f"the installed package for {self._protocol}:// cannot create a file only where there is none",
+                hint="Install fsspec 2024.12.0 or newer, and s3fs likewise.",
+            )
+
+    def read_with_etag(self, key: str) -> tuple[bytes, str]:
+        """Read a file and the mark of its version."""
+        if self._protocol == "memory":
+            with _MEMORY_LOCK:
+                data = bytes(self._system.cat_file(key))
+            return data, _content_mark(data)
+        self._check_replace()
+        found: tuple[bytes, str] = fsspec.asyn.sync(
+            self._system.loop, self._get_with_etag, key, **self._limit(_SMALL_FILE)
+        )
+        return found
+
+    def replace(self, key: str, data: bytes, etag: str) -> str:
+        """Write over the version of a file that has this mark."""
+        if self._protocol == "memory":
+            with _MEMORY_LOCK:
+                if _content_mark(bytes(self._system.cat_file(key))) != etag:
+                    raise ChangedError("the file is another version by now")
+                self._system.pipe_file(key, data)
+            return _content_mark(data)
+        self._check_replace()
+        bucket, name, _ = self._system.split_path(key)
+        try:
+            done = self._system.call_s3(
+                "put_object", Bucket=bucket, Key=name, Body=data, IfMatch=etag, **self._limit(len(data))
+            )
+        except Exception as error:
+            if "ParamValidation" in f"{type(error).__name__} {type(error.__cause__).__name__}":
+                raise UnsupportedStoreError(
+                    "the installed package for s3:// cannot replace a file only while it is unchanged",
+                    hint="Install s3fs 2025.2.0 or newer.",
+                ) from error
+            raise
+        return str(done["ETag"])
+
+    async def _get_with_etag(self, key: str) -> tuple[bytes, str]:
+        bucket, name, _ = self._system.split_path(key)
+        answer = await self._system._call_s3("get_object", Bucket=bucket, Key=name)  # noqa: SLF001
+        body = answer["Body"]
+        try:
+            return bytes(await body.read()), str(answer["ETag"])
+        finally:
+            body.close()
+
+    def _check_replace(self) -> None:
+        if self._protocol != "s3":
+            raise UnsupportedStoreError(f"{self._protocol}:// cannot replace a file only while it is unchanged here")
+
     def delete(self, key: str) -> None:
         """Remove a file."""
         self._system.rm_file(key, **self._limit(0))
 
+    def remove_folder(self, key: str) -> None:
+        """Do nothing: a store without folders has those that files are in."""
+
     def _limit(self, size: int) -> dict[str, float]:
         """Return the time limit of a request that moves so many bytes, where fsspec can keep one."""
         return {"timeout": self._seconds + size / 2**20} if self._system.async_impl else {}
+
+
+def _entry(name: str, info: Mapping[str, Any]) -> Entry:
+    """Return a file or folder as fsspec describes it."""
+    if info["type"] == "directory":
+        return Entry(name, 0, is_dir=True)
+    return Entry(name, int(info["size"] or 0), False, _modified(info))
+
+
+def _modified(info: Mapping[str, Any]) -> int | None:
+    for field in ("LastModified", "last_modified", "mtime", "modified", "created"):
+        found = info.get(field)
+        if isinstance(found, datetime):
+            return round(found.timestamp() * 1000)
+        if isinstance(found, int | float):
+            return round(found * 1000)
+    return None
+
+
+def _content_mark(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hoodie_storage import classify
 from hoodie_storage.backend import Backend, Entry
 from hoodie_storage.errors import (
     AlreadyExistsError,
+    ChangedError,
     NotFoundError,
     PathError,
     ShortReadError,
@@ -25,12 +26,10 @@ from hoodie_storage.errors import (
 )
 from hoodie_storage.local import LocalBackend
 from hoodie_storage.location import Location, parse_location
-from hoodie_storage.options import fsspec_options
 from hoodie_storage.paths import check_path, join
 from hoodie_storage.ranged_file import RangedFile
 from hoodie_storage.ranges import Range, plan_ranges
 from hoodie_storage.redact import Redactor
-from hoodie_storage.remote import open_remote
 from hoodie_storage.retry import RetryPolicy, call_with_retries
 from hoodie_storage.verbs import FileInfo
 
@@ -38,6 +37,7 @@ T = TypeVar("T")
 
 # s3fs takes what follows for a version.
 _VERSION = "?versionId="
+_MISSING = 404
 _CONFLICT = 409
 _CREATED_MEANWHILE = 412
 
@@ -56,6 +56,8 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, Any] |
     location = parse_location(uri)
     options = dict(storage_options or {})
     if location.protocol != "file":
+        from hoodie_storage.options import fsspec_options
+
         bucket = location.root.partition("/")[0] if location.protocol == "s3" else ""
         options = fsspec_options(location.protocol, options, os.environ, bucket)
     return Store(location, options)
@@ -122,19 +124,21 @@ class Store:
         width = min(backend.parallel, len(paths))
         if width <= 1:
             return [self.list(path) for path in paths]
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(width, thread_name_prefix="hoodie-list") as pool:
             return list(pool.map(self.list, paths))
 
     def list(self, path: str) -> list[FileInfo]:
         """Return what is right inside a folder, by name. Raises NotFoundError."""
         entries = self._ask("list", path, lambda backend, key: backend.list(key))
-        found = [FileInfo(join(path, each.name), each.size, each.is_dir) for each in entries]
+        found = [FileInfo(join(path, each.name), each.size, each.is_dir, each.modified) for each in entries]
         return sorted(found, key=lambda info: (info.path, info.is_dir))
 
     def stat(self, path: str) -> FileInfo:
         """Return kind and size. Raises NotFoundError."""
         found: Entry = self._ask("stat", path, lambda backend, key: backend.stat(key))
-        return FileInfo(path, found.size, found.is_dir)
+        return FileInfo(path, found.size, found.is_dir, found.modified)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
@@ -179,10 +183,83 @@ class Store:
             "there is a file already", operation="create", path=self._show(path), identical=outcome
         )
 
+    def create_from(self, path: str, source: str) -> None:
+        """Copy a local file to a place that nobody else uses; a file of its size there counts as this copy.
+
+        Args:
+            path: where.
+            source: path of the local file.
+
+        Raises:
+            AlreadyExistsError: there is a file of another size.
+            UnknownOutcomeError: the answer got lost and asking again did not tell.
+        """
+        check_path(path)
+        backend, key = self._backend(path)
+        try:
+            call_with_retries(lambda: backend.create_from(key, source), self._retries, _create_again)
+            return
+        except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
+            problem = error
+        if not classify.may_have_happened(problem) and not _is_conflict(problem):
+            raise self._fault(problem, "create", path)
+        try:
+            found = self.stat(path).size
+        except StorageFault:
+            raise self._unknown(problem, path) from None
+        if found != Path(source).stat().st_size:
+            raise AlreadyExistsError("there is another file already", operation="create", path=self._show(path))
+
+    def read_with_etag(self, path: str) -> tuple[bytes, str]:
+        """Return a whole file and the mark of its version. Raises NotFoundError, UnsupportedStoreError."""
+        return self._ask("read", path, lambda backend, key: backend.read_with_etag(key))
+
+    def put_if_match(self, path: str, data: bytes, etag: str, *, unique: bool = False) -> str:
+        """Write over a file if it still is the version with this mark, and return the new one's.
+
+        Args:
+            path: where.
+            data: the content.
+            etag: the mark of the version to replace.
+            unique: nobody else would write these very bytes, so a file that holds them is this writer's own.
+
+        Raises:
+            ChangedError: it is another version by now, or is gone.
+            UnknownOutcomeError: the answer got lost and reading back did not tell.
+            UnsupportedStoreError: this store cannot do it.
+        """
+        check_path(path)
+        backend, key = self._backend(path)
+        try:
+            return call_with_retries(lambda: backend.replace(key, data, etag), self._retries, _create_again)
+        except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
+            problem = error
+        lost = classify.may_have_happened(problem)
+        if not lost and not _is_other_version(problem):
+            raise self._fault(problem, "replace", path)
+        try:
+            there, mark = self.read_with_etag(path)
+        except NotFoundError:
+            there, mark = b"", ""
+        except StorageFault as fault:
+            raise self._unknown(problem, path, "replace") from fault
+        if mark and there == data and unique:
+            return mark
+        if lost and mark == etag:  # still the old one: the request may yet arrive
+            raise self._unknown(problem, path, "replace")
+        raise ChangedError("the file is another version by now", operation="replace", path=self._show(path))
+
     def delete(self, path: str) -> None:
         """Remove a file; one that is not there is no error."""
         try:
             self._ask("delete", path, lambda backend, key: backend.delete(key), again=classify.is_refusal)
+        except NotFoundError:
+            return
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder if it is empty; one that is not there, or where a file came meanwhile, is no error."""
+        try:
+            self._ask("delete", path, lambda backend, key: backend.remove_folder(key), again=classify.is_refusal)
         except NotFoundError:
             return
 
@@ -229,6 +306,8 @@ class Store:
     def _connect(self) -> tuple[Backend, str]:
         if self._location.protocol == "file":
             return LocalBackend(self._location.root), self._location.root
+        from hoodie_storage.remote import open_remote  # local tables do without fsspec
+
         try:
             return open_remote(self._location, self._options)
         except StorageFault:
@@ -257,11 +336,11 @@ class Store:
         local = self._location.protocol == "file"
         return classify.fault_of(error, operation, self._show(path), self._redact, local=local)
 
-    def _unknown(self, error: Exception, path: str) -> UnknownOutcomeError:
-        cause = self._fault(error, "create", path)
+    def _unknown(self, error: Exception, path: str, operation: str = "create") -> UnknownOutcomeError:
+        cause = self._fault(error, operation, path)
         fault = UnknownOutcomeError(
             f"the store did not say whether the file was written ({cause.reason})",
-            operation="create",
+            operation=operation,
             path=cause.path,
             hint="Look whether it is there before anything is removed.",
         )
@@ -290,6 +369,14 @@ def _whole(answer: bytes, wanted: Range) -> bytes:
 
 def _is_conflict(error: Exception) -> bool:
     return isinstance(error, FileExistsError) or classify.http_status(error) in {_CONFLICT, _CREATED_MEANWHILE}
+
+
+def _is_other_version(error: Exception) -> bool:
+    return (
+        isinstance(error, ChangedError | FileNotFoundError)
+        or _is_conflict(error)
+        or classify.http_status(error) == _MISSING
+    )
 
 
 def _create_again(error: Exception) -> bool:

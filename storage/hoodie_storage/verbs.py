@@ -8,17 +8,22 @@ store.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file or folder: path relative to the store's root, size in bytes (0 for folders)."""
+    """A file or folder: path relative to the store's root, size in bytes (0 for folders).
+
+    ``modified`` is when the file was written, in milliseconds since 1970 by the store's clock; None where the store
+    does not say. It is no part of the value.
+    """
 
     path: str
     size: int
     is_dir: bool
+    modified: int | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -104,10 +109,50 @@ class PutIfAbsent(Protocol):
         """
         ...
 
+    def create_from(self, path: str, source: str) -> None:
+        """Copy a local file to a place that nobody else uses; a file of its size there counts as this copy.
+
+        Raises AlreadyExistsError where a file of another size is, UnknownOutcomeError where the store did not say.
+        """
+        ...
+
+
+class PutIfMatch(Protocol):
+    """Files replaced by one of several who try: what locks are made of. Not every store can."""
+
+    def read_with_etag(self, path: str) -> tuple[bytes, str]:
+        """Return a whole file and the store's mark of this version of it.
+
+        Raises:
+            NotFoundError: there is no such file.
+            UnsupportedStoreError: the store cannot replace a file by its mark.
+        """
+        ...
+
+    def put_if_match(self, path: str, data: bytes, etag: str, *, unique: bool = False) -> str:
+        """Write over a file if it still is the version with this mark, and return the mark of the new one.
+
+        Args:
+            path: where.
+            data: the content.
+            etag: the mark of the version to replace.
+            unique: nobody else would write these very bytes, so a file that holds them is this writer's own.
+
+        Raises:
+            ChangedError: the file is another version by now, or is gone.
+            UnknownOutcomeError: the answer got lost and reading back did not tell.
+            UnsupportedStoreError: the store cannot do it.
+        """
+        ...
+
 
 class Delete(Protocol):
     """Files removed."""
 
     def delete(self, path: str) -> None:
         """Remove a file; one that is not there is no error."""
+        ...
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder if it is empty; one that is not there, or where a file came meanwhile, is no error."""
         ...

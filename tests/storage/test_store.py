@@ -22,7 +22,7 @@ from hoodie_storage import (
     UnsupportedStoreError,
     open_store,
 )
-from tests.storage.conformance import StorageTests
+from tests.storage.conformance import ConditionalStorageTests, StorageTests
 
 
 class TestLocal(StorageTests):
@@ -107,6 +107,13 @@ class TestLocal(StorageTests):
             writer.join()
         assert seen <= set(contents)
 
+    def test_versions_are_refused(self, store: Store) -> None:
+        store.put("a", b"x")
+        for ask in (store.read_with_etag, lambda path: store.put_if_match(path, b"y", "1")):
+            with pytest.raises(UnsupportedStoreError, match="file:// cannot replace"):
+                ask("a")
+        assert store.read("a") == b"x"
+
     def test_creation_without_hard_links(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         def no_links(*_: object) -> None:
             raise PermissionError(1, "Operation not permitted")
@@ -125,7 +132,7 @@ class TestLocal(StorageTests):
         assert isinstance(caught.value, PermissionError)
 
 
-class TestMemory(StorageTests):
+class TestMemory(StorageTests, ConditionalStorageTests):
     @pytest.fixture
     def store(self) -> Iterator[Store]:
         name = uuid4().hex
@@ -153,7 +160,7 @@ def server() -> Iterator[LocalS3]:
 
 
 @pytest.mark.s3
-class TestS3(StorageTests):
+class TestS3(StorageTests, ConditionalStorageTests):
     @pytest.fixture
     def store(self, server: LocalS3) -> Store:
         return open_store(f"{server.uri}/{uuid4().hex}", server.storage_options)

@@ -1,0 +1,286 @@
+"""Plan a clean: which file slices nobody needs any more (Hudi ``CleanPlanActionExecutor``; rules in ``clean_rules``).
+
+All partitions are looked at each time, so the earliest retained commit that a clean records holds for the whole table;
+Java's incremental planner relies on that. It never lies beyond a pending write or a savepoint in the making, nor before
+that of the clean before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats import clean_keys as keys
+from hoodie_py.formats.instants import RESTORE, SAVEPOINT, Instant
+from hoodie_py.formats.option_keys import option
+from hoodie_py.formats.plans import CleanPlan, RequestedReplace, SavepointMetadata
+from hoodie_py.table.scan import html_table
+from hoodie_py.table.slicing import all_slices
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.clean_rules import Retention, SliceFate, fates
+from hoodie_py.writer.compaction_plan import PLAN_ID
+
+COMMITS = 10
+VERSIONS = 3
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CleanSettings:
+    """Hudi's policy, and how many commits or file versions it retains."""
+
+    policy: str = keys.KEEP_LATEST_COMMITS
+    commits: int = COMMITS
+    versions: int = VERSIONS
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], retain_commits: int | None = None) -> CleanSettings:
+        """Resolve options; an explicit number of commits wins over theirs.
+
+        Raises:
+            UnsupportedFeatureError: another policy.
+            InvalidQueryError: a number that is none, or less than 1.
+        """
+        policy = option(options, keys.POLICY) or option(options, keys.POLICY_ALIAS) or keys.KEEP_LATEST_COMMITS
+        policy = policy.upper()
+        if policy not in {keys.KEEP_LATEST_COMMITS, keys.KEEP_LATEST_FILE_VERSIONS}:
+            raise UnsupportedFeatureError(
+                f"The clean policy {policy[:100]}.",
+                hint=f"Use {keys.KEEP_LATEST_COMMITS} or {keys.KEEP_LATEST_FILE_VERSIONS}.",
+            )
+        commits = retain_commits
+        if commits is None:
+            commits = _number(options, keys.COMMITS_RETAINED, keys.COMMITS_RETAINED_ALIAS, COMMITS)
+        versions = _number(options, keys.VERSIONS_RETAINED, keys.VERSIONS_RETAINED_ALIAS, VERSIONS)
+        if commits < 1 or versions < 1:
+            raise InvalidQueryError("A clean must retain at least one commit and one file version.")
+        return cls(policy, commits, versions)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanReport:
+    """What a clean would do.
+
+    Attributes:
+        table: its name.
+        policy: Hudi's name of the policy.
+        earliest: request time of the earliest retained commit; None where none tells.
+        slices: every file slice, those that go and those that stay, with reasons.
+    """
+
+    table: str
+    policy: str
+    earliest: str | None
+    slices: tuple[SliceFate, ...]
+
+    @property
+    def removed(self) -> tuple[SliceFate, ...]:
+        """The slices that would go."""
+        return tuple(each for each in self.slices if each.removed)
+
+    def __str__(self) -> str:
+        removed = self.removed
+        since = f" and retain what commit {self.earliest} and later ones read" if self.earliest else ""
+        return (
+            f"Cleaning {self.table} by {self.policy} would remove {len(removed)} of {len(self.slices)} file slices "
+            f"({sum(len(each.files) for each in removed):,} files, {sum(each.size for each in removed):,} bytes)"
+            f"{since}."
+        )
+
+    def __repr__(self) -> str:
+        lines = [str(self), *(f"  {sign} {name}: {why}" for sign, name, why in self._lines())]
+        if len(self.slices) > _SHOWN:
+            lines.append(f"  ... and {len(self.slices) - _SHOWN} more")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            str(self), [(name, f"{'goes' if sign == '-' else 'stays'}: {why}") for sign, name, why in self._lines()]
+        )
+
+    def _lines(self) -> list[tuple[str, str, str]]:
+        return [
+            (
+                "-" if each.removed else "+",
+                "/".join(part for part in (each.partition_path, each.file_id) if part) + f" of {each.instant}",
+                f"{each.reason}; {len(each.files)} files, {each.size:,} bytes",
+            )
+            for each in self.slices[:_SHOWN]
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlanned:
+    """A plan that could be saved (None when nothing would go), and what to tell about it."""
+
+    plan: CleanPlan | None
+    report: CleanReport
+
+
+def make_plan(snapshot: Snapshot, settings: CleanSettings) -> CleanPlanned:
+    """Return the plan for a table as it is now.
+
+    Raises:
+        UnsupportedFeatureError: a table with a feature that cleaning does not handle.
+        InvalidTableError: a savepoint or plan names a place outside the table.
+        CorruptFileError: a timeline file is damaged.
+    """
+    check_cleanable(snapshot)
+    earliest: Instant | None = None
+    slices: tuple[SliceFate, ...] = ()
+    if settings.policy == keys.KEEP_LATEST_COMMITS:
+        earliest = _earliest(snapshot, settings.commits)
+        if earliest is not None:
+            slices = _all_fates(snapshot, earliest=earliest.request_time)
+    else:
+        slices = _all_fates(snapshot, versions=settings.versions)
+    time = earliest.request_time if earliest is not None else None
+    report = CleanReport(snapshot.config.name, settings.policy, time, slices)
+    if not any(each.files for each in report.removed):
+        return CleanPlanned(None, report)
+    last = snapshot.timeline.timeline.writes().last
+    plan = CleanPlan(
+        earliest_instant_to_retain=time,
+        earliest_action=earliest.comparable_action if earliest is not None else None,
+        policy=settings.policy,
+        files=_by_partition(report.removed),
+        last_completed_commit_timestamp=last.request_time if last is not None else None,
+        extra_metadata={PLAN_ID: uuid4().hex, **_savepoints_noted(snapshot)},
+    )
+    return CleanPlanned(plan, report)
+
+
+def check_cleanable(snapshot: Snapshot) -> None:
+    """Refuse a table that cannot be cleaned here.
+
+    Raises:
+        UnsupportedFeatureError: names the feature.
+    """
+    config = snapshot.config
+    feature = None
+    if config.cdc_enabled:
+        feature = "with change data capture"
+    elif config.bootstrap_base_path:
+        feature = "that was bootstrapped"
+    elif len(snapshot.timeline.timeline.pending().of(RESTORE)):
+        feature = "beside a pending restore"
+    if feature is not None:
+        raise UnsupportedFeatureError(
+            f"Cleaning a table {feature}.", hint="Clean it with Java Hudi.", table=config.name
+        )
+
+
+def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
+    """Make sure that nothing a saved plan removes is needed by now.
+
+    Args:
+        snapshot: the table as it is now.
+        plan: a pending clean's, perhaps another program's.
+
+    Raises:
+        InvalidTableError: it names a file of a newest slice, of a savepoint or of a pending plan.
+        UnsupportedFeatureError: it removes whole partitions.
+    """
+    if plan.partitions_to_delete:
+        raise UnsupportedFeatureError("A clean that removes partitions.", hint="Finish it with Java Hudi.")
+    stay = {**_saved(snapshot), **_planned(snapshot)}
+    for each in snapshot.view.slices(partitions=sorted(plan.files)):
+        files = (*((each.base_file,) if each.base_file is not None else ()), *each.log_files)
+        stay.update((file.path, "the newest file slice") for file in files)
+    for partition, names in plan.files.items():
+        for name in names:
+            path = f"{partition}/{name}" if partition else name
+            if path in stay:
+                raise InvalidTableError(
+                    f"A clean plan removes a file that is needed: {stay[path]}.",
+                    hint="Remove the plan's files from the timeline and clean again.",
+                    path=path,
+                )
+
+
+def _earliest(snapshot: Snapshot, commits: int) -> Instant | None:
+    """Return the earliest commit to retain; None when there are too few (Hudi ``CleanerUtils``)."""
+    timeline = snapshot.timeline.timeline
+    completed = timeline.writes().instants
+    if len(completed) <= commits:
+        return None
+    found = completed[len(completed) - commits]
+    pending = [each.request_time for each in timeline.pending() if each.is_write or each.action == SAVEPOINT]
+    if pending and min(pending) < found.request_time:
+        before = [each for each in completed if each.request_time < min(pending)]
+        if not before:
+            return None
+        found = before[-1]
+    last = snapshot.timeline.earliest_retained()
+    if last is not None and last > found.request_time:
+        return next((each for each in completed if each.request_time == last), None)
+    return found
+
+
+def _all_fates(snapshot: Snapshot, *, earliest: str | None = None, versions: int = 0) -> tuple[SliceFate, ...]:
+    retention = Retention(earliest, versions, _planned(snapshot), _saved(snapshot))
+    visibility = snapshot.view.visibility
+    return tuple(
+        fate
+        for group in snapshot.view.file_groups()
+        for fate in fates(group, all_slices(group, visibility), retention, visibility.replaced_by(group.key))
+    )
+
+
+def _planned(snapshot: Snapshot) -> dict[str, str]:
+    """Paths that pending plans name, and which plan it is."""
+    timeline = snapshot.timeline.timeline
+    planned: dict[str, str] = {}
+    for instant in (*timeline.pending_compactions(), *timeline.pending_log_compactions()):
+        for operation in snapshot.timeline.compaction_plan(instant).operations:
+            names = (operation.data_file, *operation.delta_files)
+            _add(planned, operation.partition_path, names, f"{instant.action} {instant.request_time} is pending")
+    for instant in timeline.pending_replacements():
+        path = f"{snapshot.config.timeline_dir()}/{instant.request_time}.{instant.action}.requested"
+        for group in RequestedReplace.from_bytes(snapshot.files.read(path)).groups or ():
+            for piece in group.slices:
+                names = (piece.data_file, *piece.delta_files)
+                _add(planned, piece.partition_path, names, f"{instant.action} {instant.request_time} is pending")
+    return planned
+
+
+def _saved(snapshot: Snapshot) -> dict[str, str]:
+    """Paths that savepoints name, and which savepoint it is."""
+    saved: dict[str, str] = {}
+    for instant in snapshot.timeline.timeline.completed().of(SAVEPOINT):
+        path = f"{snapshot.config.timeline_dir()}/{instant.file_name(snapshot.config.timeline_layout)}"
+        for partition, names in SavepointMetadata.from_bytes(snapshot.files.read(path)).files.items():
+            _add(saved, partition, names, f"savepoint {instant.request_time} names it")
+    return saved
+
+
+def _savepoints_noted(snapshot: Snapshot) -> dict[str, str]:
+    """Which savepoints were respected: where one is gone later, Java looks into all partitions again."""
+    saved = [each.request_time for each in snapshot.timeline.timeline.completed().of(SAVEPOINT)]
+    return {keys.SAVEPOINTED: ",".join(saved)} if saved else {}
+
+
+def _add(into: dict[str, str], partition: str, names: Sequence[str | None], reason: str) -> None:
+    for name in names:
+        if name is not None:
+            into.setdefault(f"{partition}/{name}" if partition else name, reason)
+
+
+def _by_partition(removed: Sequence[SliceFate]) -> dict[str, tuple[str, ...]]:
+    files: dict[str, tuple[str, ...]] = {}
+    for each in removed:
+        if each.files:
+            files[each.partition_path] = (*files.get(each.partition_path, ()), *(name for name, _ in each.files))
+    return files
+
+
+def _number(options: Mapping[str, str], key: str, alias: str, default: int) -> int:
+    text = option(options, key) or option(options, alias)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise InvalidQueryError(f"{key}={text[:100]} is no number from 1 on.")
+    return int(text)

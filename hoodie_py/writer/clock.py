@@ -1,0 +1,93 @@
+"""Instants: 17 digits of wall-clock time in the table's zone, strictly increasing (``HoodieInstantTimeGenerator``).
+
+A new time must be later than every time on the timeline, or files would sort wrongly: where the timeline is a little
+ahead (another machine's clock), the clock waits; where it is far ahead, nothing may be written. After a time was taken
+the clock sleeps for the largest skew that is expected between machines, and only then hands the time out, so that
+whoever takes the lock next gets a later one (Hudi ``SkewAdjustingTimeGenerator``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from hoodie_py.errors import UnsupportedFeatureError
+
+DEFAULT_SKEW_MS = 200
+
+_LONGEST_WAIT = timedelta(seconds=5)
+_PRECISION = timedelta(milliseconds=1)
+
+
+class InstantClock:
+    """Makes instants and completion times for one call that writes to a table.
+
+    Args:
+        zone: of the digits: that of the table's other writers.
+        skew_ms: how far clocks of other writers may be apart, in milliseconds.
+        now: tells the time; with a zone.
+        sleep: waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        zone: tzinfo = UTC,
+        skew_ms: int = DEFAULT_SKEW_MS,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._zone = zone
+        self._skew = skew_ms / 1000
+        self._now = now
+        self._sleep = sleep
+        self._last = ""
+
+    def peek(self, beyond: str = "") -> str:
+        """Return what ``next`` would give, without the promise that it is nobody else's. Raises as ``next``."""
+        return self._later_than(max(beyond, self._last))
+
+    def next(self, beyond: str = "") -> str:
+        """Return a new time; call it while the table's lock is held.
+
+        Args:
+            beyond: the latest time on the timeline.
+
+        Raises:
+            UnsupportedFeatureError: the timeline is ahead of this machine's clock.
+        """
+        taken = self._later_than(max(beyond, self._last))
+        self._last = taken
+        self._sleep(self._skew)
+        return taken
+
+    def _later_than(self, bound: str) -> str:
+        taken = self._read()
+        if taken > bound:
+            return taken
+        until = _moment(bound)
+        here = self._now().astimezone(self._zone).replace(tzinfo=None)
+        if until is None or until - here > _LONGEST_WAIT:
+            raise UnsupportedFeatureError(
+                f"Writing to a timeline that is ahead of this machine's clock: {bound} is not before {taken}.",
+                hint="Set the clock right; where the table's zone is LOCAL, give the writers' zone as timezone=.",
+            )
+        while taken <= bound:
+            self._sleep(_PRECISION.total_seconds())
+            taken = self._read()
+        return taken
+
+    def _read(self) -> str:
+        return _digits(self._now().astimezone(self._zone))
+
+
+def _digits(moment: datetime) -> str:
+    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
+
+
+def _moment(digits: str) -> datetime | None:
+    try:
+        whole = datetime.strptime(digits[:14], "%Y%m%d%H%M%S")  # noqa: DTZ007 - digits in the clock's own zone
+    except ValueError:
+        return None
+    return whole + timedelta(milliseconds=int(digits[14:17] or "999"))

@@ -1,0 +1,356 @@
+"""Run a planned compaction (Hudi ``RunCompactionActionExecutor``, ``BaseHoodieTableServiceClient.completeCompaction``).
+
+1. Under the table's lock: look at the table, check the plan against it, take away what an earlier attempt left, create
+   the inflight file.
+2. Without the lock: one task a file group, anywhere; nothing of what they write is visible.
+3. Under the lock again: look anew; is the plan still inflight and as it was, has nobody rolled it back, are the groups
+   still what they were, are our files there? Remove the files of lost and repeated attempts. Then the metadata table,
+   then the completed file. That file is the commit.
+
+A failure before the commit takes the compaction back to requested. Where the store does not say whether a file was
+written, nothing is taken back: the commit may have landed.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock as ThreadLock
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import (
+    CommitStateUnknownError,
+    ConflictError,
+    HoodieError,
+    HoodieWarning,
+    InvalidQueryError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from hoodie_py.formats.instants import COMMIT, COMPACTION, INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.metadata_writers import write_commit_metadata
+from hoodie_py.formats.option_keys import COMPACTION_MEMORY, option
+from hoodie_py.formats.plans import CompactionPlan
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.selection import select_strategy
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.attempt import files_of_instant, remove_files, remove_files_of_run, undo_attempt
+from hoodie_py.writer.compaction_result import CompactionResult, OnProgress, Progress
+from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.writer.compaction_task import CompactionTask, TaskResult, new_run_id, write_run
+from hoodie_py.writer.failed_writes import leave_heartbeats
+from hoodie_py.writer.local_runner import LocalRunner, Runner
+from hoodie_py.writer.markers import Markers, remove_finished
+from hoodie_py.writer.metadata_table import MetadataTable
+from hoodie_py.writer.output_schema import output_schema
+from hoodie_py.writer.planned_slices import planned_slices
+from hoodie_py.writer.refusals import check_compactable, check_pending_writes, unfinished_writes
+from hoodie_py.writer.rollback_facts import rollbacks_of
+from hoodie_py.writer.run_guard import Alive, run_guard
+from hoodie_py.writer.session import WriteSession, newest_time
+from hoodie_py.writer.timeline_writer import delete_with_checksum
+
+RUN_ID = "hoodie_py.run"
+"""Extra metadata of a commit: the run that made it, which makes its bytes unlike any other's."""
+
+_OPERATION = "COMPACT"
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A compaction that was begun: the plan as it was then, what to do, and which rollbacks were known."""
+
+    instant: Instant
+    plan: CompactionPlan
+    tasks: tuple[CompactionTask, ...]
+    known_rollbacks: frozenset[str]
+    table_schema: str
+    run_id: int
+
+
+def run(
+    session: WriteSession,
+    instant: str | None = None,
+    *,
+    runner: Runner | None = None,
+    merger: RecordMerger | type[RecordMerger] | None = None,
+    on_progress: OnProgress | None = None,
+) -> CompactionResult:
+    """Carry out a pending compaction.
+
+    Args:
+        session: of the writing call.
+        instant: which; None for the oldest pending one.
+        runner: carries out the tasks; threads of this process unless given.
+        merger: decides instead of the table's merge mode.
+        on_progress: told how far the compaction has come.
+
+    Raises:
+        ConflictError: another writer runs it, rolled it back, or changed what it is about.
+        InvalidQueryError: there is no such pending compaction.
+        InvalidTableError: the plan does not fit the table.
+        UnsupportedFeatureError: the table has a feature that is not handled.
+        MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+        CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
+        StorageError: the store refused; the compaction is as it was before.
+    """
+    began = time.monotonic()
+    if runner is not None and not isinstance(runner, Runner):
+        raise UnsupportedFeatureError(
+            f"Compaction by an engine of type {type(runner).__name__}.", hint="Leave it out, or give one with run()."
+        )
+    chosen = _choose(session.look(), instant)
+    if chosen is None:
+        return CompactionResult()
+    with run_guard(session, chosen.request_time) as alive:
+        begun = _begin(session, chosen.request_time, merger)
+        try:
+            results = _collect(begun, runner or LocalRunner(), on_progress, began)
+            alive.ensure_alive()
+            completion_time = _complete(session, begun, results, alive)
+        except CommitStateUnknownError:
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            _abort(session, begun, error)
+            raise
+        _tidy(session, begun, results)
+    return CompactionResult.of(chosen.request_time, completion_time, results, time.monotonic() - began)
+
+
+def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
+    """Return the pending compaction that is asked for.
+
+    Raises:
+        InvalidQueryError: there is none at that time, or it has completed.
+    """
+    pending = snapshot.timeline.timeline.pending_compactions()
+    if instant is None:
+        return pending.instants[0] if len(pending) else None
+    found = pending.find(instant)
+    if found is None:
+        other = snapshot.timeline.timeline.find(instant)
+        state = "There is no compaction" if other is None else f"A {other.action} is {other.state}, not pending,"
+        known = ", ".join(each.request_time for each in pending) or "none"
+        raise InvalidQueryError(f"{state} at {instant[:40]!r}.", hint=f"Pending compactions: {known}.")
+    return found
+
+
+def _begin(session: WriteSession, instant: str, merger: RecordMerger | type[RecordMerger] | None) -> _Begun:
+    with session.locked() as holding:
+        snapshot = session.look()
+        pending = snapshot.timeline.timeline.pending_compactions().find(instant)
+        if pending is None:
+            raise ConflictError("Another writer finished the compaction, or took it back.", instant=instant)
+        plan = snapshot.timeline.compaction_plan(pending)
+        _check(snapshot, instant)
+        MetadataTable.check(snapshot, session.settings.metadata_mode)
+        select_strategy(snapshot.config, session.settings.options, merger, writing=False)
+        slices = planned_slices(snapshot, plan, instant)
+        begun = _plan_tasks(session, snapshot, pending, plan, slices, merger)
+        groups = [task.group for task in begun.tasks]
+        holding.ensure_held()
+        remove_finished(session.files, snapshot.timeline.timeline)
+        undo_attempt(session, snapshot, pending, groups)
+        holding.ensure_held()
+        session.timeline(snapshot).begin(begun.instant)
+    return begun
+
+
+def _check(snapshot: Snapshot, instant: str) -> None:
+    check_compactable(snapshot)
+    check_pending_writes(snapshot, instant)
+    running = [each for each in rollbacks_of(snapshot, instant) if not each.is_completed]
+    if running:
+        raise ConflictError(
+            "A rollback of the compaction is under way.", instant=instant, rollback=running[0].request_time
+        )
+
+
+def _plan_tasks(
+    session: WriteSession,
+    snapshot: Snapshot,
+    pending: Instant,
+    plan: CompactionPlan,
+    slices: Sequence[FileSlice],
+    merger: RecordMerger | type[RecordMerger] | None,
+) -> _Begun:
+    schema = output_schema(snapshot)
+    run_id = new_run_id()
+    memory = option(session.settings.options, COMPACTION_MEMORY)
+    options = ReadOptions(
+        memory_limit=int(memory) if memory is not None and memory.isdigit() else None, options=session.settings.options
+    )
+    tasks = tuple(
+        CompactionTask(
+            file_slice=each,
+            info=_stored_types(snapshot.read_info(each), schema.arrow, schema.defaults),
+            schema=schema,
+            instant=pending.request_time,
+            index=index,
+            run_id=run_id,
+            file=session.settings.file,
+            merger=merger,
+            options=options,
+        )
+        for index, each in enumerate(slices)
+    )
+    known = frozenset(each.request_time for each in rollbacks_of(snapshot, pending.request_time))
+    return _Begun(replace(pending, state=REQUESTED), plan, tasks, known, schema.table, run_id)
+
+
+def _stored_types(info: ReadInfo, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
+    """Return what reading takes when rows are wanted as files have them, not as a query shows them."""
+    return replace(info, schema=schema, defaults=defaults, constants={}, fallbacks={})
+
+
+class _Meter:
+    """Adds up what tasks did and tells the caller."""
+
+    def __init__(self, begun: _Begun, on_progress: OnProgress | None, began: float) -> None:
+        self._sizes = {task.group: task.size for task in begun.tasks}
+        self._instant = begun.instant.request_time
+        self._tell = on_progress
+        self._began = began
+        self._guard = ThreadLock()
+        self._rows = 0
+        self._done: dict[GroupKey, TaskResult] = {}
+
+    def on_rows(self, rows: int) -> None:
+        """Count rows that a task wrote."""
+        with self._guard:
+            self._rows += rows
+            self._report()
+
+    def on_result(self, result: TaskResult) -> None:
+        """Count a task that is done; of several attempts at one the first counts."""
+        with self._guard:
+            self._done.setdefault(result.group, result)
+            self._rows = max(self._rows, sum(each.stat.num_writes for each in self._done.values()))
+            self._report()
+
+    @property
+    def results(self) -> list[TaskResult]:
+        """One result for each file group that is done."""
+        return list(self._done.values())
+
+    def _report(self) -> None:
+        if self._tell is not None:
+            self._tell(
+                Progress(
+                    instant=self._instant,
+                    file_groups=len(self._sizes),
+                    file_groups_done=len(self._done),
+                    bytes_total=sum(self._sizes.values()),
+                    bytes_done=sum(self._sizes[group] for group in self._done),
+                    rows=self._rows,
+                    seconds=time.monotonic() - self._began,
+                )
+            )
+
+
+def _collect(begun: _Begun, runner: Runner, on_progress: OnProgress | None, began: float) -> list[TaskResult]:
+    """Have all tasks carried out, the largest first."""
+    meter = _Meter(begun, on_progress, began)
+    tasks = sorted(begun.tasks, key=lambda task: task.size, reverse=True)
+    for result in runner.run(tasks, meter.on_rows):
+        meter.on_result(result)
+    groups = {task.group for task in begun.tasks}
+    if {result.group for result in meter.results} != groups:
+        raise ConflictError("The engine did not carry out every task.", instant=begun.instant.request_time)
+    return meter.results
+
+
+def _complete(session: WriteSession, begun: _Begun, results: Sequence[TaskResult], alive: Alive) -> str:
+    """Commit, and return the completion time."""
+    instant = begun.instant.request_time
+    with session.locked() as holding:
+        snapshot = session.look()
+        inflight = _still_ours(snapshot, begun)
+        _check_files(session, begun, results)
+        written = {result.path for result in results}
+        remove_files(session.files, instant, [task.group for task in begun.tasks], keep=written)
+        if not session.multi_writer:
+            leave_heartbeats(session.files, unfinished_writes(snapshot))
+        holding.ensure_held()
+        alive.ensure_alive()
+        sizes: dict[str, dict[str, int]] = {}
+        for result in results:
+            name = result.path.rpartition("/")[2]
+            sizes.setdefault(result.stat.partition_path, {})[name] = result.stat.file_size_in_bytes
+        MetadataTable.of(session, snapshot).commit(instant, added=sizes, deleted={})
+        completion_time = session.clock.next(newest_time(snapshot.timeline.timeline))
+        content = write_commit_metadata(_commit_metadata(begun, results), snapshot.config.timeline_layout)
+        holding.ensure_held()
+        alive.ensure_alive()
+        session.timeline(snapshot).complete(inflight, completion_time, content)
+    return completion_time
+
+
+def _still_ours(snapshot: Snapshot, begun: _Begun) -> Instant:
+    """Check that nothing came between, and return the inflight instant."""
+    instant = begun.instant.request_time
+    found = snapshot.timeline.timeline.find(instant, COMMIT)
+    if found is None or found.action != COMPACTION or found.state != INFLIGHT:
+        state = "gone" if found is None else found.state
+        raise ConflictError(f"Another writer changed the compaction while it ran: it is {state}.", instant=instant)
+    if snapshot.timeline.compaction_plan(found) != begun.plan:
+        raise ConflictError("Another writer changed the compaction's plan while it ran.", instant=instant)
+    later = {each.request_time for each in rollbacks_of(snapshot, instant)} - begun.known_rollbacks
+    if later:
+        raise ConflictError("Another writer rolled the compaction back.", instant=instant, rollback=min(later))
+    _check(snapshot, instant)
+    planned_slices(snapshot, begun.plan, instant)
+    return found
+
+
+def _check_files(session: WriteSession, begun: _Begun, results: Sequence[TaskResult]) -> None:
+    """Check that the files of the results are there, whole."""
+    instant = begun.instant.request_time
+    there = files_of_instant(session.files, instant, [task.group for task in begun.tasks])
+    for result in results:
+        if there.get(result.path) != result.stat.file_size_in_bytes:
+            raise ConflictError(
+                "A file of the compaction was removed or changed while it ran.", instant=instant, path=result.path
+            )
+
+
+def _commit_metadata(begun: _Begun, results: Sequence[TaskResult]) -> CommitMetadata:
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for result in sorted(results, key=lambda each: each.group):
+        partition = result.stat.partition_path
+        stats[partition] = (*stats.get(partition, ()), result.stat)
+    extra = {**begun.plan.extra_metadata, RUN_ID: str(begun.run_id), SCHEMA_KEY: begun.table_schema}
+    return CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, compacted=True, write_stats=stats)
+
+
+def _abort(session: WriteSession, begun: _Begun, error: BaseException) -> None:
+    """Take the compaction back to requested, as far as that can be done; the error is raised by the caller."""
+    instant = begun.instant.request_time
+    try:
+        remove_files_of_run(session.files, instant, begun.run_id)
+        with session.locked():
+            snapshot = session.look()
+            found = snapshot.timeline.timeline.pending_compactions().find(instant)
+            if found is not None and found.state == INFLIGHT:
+                undo_attempt(session, snapshot, found, [task.group for task in begun.tasks])
+    except HoodieError as problem:
+        error.add_note(f"What the compaction wrote was not all removed: {problem} The next run of it will do that.")
+
+
+def _tidy(session: WriteSession, begun: _Begun, results: Sequence[TaskResult]) -> None:
+    """Remove the markers of a commit that has landed, and files that other attempts wrote while it was made."""
+    markers = Markers(session.files, begun.instant.request_time)
+    written = {result.path for result in results}
+    try:
+        for marker in markers.announced():
+            if marker.path not in written and write_run(marker.file_name) == begun.run_id:
+                delete_with_checksum(session.files, marker.path)
+        markers.remove_all()
+    except HoodieError as error:
+        warnings.warn(HoodieWarning(f"The compaction is complete, its markers are still there: {error}"), stacklevel=3)

@@ -1,0 +1,219 @@
+"""Plan a compaction: which file slices to merge into new base files (Hudi ``HoodieCompactionPlanGenerator``,
+``ScheduleCompactionActionExecutor``).
+
+* Each file group's newest slice is a candidate if it has log files whose commits completed before the compaction's
+  instant, and if no pending compaction, log compaction or clustering holds the group: a group may be in one plan only.
+* Strategies choose among the candidates. Partitions of slices left out are recorded, as Java's incremental planner
+  looks nowhere else than in partitions that changed and in those.
+* A caller who names a trigger or one of its thresholds gets a plan only when that is due, as Java's inline scheduling
+  does; without one, whatever has log files is planned.
+* A table up to version 6 is not planned beside a pending write: see ``refusals.check_pending_writes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from uuid import uuid4
+
+from hoodie_py.formats.instants import COMMIT, COMPACTION, DELTA_COMMIT
+from hoodie_py.formats.metadata_writers import write_compaction_plan
+from hoodie_py.formats.plans import CompactionOperation, CompactionPlan, RequestedReplace
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.compaction_report import PlannedSlice, PlanReport
+from hoodie_py.writer.compaction_strategy import GroupKey, Offer, choose, operation_metrics
+from hoodie_py.writer.markers import remove_finished
+from hoodie_py.writer.refusals import check_compactable, check_pending_writes
+from hoodie_py.writer.session import WriteSession, newest_time
+from hoodie_py.writer.settings import PlanSettings
+
+PLAN_ID = "hoodie_py.plan"
+"""Extra metadata of a plan that makes its bytes unlike any other's, so that a writer knows its own file again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan that could be saved, and what to tell about it."""
+
+    plan: CompactionPlan
+    report: PlanReport
+
+
+def schedule(session: WriteSession) -> str | None:
+    """Save a compaction plan and return its instant; None when there is nothing to compact, or it is not due.
+
+    Raises:
+        UnsupportedFeatureError: the table has a feature that is not handled, or its timeline is ahead of the clock.
+        ConflictError: another writer holds the lock, or a pending write is in the way.
+        InvalidQueryError: an unknown strategy or a bad option.
+        CommitStateUnknownError: the store did not say whether the plan was saved.
+    """
+    with session.locked() as holding:
+        snapshot = session.look()
+        check_compactable(snapshot)
+        remove_finished(session.files, snapshot.timeline.timeline)
+        instant = session.clock.next(newest_time(snapshot.timeline.timeline))
+        planned = make_plan(snapshot, instant, session.settings.plan)
+        if planned is None or not planned.plan.operations:
+            return None
+        content = write_compaction_plan(planned.plan)
+        holding.ensure_held()
+        session.timeline(snapshot).request(instant, COMPACTION, content)
+    return instant
+
+
+def dry_run(session: WriteSession) -> PlanReport:
+    """Say what ``schedule`` would plan; writes nothing and takes no lock. Raises as ``schedule``."""
+    snapshot = session.look()
+    check_compactable(snapshot)
+    instant = session.clock.peek(newest_time(snapshot.timeline.timeline))
+    settings = session.settings.plan
+    planned = make_plan(snapshot, instant, settings)
+    if planned is not None:
+        return planned.report
+    return PlanReport(
+        snapshot.config.name, instant, _zone(snapshot), settings.strategies, (), f"{settings.trigger} is not due"
+    )
+
+
+def make_plan(snapshot: Snapshot, instant: str, settings: PlanSettings, today: date | None = None) -> Planned | None:
+    """Return the plan for an instant; None when a trigger was asked for and is not due.
+
+    Args:
+        snapshot: the table as it is now.
+        instant: later than anything on the timeline.
+        settings: strategies and triggers.
+        today: for strategies that count days.
+
+    Raises:
+        InvalidQueryError: an unknown strategy, or one that does not fit the table.
+        ConflictError: a pending write is in the way.
+    """
+    if settings.trigger is not None and not _is_due(snapshot, instant, settings):
+        return None
+    check_pending_writes(snapshot, instant)
+    held = _held_groups(snapshot)
+    slices = snapshot.file_slices()
+    ready: dict[GroupKey, FileSlice] = {}
+    left_out: dict[GroupKey, str] = {}
+    for file_slice in slices:
+        key = file_slice.partition_path, file_slice.file_id
+        reason = held.get(key) or _why_not(snapshot, file_slice, instant)
+        if reason is None:
+            ready[key] = file_slice
+        else:
+            left_out[key] = reason
+    operations = {key: _operation(file_slice, settings) for key, file_slice in ready.items()}
+    partitions = tuple(listing.partition.path for listing in snapshot.view.partitions())
+    offer = Offer(tuple(operations.values()), partitions, today or datetime.now(UTC).date())
+    choice = choose(offer, settings)
+    left_out.update(choice.left_out)
+    taken = {(each.partition_path, each.file_id) for each in choice.taken}
+    report = PlanReport(
+        snapshot.config.name,
+        instant,
+        _zone(snapshot),
+        settings.strategies,
+        tuple(_describe(each, left_out, taken, settings) for each in slices),
+    )
+    missing = {each.partition_path for each in report.slices if not each.taken and each.log_files}
+    plan = CompactionPlan(
+        operations=choice.taken,
+        extra_metadata={PLAN_ID: uuid4().hex},
+        missing_partitions=tuple(sorted(missing)),
+    )
+    return Planned(plan, report)
+
+
+def _zone(snapshot: Snapshot) -> str:
+    return snapshot.timezone or "UTC" if snapshot.config.timezone != "UTC" else "UTC"
+
+
+def _operation(file_slice: FileSlice, settings: PlanSettings) -> CompactionOperation:
+    base = file_slice.base_file
+    sizes = [log.size for log in file_slice.log_files]
+    return CompactionOperation(
+        base_instant_time=file_slice.base_instant,
+        file_id=file_slice.file_id,
+        partition_path=file_slice.partition_path,
+        data_file=None if base is None else base.name,
+        delta_files=tuple(log.name.name for log in file_slice.log_files),
+        metrics=operation_metrics(None if base is None else base.size, sizes, settings.max_file_size),
+    )
+
+
+def _why_not(snapshot: Snapshot, file_slice: FileSlice, instant: str) -> str | None:
+    if not file_slice.log_files:
+        return "it has no log files"
+    visibility = snapshot.view.visibility
+    if visibility.logs_carry_base_instant:
+        return None
+    for log in file_slice.log_files:
+        if visibility.completion_time(log.name.instant, instant) >= instant:
+            return f"commit {log.name.instant} completed after {instant}"
+    return None
+
+
+def _held_groups(snapshot: Snapshot) -> Mapping[GroupKey, str]:
+    """File groups that another plan holds, and which."""
+    held: dict[GroupKey, str] = {}
+    timeline = snapshot.timeline.timeline
+    for instant in (*timeline.pending_compactions(), *timeline.pending_log_compactions()):
+        for operation in snapshot.timeline.compaction_plan(instant).operations:
+            key = operation.partition_path, operation.file_id
+            held[key] = f"{instant.action} {instant.request_time} is pending"
+    for instant in timeline.pending_replacements():
+        path = f"{snapshot.config.timeline_dir()}/{instant.request_time}.{instant.action}.requested"
+        for key in RequestedReplace.from_bytes(snapshot.files.read(path)).file_groups():
+            held[key] = f"clustering {instant.request_time} is pending"
+    return held
+
+
+def _describe(
+    file_slice: FileSlice, left_out: Mapping[GroupKey, str], taken: set[GroupKey], settings: PlanSettings
+) -> PlannedSlice:
+    key = file_slice.partition_path, file_slice.file_id
+    base = file_slice.base_file
+    return PlannedSlice(
+        partition_path=file_slice.partition_path,
+        file_id=file_slice.file_id,
+        taken=key in taken,
+        reason=left_out.get(key, f"chosen by {', '.join(settings.strategies)}"),
+        base_bytes=0 if base is None else base.size,
+        log_files=len(file_slice.log_files),
+        log_bytes=sum(log.size for log in file_slice.log_files),
+    )
+
+
+# Triggers ------------------------------------------------------------------------------------------------------------
+
+
+def _is_due(snapshot: Snapshot, instant: str, settings: PlanSettings) -> bool:
+    """Whether enough delta commits or seconds have passed since the last compaction (Hudi ``CompactionUtils``)."""
+    timeline = snapshot.timeline.timeline
+    deltas = timeline.completed().of(DELTA_COMMIT).instants
+    last = timeline.completed().of(COMMIT).last
+    since = "" if last is None else last.request_time
+    commits = sum((each.completion_time or each.request_time) > since for each in deltas)
+    if not deltas and last is None:
+        return False
+    enough = commits >= settings.delta_commits
+    late = _seconds(instant) - _seconds(since or deltas[0].request_time) >= settings.delta_seconds
+    if settings.trigger == "NUM_COMMITS_AFTER_LAST_REQUEST":
+        requests = [each.request_time for each in timeline if each.comparable_action == COMMIT]
+        asked = max(requests, default="")
+        return sum((each.completion_time or each.request_time) > asked for each in deltas) >= settings.delta_commits
+    if settings.trigger == "TIME_ELAPSED":
+        return late
+    if settings.trigger == "NUM_AND_TIME":
+        return enough and late
+    if settings.trigger == "NUM_OR_TIME":
+        return enough or late
+    return enough
+
+
+def _seconds(instant: str) -> int:
+    moment = datetime.strptime(instant[:14], "%Y%m%d%H%M%S")  # noqa: DTZ007 - both ends are in the table's zone
+    return int((moment - datetime.min).total_seconds())  # noqa: DTZ901

@@ -1,0 +1,218 @@
+"""One file slice merged into one new base file; small and picklable, so that any engine can run it (Hudi
+``HoodieCompactor.compact``, ``FileGroupReaderBasedMergeHandle``).
+
+A task is safe to run more than once, at once or after failures: each attempt writes a file of its own name - the write
+token is fresh - and announces it by a marker first. The driver commits the file of one attempt and removes the others'.
+
+Rows come batch by batch from ``FileGroupReader`` with the table's merger, base rows of a batch before the changed ones
+of the same batch, so that the base file's order and the usefulness of its statistics stay; what only the log has comes
+last. Meta columns are those of the winning record, save the file name.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie_py.errors import ConflictError, HoodieError
+from hoodie_py.formats.base_writer import BaseFileWriter
+from hoodie_py.formats.commit_metadata import WriteStat
+from hoodie_py.formats.instants import COMMIT
+from hoodie_py.formats.names import MarkerType, base_file_name, parse_base_file_name
+from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.writer.markers import Marker, Markers
+from hoodie_py.writer.output_file import OutputFile
+from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.settings import FileSettings
+from hoodie_py.writer.timeline_writer import delete_with_checksum
+
+FILE_NAME_COLUMN = "_hoodie_file_name"
+
+_TOKEN_BITS = 31
+OnRows = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one attempt wrote.
+
+    Attributes:
+        stat: what the commit says of the new file.
+        bytes_read: of the slice's files.
+        seconds: that the attempt took.
+    """
+
+    stat: WriteStat
+    bytes_read: int
+    seconds: float
+
+    @property
+    def path(self) -> str:
+        """Path of the new base file, relative to the table."""
+        return self.stat.path or ""
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Partition path and file id."""
+        return self.stat.partition_path, self.stat.file_id or ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """One operation of a compaction plan.
+
+    Attributes:
+        file_slice: exactly the files that the plan names.
+        info: what reading them takes, in the types of files.
+        schema: of the new base file.
+        instant: the compaction's.
+        index: number of the task.
+        run_id: of the run that the task belongs to; part of its files' names.
+        file: what the new base file looks like.
+        merger: decides instead of the table's merge mode.
+        options: settings of the read.
+    """
+
+    file_slice: FileSlice
+    info: ReadInfo
+    schema: OutputSchema
+    instant: str
+    index: int
+    run_id: int
+    file: FileSettings = field(default_factory=FileSettings)
+    merger: RecordMerger | type[RecordMerger] | None = None
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Partition path and file id."""
+        return self.file_slice.partition_path, self.file_slice.file_id
+
+    @property
+    def size(self) -> int:
+        """Bytes of the slice's files, a measure of the work."""
+        base = self.file_slice.base_file
+        return (0 if base is None else base.size) + self.log_bytes
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the slice's log files, which are held in memory while they merge."""
+        return sum(log.size for log in self.file_slice.log_files)
+
+    def run(self, on_rows: OnRows | None = None) -> TaskResult:
+        """Write the new base file.
+
+        Args:
+            on_rows: told of the rows of each batch that was written.
+
+        Raises:
+            HoodieError: files that are missing, corrupt or not supported, versions that do not merge, or a store that
+                refuses; whatever was written stays invisible.
+        """
+        began = time.monotonic()
+        token = f"{self.index}-{self.run_id}-{secrets.randbits(_TOKEN_BITS)}"
+        name = base_file_name(self.file_slice.file_id, token, self.instant)
+        marker = Marker(self.file_slice.partition_path, name, MarkerType.MERGE)
+        reader = FileGroupReader(self.file_slice, self.info, None, self.merger, self.options)
+        try:
+            markers = Markers(self.info.files, self.instant)
+            markers.announce(marker)
+            rows, size = self._write(reader, marker, markers, on_rows)
+        except HoodieError as error:
+            raise error.located(
+                file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None
+            ) from error.__cause__
+        return TaskResult(self._stat(marker, rows, size, reader.stats), self.size, time.monotonic() - began)
+
+    def _write(
+        self, reader: FileGroupReader, marker: Marker, markers: Markers, on_rows: OnRows | None
+    ) -> tuple[int, int]:
+        """Write and publish the file; return its rows and bytes.
+
+        An attempt may outlive its run. Without its marker nobody would take the file away again, so there must be none.
+        It may even begin when all is done; then the timeline tells.
+        """
+        settings = self.file
+        with OutputFile(self.info.files, marker.path) as output:
+            writer = BaseFileWriter(
+                output.sink,
+                self.schema.arrow,
+                self.schema.avro,
+                codec=settings.codec,
+                level=settings.level,
+                row_group_bytes=settings.row_group_bytes,
+                bloom=settings.bloom,
+            )
+            for batch in _renamed(reader.to_batches(), marker.file_name):
+                writer.write(batch)
+                if on_rows is not None:
+                    on_rows(batch.num_rows)
+            written = writer.close()
+            if not markers.is_announced(marker):
+                raise self._outlived()
+            size = output.publish()
+        if not markers.is_announced(marker) or self._is_completed():
+            delete_with_checksum(self.info.files, marker.path)
+            markers.remove(marker)
+            raise self._outlived()
+        return written.rows, size
+
+    def _is_completed(self) -> bool:
+        names = (each.name.partition(".") for each in self.info.files.list(self.info.config.timeline_dir()))
+        return any(times.partition("_")[0] == self.instant and rest == COMMIT for times, _, rest in names)
+
+    def _outlived(self) -> ConflictError:
+        return ConflictError("The compaction was finished or taken back while a task ran.", instant=self.instant)
+
+    def _stat(self, marker: Marker, rows: int, size: int, stats: ReadStats) -> WriteStat:
+        base = self.file_slice.base_file
+        return WriteStat(
+            file_id=self.file_slice.file_id,
+            path=marker.path,
+            prev_commit="null" if base is None else base.instant,
+            num_writes=rows,
+            num_deletes=stats.deletes,
+            num_update_writes=stats.updates,
+            num_inserts=stats.inserts,
+            total_write_bytes=size,
+            partition_path=self.file_slice.partition_path,
+            total_log_records=stats.log_records,
+            total_updated_records_compacted=stats.updates + stats.inserts + stats.deletes,
+            total_log_blocks=stats.blocks,
+            total_corrupt_log_block=stats.corrupt_blocks,
+            total_rollback_blocks=stats.rollback_blocks,
+            file_size_in_bytes=size,
+            prev_base_file=None if base is None else base.name,
+            total_log_files_compacted=len(self.file_slice.log_files),
+            total_log_size_compacted=stats.log_bytes,
+        )
+
+
+def new_run_id() -> int:
+    """Return a number that no other run has."""
+    return secrets.randbits(_TOKEN_BITS)
+
+
+def write_run(name: str) -> int | None:
+    """Return the run that a base file's name tells; None if it tells none."""
+    parsed = parse_base_file_name(name)
+    parts = [] if parsed is None else parsed.write_token.split("-")
+    return int(parts[1]) if len(parts) == 3 and parts[1].isascii() and parts[1].isdigit() else None
+
+
+def _renamed(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+    """Yield the batches with the new file's name in the meta column."""
+    names: pa.Array = pa.array([], pa.string())
+    for batch in batches:
+        if len(names) < batch.num_rows:
+            names = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)
+        at = batch.schema.get_field_index(FILE_NAME_COLUMN)
+        yield batch.set_column(at, FILE_NAME_COLUMN, names.slice(0, batch.num_rows))

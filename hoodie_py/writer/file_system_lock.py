@@ -1,0 +1,114 @@
+"""The lock file that Java's ``FileSystemBasedLockProvider`` uses, for local disks.
+
+The lock is held while the file is there. Java looks at nothing but its presence and age, so the content is free: here
+it says whose the lock is, by which a holder finds out that another took it over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+
+from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError
+from hoodie_py.files import TableFiles
+from hoodie_py.writer.timeline_writer import delete_with_checksum
+
+LOCK_FILE = ".hoodie/lock"
+
+_PAUSE = 1.0
+_SETTLE = 0.2
+_MINUTE = 60.0
+
+
+class FileSystemLock:
+    """A file that only one can create.
+
+    Args:
+        files: what ``path`` is relative to.
+        path: the lock file.
+        expire_minutes: a file that was not touched for so long is left over from a writer that died; 0: none is.
+        pause: seconds between attempts.
+        now: the time in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        files: TableFiles,
+        path: str = LOCK_FILE,
+        *,
+        expire_minutes: float = 0,
+        pause: float = _PAUSE,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._files = files
+        self._path = path
+        self._expire = expire_minutes * _MINUTE
+        self._pause = pause
+        self._now = now
+        self._content = b""
+        self._touched = 0.0
+        self.renew_every: float | None = self._expire / 3 if self._expire else None
+
+    def acquire(self, timeout: float) -> None:
+        """Create the file, waiting for it to go away. Raises ConflictError after so many seconds."""
+        deadline = time.monotonic() + timeout
+        owner = {"owner": str(uuid.uuid4()), "host": socket.gethostname(), "pid": os.getpid()}
+        content = json.dumps(owner).encode()
+        while not self._create(content):
+            if time.monotonic() >= deadline:
+                raise ConflictError(
+                    "Another writer has the table's lock.",
+                    hint="Try again later; remove the file if its owner is no more.",
+                    path=f"{self._files.uri}/{self._path}",
+                )
+            time.sleep(min(self._pause, max(deadline - time.monotonic(), 0)))
+        self._content = content
+
+    def renew(self) -> None:
+        """Check that the file is this lock's own, and make it young again where it ages. Raises ConflictError."""
+        if not self._content or not self._is_own(self._content):
+            self._content = b""
+            raise ConflictError("The lock file is no longer this writer's.", path=f"{self._files.uri}/{self._path}")
+        if self._expire:
+            self._files.put(self._path, self._content)
+            self._touched = self._now()
+
+    def release(self) -> None:
+        """Remove the file if it is this lock's own."""
+        content, self._content = self._content, b""
+        if content and self._is_own(content):
+            delete_with_checksum(self._files, self._path)
+
+    def _create(self, content: bytes) -> bool:
+        broken = self._is_left_over()
+        if broken:
+            delete_with_checksum(self._files, self._path)
+        try:
+            self._files.put_if_absent(self._path, content, unique=True)
+        except (ConflictError, CommitStateUnknownError):
+            return False  # should it be this writer's own after all, then the next attempt finds that out
+        self._touched = self._now()
+        if broken:
+            time.sleep(_SETTLE)  # another one that found the old file, too, may only now remove what it takes for it
+        return self._is_own(content)
+
+    def _is_left_over(self) -> bool:
+        if not self._expire:
+            return False
+        try:
+            written = self._files.stat(self._path).modified
+        except FileMissingError:
+            return False
+        return written is not None and self._now() - written / 1000 > self._expire
+
+    def _is_own(self, content: bytes) -> bool:
+        if self._expire and self._now() - self._touched > self._expire:
+            return False  # anybody may have taken it for left over
+        try:
+            return self._files.read(self._path) == content
+        except FileMissingError:
+            return False

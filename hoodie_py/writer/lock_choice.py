@@ -1,0 +1,107 @@
+"""Which lock a table's writers share, by Hudi's own option keys.
+
+Without a lock provider, and with Java's in-process one, writers elsewhere are not expected: threads and processes of
+this machine still exclude each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats import lock_keys, write_keys
+from hoodie_py.formats.option_keys import option
+from hoodie_py.writer import storage_lock
+from hoodie_py.writer.file_system_lock import LOCK_FILE, FileSystemLock
+from hoodie_py.writer.lock import WAIT_SECONDS, Lock, NoLock
+from hoodie_py.writer.machine_lock import MachineLock
+from hoodie_py.writer.storage_lock import StorageLock
+
+_OWN_LOCK = "Pass a lock of your own as lock=: an object with acquire(timeout), renew() and release()."
+
+
+def lock_for(options: Mapping[str, str], files: TableFiles, lock: Lock | None = None) -> Lock:
+    """Return the lock that the options name.
+
+    Args:
+        options: Hudi's writer options.
+        files: the table's files.
+        lock: the user's own lock; it goes before what the options say.
+
+    Raises:
+        UnsupportedFeatureError: a lock provider without a counterpart here, or not safe on the table's store.
+        InvalidQueryError: several writers are declared without a lock provider, or an option has no fitting value.
+    """
+    if lock is not None:
+        return lock
+    provider = option(options, write_keys.LOCK_PROVIDER)
+    mode = option(options, write_keys.CONCURRENCY_MODE, lock_keys.SINGLE_WRITER) or lock_keys.SINGLE_WRITER
+    if provider is None and mode.lower() != lock_keys.SINGLE_WRITER:
+        raise InvalidQueryError(
+            f"{write_keys.CONCURRENCY_MODE}={mode} needs {write_keys.LOCK_PROVIDER}: the one of the other writers."
+        )
+    if provider is None or provider == lock_keys.IN_PROCESS_PROVIDER:
+        return MachineLock(files)
+    if provider == lock_keys.NOOP_PROVIDER:
+        return NoLock()
+    if provider == lock_keys.FILE_SYSTEM_PROVIDER:
+        return _file_system_lock(options, files)
+    if provider == lock_keys.STORAGE_PROVIDER:
+        return _storage_lock(options, files)
+    raise UnsupportedFeatureError(f"The lock provider {provider}.", hint=_OWN_LOCK)
+
+
+def wait_seconds(options: Mapping[str, str]) -> float:
+    """How long to wait for a lock, in seconds. Raises InvalidQueryError."""
+    return number(options, lock_keys.WAIT_MS, WAIT_SECONDS * 1000) / 1000
+
+
+def number(options: Mapping[str, str], key: str, default: float) -> float:
+    """Return an option that is a number of at least 0. Raises InvalidQueryError."""
+    text = option(options, key)
+    try:
+        value = default if text is None else float(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value < float("inf"):
+        raise InvalidQueryError(f"{key}={text} is no number of at least 0.")
+    return value
+
+
+def _pause(options: Mapping[str, str]) -> float:
+    return number(options, lock_keys.RETRY_WAIT_MS, 1000) / 1000
+
+
+def _file_system_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
+    if files.local_path("") is None and not files.uri.startswith("memory:"):
+        raise UnsupportedFeatureError(
+            f"The lock provider {lock_keys.FILE_SYSTEM_PROVIDER} on {urlsplit(files.uri).scheme}://, where Java cannot "
+            "create its file atomically.",
+            hint=f"All writers should use {lock_keys.STORAGE_PROVIDER} there.",
+        )
+    place, path = _lock_file(option(options, lock_keys.FILE_SYSTEM_PATH), files)
+    expire = number(options, lock_keys.FILE_SYSTEM_EXPIRE, 0)
+    return FileSystemLock(place, path, expire_minutes=expire, pause=_pause(options))
+
+
+def _lock_file(folder: str | None, files: TableFiles) -> tuple[TableFiles, str]:
+    """Return the lock file of a folder: below the table, or elsewhere on the same disks."""
+    if folder is None:
+        return files, LOCK_FILE
+    split = urlsplit(folder)
+    if split.scheme not in {"", "file"} or not split.path.startswith("/"):
+        raise InvalidQueryError(f"{lock_keys.FILE_SYSTEM_PATH}={folder} is no absolute local path.")
+    return TableFiles.open(unquote(split.path) if split.scheme else folder), "lock"
+
+
+def _storage_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
+    if files.local_path("") is not None:
+        raise UnsupportedFeatureError(
+            f"The lock provider {lock_keys.STORAGE_PROVIDER} on local disks, which have no conditional writes.",
+            hint=f"All writers should use {lock_keys.FILE_SYSTEM_PROVIDER} there.",
+        )
+    validity = number(options, lock_keys.STORAGE_VALIDITY, storage_lock.VALIDITY_SECONDS)
+    renew_every = number(options, lock_keys.STORAGE_RENEW, storage_lock.RENEW_SECONDS)
+    return StorageLock(files, validity=validity, renew_every=renew_every, pause=_pause(options))

@@ -1,0 +1,118 @@
+"""Markers: which data files an unfinished write may have made (Hudi ``DirectWriteMarkers``).
+
+A marker is an empty file below ``.hoodie/.temp/<instant>/``, written before the data file it announces. Whoever undoes
+the write - this package or Java - deletes the files that markers name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hoodie_py.errors import FileMissingError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import MarkerType, check_inside, marked_file, marker_folder, marker_path
+from hoodie_py.formats.timeline import Timeline
+
+TEMP_FOLDER = marker_folder("").rstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A data file that a write announced: where it will lie, and what the write does with it."""
+
+    partition_path: str
+    file_name: str
+    kind: MarkerType
+
+    @property
+    def path(self) -> str:
+        """Path of the data file, relative to the table."""
+        return f"{self.partition_path}/{self.file_name}" if self.partition_path else self.file_name
+
+
+class Markers:
+    """Markers of one instant.
+
+    Args:
+        files: the table's files.
+        instant: request time of the write.
+    """
+
+    def __init__(self, files: TableFiles, instant: str) -> None:
+        self._files = files
+        self._instant = instant
+        self._folder = marker_folder(instant)
+
+    def announce(self, marker: Marker) -> None:
+        """Write the marker of a data file that is about to be made."""
+        self._files.put(self._path(marker), b"")
+
+    def is_announced(self, marker: Marker) -> bool:
+        """Whether the marker is there still; once it is gone, somebody has finished or undone the instant."""
+        return self._files.exists(self._path(marker))
+
+    def announced(self) -> list[Marker]:
+        """Return all markers, sorted by path; files that are no markers are left out.
+
+        Raises:
+            InvalidTableError: a marker leads out of the table.
+        """
+        return sorted(self._found(), key=lambda marker: (marker.path, marker.kind))
+
+    def remove(self, marker: Marker) -> None:
+        """Remove one marker."""
+        self._files.delete(self._path(marker))
+
+    def remove_all(self) -> None:
+        """Remove everything below the instant's folder, and the folder itself."""
+        remove_tree(self._files, self._folder)
+
+    def _path(self, marker: Marker) -> str:
+        return marker_path(self._instant, marker.partition_path, marker.file_name, marker.kind)
+
+    def _found(self) -> Iterator[Marker]:
+        for path in list_tree(self._files, self._folder):
+            found = marked_file(path.removeprefix(f"{self._folder}/"))
+            if found is not None:
+                partition, _, name = check_inside(found[0]).rpartition("/")
+                yield Marker(partition, name, found[1])
+
+
+def remove_finished(files: TableFiles, timeline: Timeline) -> None:
+    """Remove markers of completed instants: their writer ended before it could."""
+    try:
+        folders = files.list(TEMP_FOLDER)
+    except FileMissingError:
+        return
+    for folder in folders:
+        instant = timeline.find(folder.name)
+        if folder.is_dir and instant is not None and instant.is_completed:
+            Markers(files, folder.name).remove_all()
+
+
+def list_tree(files: TableFiles, folder: str) -> Iterator[str]:
+    """Yield the paths of all files below a folder, however deep; none if there is no such folder."""
+    try:
+        listing = files.list(folder)
+    except FileMissingError:
+        return
+    for info in listing:
+        if info.is_dir:
+            yield from list_tree(files, info.path)
+        else:
+            yield info.path
+
+
+def remove_tree(files: TableFiles, folder: str) -> None:
+    """Delete everything below a folder, then the folder; one that is not there is no error."""
+    try:
+        listing = files.list(folder)
+    except FileMissingError:
+        return
+    for info in listing:
+        if info.is_dir:
+            remove_tree(files, info.path)
+        else:
+            files.delete(info.path)
+    files.remove_folder(folder)

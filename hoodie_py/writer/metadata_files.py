@@ -1,0 +1,111 @@
+"""What lies in the ``files`` partition of a metadata table, as far as a writer must know it: one file group, always.
+
+The next log file is named as in any table: from version 8 on by the instant that writes it, before by the base instant
+of the group's newest slice. The schema of its records is that of the newest block, so that files of another release of
+Hudi stay of one kind.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from hoodie_py.formats.hfile import read_file_info
+from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.metadata_records import FILES_FILE_ID, FILES_PARTITION
+from hoodie_py.formats.names import log_file_name
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.table.file_groups import FileGroup, group_files
+from hoodie_py.table.table_schema import META_COLUMNS
+
+_OPERATION = "UPSERT_PREPPED"
+_FIRST_VERSION_OF_FREE_LOGS = 8
+
+
+class MetadataFiles:
+    """The ``files`` partition as it is now.
+
+    Args:
+        files: files of the metadata table.
+        config: the metadata table's properties.
+        pending_compaction: request time of the metadata table's own pending compaction, if there is one.
+
+    Raises:
+        FileMissingError: there is no such partition.
+        InvalidTableError: there is no file in it.
+    """
+
+    def __init__(self, files: TableFiles, config: TableConfig, pending_compaction: str | None) -> None:
+        self._files = files
+        self._own_names = config.version >= _FIRST_VERSION_OF_FREE_LOGS
+        groups = {group.file_id: group for group in group_files(FILES_PARTITION, files.list(FILES_PARTITION))}
+        if FILES_FILE_ID not in groups:
+            raise InvalidTableError("the metadata table lists no files", path=f"{files.uri}/{FILES_PARTITION}")
+        self._group: FileGroup = groups[FILES_FILE_ID]
+        self._pending_compaction = pending_compaction
+
+    @property
+    def base_instant(self) -> str:
+        """Base instant of the newest slice, that of a pending compaction too."""
+        times = [base.instant for base in self._group.base_files]
+        times += [] if self._own_names else [log.name.instant for log in self._group.log_files]
+        return max([*times, self._pending_compaction or ""])
+
+    def next_log(self, instant: str) -> str:
+        """Return a name for the log file of an instant."""
+        time = instant if self._own_names else self.base_instant
+        versions = [log.name.version for log in self._group.log_files if log.name.instant == time]
+        return log_file_name(FILES_FILE_ID, time, max(versions, default=0) + 1, f"0-0-{secrets.randbits(31)}")
+
+    def logs_of(self, instant: str) -> list[str]:
+        """Return paths of log files that the instant wrote, where names tell that."""
+        return [log.path for log in self._group.log_files if log.name.instant == instant] if self._own_names else []
+
+    def schema(self) -> str:
+        """Return the Avro schema (JSON) of the newest records, meta columns first.
+
+        Raises:
+            InvalidTableError: no file has one.
+        """
+        for log in reversed(self._group.log_files):
+            for block in iter_blocks(self._files.read(log.path)):
+                if isinstance(block, LogBlock) and block.schema_text:
+                    return block.schema_text
+        for base in reversed(self._group.base_files):
+            text = read_file_info(self._files.read(base.path)).get("schema")
+            if text:
+                return text.decode()
+        raise InvalidTableError(
+            "no file of the metadata table tells its schema", path=f"{self._files.uri}/{FILES_PARTITION}"
+        )
+
+    def commit_metadata(self, name: str, instant: str, size: int, records: int, schema: str) -> CommitMetadata:
+        """Return what the metadata table's delta commit says of the new log file."""
+        base = max(self._group.base_files, key=lambda each: each.instant, default=None)
+        slice_logs = [log.name.name for log in reversed(self._group.log_files) if log.name.instant == self.base_instant]
+        stat = WriteStat(
+            file_id=FILES_FILE_ID,
+            path=f"{FILES_PARTITION}/{name}",
+            prev_commit=instant if self._own_names else self.base_instant,
+            num_writes=records,
+            num_update_writes=records,
+            total_write_bytes=size,
+            partition_path=FILES_PARTITION,
+            file_size_in_bytes=size,
+            log_version=int(name.split(".log.", 1)[1].partition("_")[0]),
+            log_offset=0,
+            base_file=None if self._own_names or base is None else base.name,
+            log_files=(name,) if self._own_names else (*slice_logs, name),
+        )
+        extra: Mapping[str, str] = {SCHEMA_KEY: _without_meta_columns(schema)}
+        return CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, write_stats={FILES_PARTITION: (stat,)})
+
+
+def _without_meta_columns(schema: str) -> str:
+    record = json.loads(schema)
+    record["fields"] = [each for each in record["fields"] if each.get("name") not in META_COLUMNS]
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)

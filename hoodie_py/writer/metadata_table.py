@@ -1,0 +1,249 @@
+"""Keep the metadata table right, or out of the way, when files of the table change (Hudi
+``HoodieBackedTableMetadataWriter``).
+
+Java lists files through the metadata table wherever a table has one, so a commit it does not know is invisible and its
+files are lost at the next compaction. Right before a commit, under the table's lock:
+
+* **auto**: one delta commit of the same instant goes to the metadata table, with the new files in its ``files``
+  partition. Statistics that Java can rebuild, and that would be wrong now, are dropped: the property first, then the
+  folder. Up to table version 6 nothing is dropped, as Java there skips its own update while a partition is missing;
+  its readers take files without statistics for candidates. Anything that cannot be kept right is refused.
+* **disable**: the table goes without; Java builds it anew from the file system.
+* **refuse**: such a table is not written to.
+
+The order metadata table, then commit, is what Java has: readers ignore what the metadata table says of an instant that
+is not completed, and whoever undoes the instant undoes that too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hoodie_py.errors import (
+    ConflictError,
+    FileMissingError,
+    InvalidTableError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.hfile import write_hfile
+from hoodie_py.formats.instants import COMPLETED, DELTA_COMMIT, INDEXING, INFLIGHT, REQUESTED
+from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iter_blocks
+from hoodie_py.formats.log_writer import encode_block
+from hoodie_py.formats.metadata_records import FILES_PARTITION, files_entries
+from hoodie_py.formats.metadata_writers import write_commit_metadata
+from hoodie_py.formats.names import MarkerType
+from hoodie_py.formats.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
+from hoodie_py.formats.write_keys import METADATA_MODE
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline_loader import load_config, load_timeline
+from hoodie_py.writer.markers import Marker, Markers, remove_tree
+from hoodie_py.writer.metadata_files import MetadataFiles
+from hoodie_py.writer.session import WriteSession, newest_time
+from hoodie_py.writer.settings import MetadataMode
+from hoodie_py.writer.table_properties import change_properties
+from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
+
+METADATA_TABLE = ".hoodie/metadata"
+_FIRST_VERSION_OF_DROPS = 8
+_REBUILT = ("column_stats", "partition_stats", "bloom_filters")
+_REBUILT_PREFIX = "expr_index_"
+_KEPT = ("record_index",)
+_KEPT_PREFIX = "secondary_index_"
+
+Sizes = Mapping[str, Mapping[str, int]]
+Names = Mapping[str, Sequence[str]]
+
+
+class MetadataTable:
+    """The metadata table of a table, before a commit. Make it under the lock.
+
+    Args:
+        session: of the writing call.
+        snapshot: the table as it is now.
+
+    Raises:
+        UnsupportedFeatureError: the metadata table cannot be kept right, or the caller wants no writing beside one.
+    """
+
+    def __init__(self, session: WriteSession, snapshot: Snapshot) -> None:
+        self._session = session
+        self._snapshot = snapshot
+        self._mode = session.settings.metadata_mode
+        self._files = session.files.sub(METADATA_TABLE)
+        self.check(snapshot, self._mode)
+
+    @classmethod
+    def of(cls, session: WriteSession, snapshot: Snapshot) -> MetadataTable:
+        """Return the metadata table of a table; raises as the class does."""
+        return cls(session, snapshot)
+
+    @staticmethod
+    def check(snapshot: Snapshot, mode: MetadataMode) -> None:
+        """Refuse a table whose metadata table cannot be kept right in a mode.
+
+        Raises:
+            UnsupportedFeatureError: says what is in the way.
+        """
+        config = snapshot.config
+        if not config.metadata_partitions and not config.metadata_partitions_inflight:
+            return
+        problem, hint = _problem(snapshot, mode)
+        if problem is not None:
+            names = ", ".join((*config.metadata_partitions, *config.metadata_partitions_inflight))
+            raise UnsupportedFeatureError(
+                f"Writing to a table with a metadata table: {problem}.", hint=hint, table=config.name, partitions=names
+            )
+
+    def commit(self, instant: str, *, added: Sizes, deleted: Names) -> None:
+        """Record what an instant does to the table's files; the instant completes right after.
+
+        Args:
+            instant: request time.
+            added: sizes in bytes of new files, by partition path and name.
+            deleted: names of files that go, by partition path.
+
+        Raises:
+            ConflictError: the metadata table has a commit of that instant already.
+            CommitStateUnknownError: the store did not say whether a file was written.
+            StorageError: the store refused.
+        """
+        config = self._snapshot.config
+        if not config.metadata_partitions and not config.metadata_partitions_inflight:
+            return
+        if self._mode == "disable":
+            change_properties(self._session.files, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
+            remove_tree(self._session.files, METADATA_TABLE)
+            return
+        if added:  # to remove files makes no statistics wrong
+            self._drop_statistics(config)
+        self._write(instant, added, deleted)
+
+    def _drop_statistics(self, config: TableConfig) -> None:
+        """Drop partitions that Java builds anew and that the commit would make wrong."""
+        if config.version < _FIRST_VERSION_OF_DROPS:
+            return
+        dropped = [name for name in config.metadata_partitions if name in _REBUILT or name.startswith(_REBUILT_PREFIX)]
+        if not dropped:
+            return
+        kept = [name for name in config.metadata_partitions if name not in dropped]
+        change_properties(self._session.files, {METADATA_PARTITIONS: ",".join(kept)})
+        for name in dropped:
+            remove_tree(self._files, name)
+
+    def _write(self, instant: str, added: Sizes, deleted: Names) -> None:
+        config = load_config(self._files)
+        timeline = load_timeline(self._files, config)
+        if timeline.find(instant) is not None:
+            raise ConflictError("The metadata table has a commit of this instant already.", instant=instant)
+        compaction = timeline.pending_compactions().last
+        place = MetadataFiles(self._files, config, None if compaction is None else compaction.request_time)
+        schema = place.schema()
+        entries = files_entries(schema, added, deleted)
+        content = write_hfile(entries, schema=schema, created_ms=time.time_ns() // 1_000_000)
+        headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
+        block = encode_block(BlockType.HFILE_DATA, headers, content)
+        name = place.next_log(instant)
+        metadata = place.commit_metadata(name, instant, len(block), len(entries), schema)
+
+        writer = TimelineWriter(self._files, config)
+        requested = writer.request(instant, DELTA_COMMIT, b"")
+        inflight = writer.begin(requested)
+        kind = MarkerType.CREATE if config.version >= _FIRST_VERSION_OF_DROPS else MarkerType.APPEND
+        markers = Markers(self._files, instant)
+        markers.announce(Marker(FILES_PARTITION, name, kind))
+        self._files.put_if_absent(f"{FILES_PARTITION}/{name}", block, unique=True)
+        beyond = max(newest_time(timeline), newest_time(self._snapshot.timeline.timeline))
+        completion_time = self._session.clock.next(beyond)
+        writer.complete(inflight, completion_time, write_commit_metadata(metadata, config.timeline_layout))
+        markers.remove_all()
+
+
+def undo_metadata_commit(files: TableFiles, instant: str) -> None:
+    """Take back what an instant that has not completed did to the metadata table; nothing is done if it did nothing.
+
+    Its log files go first, then the states of its commit, the completed one first, then its markers. Call it under the
+    table's lock.
+
+    Raises:
+        UnsupportedFeatureError: a log file of the metadata table holds other commits too.
+    """
+    place = files.sub(METADATA_TABLE)
+    try:
+        config = load_config(place)
+    except TableNotFoundError:
+        return
+    timeline = load_timeline(place, config)
+    found = timeline.find(instant, DELTA_COMMIT)
+    markers = Markers(place, instant)
+    paths = {marker.path for marker in markers.announced()}
+    writer = TimelineWriter(place, config)
+    if found is not None and found.is_completed:
+        stats = CommitMetadata.from_bytes(place.read(writer.path(found))).stats()
+        paths |= {stat.path for stat in stats if stat.path}
+    if found is not None and config.version >= _FIRST_VERSION_OF_DROPS:
+        paths |= set(MetadataFiles(place, config, None).logs_of(instant))
+    for path in sorted(paths):
+        _check_own_log(place, path, instant)
+    for path in sorted(paths):
+        delete_with_checksum(place, path)
+    if found is not None:
+        for state in (COMPLETED, INFLIGHT, REQUESTED):
+            if state != COMPLETED or found.is_completed:
+                writer.remove(replace(found, state=state))
+    markers.remove_all()
+
+
+def _check_own_log(files: TableFiles, path: str, instant: str) -> None:
+    try:
+        data = files.read(path)
+    except FileMissingError:
+        return
+    blocks = [block for block in iter_blocks(data) if isinstance(block, LogBlock)]
+    if any(block.instant_time != instant for block in blocks):
+        raise UnsupportedFeatureError(
+            "Undoing a commit of the metadata table that shares a log file with others.",
+            hint="Let Java Hudi roll the instant back.",
+            path=path,
+            instant=instant,
+        )
+
+
+def _problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, str | None]:
+    config = snapshot.config
+    disable = f"{METADATA_MODE}=disable switches it off; Java Hudi builds it anew."
+    if mode == "refuse":
+        return "it was asked to refuse that", None
+    if mode == "disable":
+        if config.version < _FIRST_VERSION_OF_DROPS:
+            return f"switching it off is not safe on table version {config.version}", f"Use {METADATA_MODE}=auto."
+        return None, None
+    if config.metadata_partitions_inflight:
+        return "a part of it is being built", "Let Java Hudi finish that."
+    if len(snapshot.timeline.timeline.pending().of(INDEXING)):
+        return "an index is being built", "Let Java Hudi finish that."
+    if FILES_PARTITION not in config.metadata_partitions:
+        return f"it has no partition {FILES_PARTITION!r}", disable
+    unknown = [name for name in config.metadata_partitions if not _is_known(name)]
+    if unknown:
+        return f"its partition {unknown[0]!r} is not known", disable
+    return _missing_parts(snapshot.files.sub(METADATA_TABLE)), disable
+
+
+def _missing_parts(files: TableFiles) -> str | None:
+    try:
+        config = load_config(files)
+        if not len(load_timeline(files, config).writes()):
+            return "nothing in it is complete"
+        MetadataFiles(files, config, None)
+    except (TableNotFoundError, FileMissingError, InvalidTableError):
+        return "the table's properties name it, and its files are not there"
+    return None
+
+
+def _is_known(name: str) -> bool:
+    return name in (FILES_PARTITION, *_REBUILT, *_KEPT) or name.startswith((_REBUILT_PREFIX, _KEPT_PREFIX))

@@ -1,0 +1,67 @@
+"""The schema that a compaction writes with: that of the table, as its newest commit has it, plus the meta columns.
+
+Rows are read in the types that files have, not in those that a query shows: a partition column that a key generator
+formatted keeps the value it was given, and columns that files leave out stay out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSchema:
+    """Columns of new data files.
+
+    Attributes:
+        arrow: all columns, meta columns first.
+        avro: the Avro schema (JSON) of a row, meta columns first.
+        table: the Avro schema (JSON) without meta columns, which commits record; the stored text where it can be kept.
+        defaults: values other than null that rows take where a file lacks the column.
+    """
+
+    arrow: pa.Schema
+    avro: str
+    table: str
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+
+def output_schema(snapshot: Snapshot) -> OutputSchema:
+    """Return the schema that a table service writes with.
+
+    Raises:
+        UnsupportedFeatureError: no commit records a schema, or it has something that is not handled.
+        CorruptFileError: the recorded schema is no record.
+    """
+    stored = snapshot.schema.text
+    if stored is None:
+        raise UnsupportedFeatureError(
+            "Writing to a table whose commits record no schema.", table=snapshot.config.name, instant=snapshot.instant
+        )
+    record = json.loads(stored)
+    if not isinstance(record, dict) or not isinstance(record.get("fields"), list):
+        raise CorruptFileError("the table's schema is no record", instant=snapshot.schema.instant)
+    fields = record["fields"]
+    data = [each for each in fields if each.get("name") not in (*META_COLUMNS, OPERATION_COLUMN)]
+    table = stored if len(data) == len(fields) else _text({**record, "fields": data})
+    meta = [name for name in snapshot.schema.arrow.names if name in (*META_COLUMNS, OPERATION_COLUMN)]
+    avro = _text({**record, "fields": [*map(_meta_field, meta), *data]})
+    parsed = AvroSchema.parse(avro)
+    return OutputSchema(parsed.arrow, avro, table, dict(parsed.defaults))
+
+
+def _meta_field(name: str) -> dict[str, Any]:
+    return {"name": name, "type": ["null", "string"], "doc": "", "default": None}
+
+
+def _text(record: dict[str, Any]) -> str:
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)

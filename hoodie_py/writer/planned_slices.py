@@ -1,0 +1,137 @@
+"""From a compaction plan to the slices it means, checked against the table as it is.
+
+A plan is a promise about files: made earlier, perhaps by another program. Before anything is written each file must be
+there and belong to the group it is named for, the group must not have moved on, and no log file that the new base file
+would close off may be missing from the plan - its rows would be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from hoodie_py.errors import ConflictError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.plans import CompactionOperation, CompactionPlan
+from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
+from hoodie_py.table.file_groups import FileGroup
+from hoodie_py.table.snapshot import Snapshot
+
+T = TypeVar("T")
+
+_PLAN_HINT = "Roll the plan back and schedule a new one."
+
+
+def planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) -> list[FileSlice]:
+    """Return one slice for each operation of a plan, in its order.
+
+    Args:
+        snapshot: the table as it is now.
+        plan: a pending compaction's.
+        instant: its request time.
+
+    Raises:
+        InvalidTableError: the plan names a file that is missing or belongs elsewhere, or leaves out one it must not.
+        ConflictError: a file group was replaced, or has a newer base file.
+        UnsupportedFeatureError: a bootstrapped base file.
+    """
+    partitions = {operation.partition_path for operation in plan.operations}
+    groups = {group.key: group for group in snapshot.view.file_groups(sorted(partitions))}
+    found: dict[tuple[str, str], FileSlice] = {}
+    for operation in plan.operations:
+        key = operation.partition_path, operation.file_id
+        try:
+            if key in found:
+                raise InvalidTableError("a compaction plan names a file group twice", hint=_PLAN_HINT)
+            group = groups.get(key) or FileGroup(*key, (), ())
+            found[key] = _slice(operation, group, instant)
+            _check_current(snapshot, group, found[key], instant)
+        except (InvalidTableError, ConflictError, UnsupportedFeatureError) as error:
+            raise error.located(instant=instant, file_group=key[1][:200], partition=key[0] or None) from error.__cause__
+    return list(found.values())
+
+
+def _slice(operation: CompactionOperation, group: FileGroup, instant: str) -> FileSlice:
+    if operation.bootstrap_file:
+        raise UnsupportedFeatureError("Compaction of a bootstrapped base file.")
+    base = None if operation.data_file is None else _base_file(operation.data_file, group, instant)
+    logs = [_log_file(name, group) for name in operation.delta_files]
+    if len({log.path for log in logs}) != len(logs):
+        raise InvalidTableError("a compaction plan names a log file twice", hint=_PLAN_HINT)
+    if base is None and not logs:
+        raise InvalidTableError("a compaction plan names a file group without files", hint=_PLAN_HINT)
+    start = operation.base_instant_time or (base.instant if base is not None else logs[0].name.instant)
+    logs.sort(key=lambda log: log.name.sort_key)
+    return FileSlice(group.partition_path, group.file_id, start, base, tuple(logs))
+
+
+def _base_file(name: str, group: FileGroup, instant: str) -> BaseFile:
+    parsed = parse_base_file_name(name)
+    if parsed is None or parsed.file_id != group.file_id or parsed.instant >= instant:
+        raise _foreign(name)
+    return _the_one(name, [file for file in group.base_files if file.name == name])
+
+
+def _log_file(name: str, group: FileGroup) -> LogFile:
+    parsed = parse_log_file_name(name)
+    if parsed is None or parsed.file_id != group.file_id or parsed.is_cdc:
+        raise _foreign(name)
+    return _the_one(name, [file for file in group.log_files if file.name.name == name])
+
+
+def _foreign(name: str) -> InvalidTableError:
+    return InvalidTableError("a compaction plan names a file of something else", path=name[:500], hint=_PLAN_HINT)
+
+
+def _the_one(name: str, found: Sequence[T]) -> T:
+    if not found:
+        raise InvalidTableError("a compaction plan names a file that is not there", path=name[:500], hint=_PLAN_HINT)
+    return found[0]
+
+
+def _check_current(snapshot: Snapshot, group: FileGroup, planned: FileSlice, instant: str) -> None:
+    visibility = snapshot.view.visibility
+    if visibility.is_replaced(group.key, None):
+        raise ConflictError("a file group of the compaction plan was replaced", hint=_PLAN_HINT)
+    for base in group.base_files:
+        newer = planned.base_file is None or base.instant > planned.base_file.instant
+        if newer and base.instant != instant and visibility.is_committed(base.instant):
+            raise ConflictError("a file group of the compaction plan has another base file now", path=base.path)
+    if planned.base_file is not None and not visibility.is_committed(planned.base_file.instant):
+        raise InvalidTableError("a compaction plan names a base file that was never committed", hint=_PLAN_HINT)
+    named = {log.path for log in planned.log_files}
+    if not visibility.logs_carry_base_instant:
+        uncommitted = [log for log in planned.log_files if not visibility.is_committed(log.name.instant)]
+        if uncommitted:
+            raise InvalidTableError(
+                "a compaction plan names a log file of a write that has not completed", path=uncommitted[0].path
+            )
+    others = (log for log in group.log_files if log.path not in named)
+    lost = next(_closed_off(snapshot, planned, others, instant), None)
+    if lost is not None:
+        raise InvalidTableError(
+            "a compaction plan leaves out a log file whose rows would be lost", path=lost.path, hint=_PLAN_HINT
+        )
+
+
+def _closed_off(snapshot: Snapshot, planned: FileSlice, others: Iterable[LogFile], instant: str) -> Iterator[LogFile]:
+    """Yield log files that are not in the plan although they lie below the new base file and hold rows that count."""
+    visibility = snapshot.view.visibility
+    for log in others:
+        written = log.name.instant
+        if visibility.logs_carry_base_instant:
+            below = written == planned.base_instant
+            if below and _has_records(snapshot, planned, log):
+                yield log
+        elif visibility.is_committed(written):
+            completed = visibility.completion_time(written, instant)
+            start = "" if planned.base_file is None else planned.base_file.instant
+            if start <= completed < instant:
+                yield log
+
+
+def _has_records(snapshot: Snapshot, planned: FileSlice, log: LogFile) -> bool:
+    """Whether a log file holds records that count; up to version 6 names do not tell."""
+    alone = FileSlice(planned.partition_path, planned.file_id, planned.base_instant, None, (log,))
+    return next(FileGroupReader(alone, snapshot).log_records(), None) is not None

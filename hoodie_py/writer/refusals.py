@@ -1,0 +1,99 @@
+"""What a table must not be for this package to write to it.
+
+Each is valid Hudi whose rules are not built here; going on would lose rows or leave the table in a state that Java
+would misread. A refusal names the feature and leaves the table as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.instants import COMPACTION, LOG_COMPACTION, RESTORE, Instant
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.table.schema_history import SCHEMA_FOLDER
+from hoodie_py.table.snapshot import Snapshot
+
+_FIRST_VERSION_OF_FREE_LOGS = 8
+
+
+def check_compactable(snapshot: Snapshot) -> None:
+    """Refuse a table that cannot be compacted here.
+
+    Raises:
+        UnsupportedFeatureError: names the feature.
+    """
+    problem = next(_problems(snapshot), None)
+    if problem is not None:
+        raise problem.located(table=snapshot.config.name)
+
+
+def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
+    """Refuse to compact up to table version 6 beside an older write that has not completed: it wrote below the slice
+    that the compaction closes, so that its rows would be lost (Hudi ``CompactHelpers``, for one writer).
+
+    Args:
+        snapshot: the table as it is now.
+        instant: of the compaction.
+
+    Raises:
+        ConflictError: there is such a write.
+    """
+    if snapshot.config.version >= _FIRST_VERSION_OF_FREE_LOGS:
+        return
+    pending = [each for each in unfinished_writes(snapshot) if each.request_time <= instant]
+    if pending:
+        raise ConflictError(
+            f"Compaction on table version {snapshot.config.version} beside a pending {pending[0].action}, whose "
+            "rows it would lose.",
+            hint="Let that write finish, or roll it back.",
+            instant=pending[0].request_time,
+            table=snapshot.config.name,
+        )
+
+
+def unfinished_writes(snapshot: Snapshot) -> list[Instant]:
+    """Return pending writes other than compactions, oldest first."""
+    services = (COMPACTION, LOG_COMPACTION)
+    pending = snapshot.timeline.timeline.pending()
+    return [each for each in pending if each.is_write and each.action not in services]
+
+
+def _problems(snapshot: Snapshot) -> Iterator[HoodieError]:
+    yield from _of_config(snapshot.config)
+    if _has_files(snapshot.files, SCHEMA_FOLDER):
+        yield UnsupportedFeatureError("Writing to a table with a schema-on-read history.")
+    restores = snapshot.timeline.timeline.pending().of(RESTORE)
+    if len(restores):
+        yield UnsupportedFeatureError(
+            "Writing to a table beside a pending restore.",
+            hint="Finish it with Java Hudi.",
+            instant=restores.instants[0],
+        )
+
+
+def _of_config(config: TableConfig) -> Iterator[HoodieError]:
+    if not config.is_merge_on_read:
+        yield UnsupportedFeatureError(
+            "Compaction of a COPY_ON_WRITE table.", hint="Such a table has no log files to compact."
+        )
+    if config.cdc_enabled:
+        yield UnsupportedFeatureError("Writing to a table with change data capture.")
+    if not config.populate_meta_fields:
+        yield UnsupportedFeatureError("Writing to a table without meta fields (virtual keys).")
+    if config.bootstrap_base_path:
+        yield UnsupportedFeatureError("Writing to a bootstrapped table.")
+    if config.multiple_base_file_formats:
+        yield UnsupportedFeatureError("Writing to a table with several base file formats.")
+    if config.base_file_format != "PARQUET":
+        yield UnsupportedFeatureError(f"Writing base files of format {config.base_file_format[:40]!r}.")
+    if config.partition_metafile_base_format:
+        yield UnsupportedFeatureError("Writing to a table whose partition metafiles are in the base file format.")
+
+
+def _has_files(files: TableFiles, folder: str) -> bool:
+    try:
+        return any(not info.is_dir and not info.name.endswith(".crc") for info in files.list(folder))
+    except FileMissingError:
+        return False

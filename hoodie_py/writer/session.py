@@ -1,0 +1,91 @@
+"""One call that writes to a table: fresh looks at it, its lock, its clock, its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.timeline import Timeline
+from hoodie_py.table.instants import parse_zone
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.writer.clock import InstantClock
+from hoodie_py.writer.lock import HeldLock, Lock, NoLock, held
+from hoodie_py.writer.lock_choice import lock_for, wait_seconds
+from hoodie_py.writer.machine_lock import MachineLock
+from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.timeline_writer import TimelineWriter
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSession:
+    """What a writing call works with.
+
+    Attributes:
+        files: the table's files.
+        timezone: zone of new instants where the table says LOCAL; UTC unless given.
+        settings: the call's options.
+        clock: makes instants.
+        lock: the table's lock.
+        multi_writer: whether writers on other machines work beside this one, so that heartbeats count.
+    """
+
+    files: TableFiles
+    timezone: str | None
+    settings: WriteSettings
+    clock: InstantClock
+    lock: Lock
+    multi_writer: bool = False
+
+    @classmethod
+    def open(
+        cls,
+        snapshot: Snapshot,
+        *,
+        options: Mapping[str, object] | None = None,
+        strategy: str | None = None,
+        lock: Lock | None = None,
+    ) -> WriteSession:
+        """Prepare a call; nothing is written yet.
+
+        Args:
+            snapshot: any state of the table.
+            options: Hudi's writer options.
+            strategy: compaction strategy, which wins over the options'.
+            lock: the table's lock, where the options' provider is not handled.
+
+        Raises:
+            InvalidQueryError: an option's value is out of range, or an unknown time zone.
+            UnsupportedFeatureError: a lock provider that is not handled.
+        """
+        settings = WriteSettings.of(options, strategy)
+        zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
+        clock = InstantClock(zone, settings.clock_skew_ms)
+        chosen = lock_for(settings.options, snapshot.files, lock)
+        others = settings.multi_writer or not isinstance(chosen, MachineLock | NoLock)
+        return cls(snapshot.files, snapshot.timezone, settings, clock, chosen, others)
+
+    def look(self) -> Snapshot:
+        """Return the table as it is now."""
+        return open_snapshot(self.files, timezone=self.timezone)
+
+    @contextmanager
+    def locked(self) -> Iterator[HeldLock]:
+        """Hold the table's lock.
+
+        Raises:
+            ConflictError: another writer holds it, or it was lost meanwhile.
+        """
+        with held(self.lock, wait_seconds(self.settings.options)) as holding:
+            yield holding
+
+    def timeline(self, snapshot: Snapshot) -> TimelineWriter:
+        """Return what changes the table's timeline."""
+        return TimelineWriter(self.files, snapshot.config)
+
+
+def newest_time(timeline: Timeline) -> str:
+    """Return the latest request or completion time on a timeline; empty if there is none."""
+    times = (max(each.request_time, each.completion_time or "") for each in timeline)
+    return max(times, default="")

@@ -1,0 +1,187 @@
+"""The lock object that Java's ``StorageBasedLockProvider`` uses, for stores with conditional writes.
+
+``.hoodie/.locks/table_lock.json`` holds ``{"expired", "validUntil", "owner"}``. Whoever replaces an expired version by
+a valid one, conditionally on its mark (If-Match), has the lock; who replaces his own version renews it; release marks
+it expired. A mark that still matches proves that nobody else had the lock meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hoodie_py.errors import (
+    CommitStateUnknownError,
+    ConflictError,
+    CorruptFileError,
+    FileMissingError,
+    InvalidQueryError,
+    StorageError,
+)
+from hoodie_py.files import TableFiles
+
+LOCK_OBJECT = ".hoodie/.locks/table_lock.json"
+VALIDITY_SECONDS = 300.0
+RENEW_SECONDS = 30.0
+
+_PAUSE = 1.0
+_SKEW_MS = 500  # how far clocks of writers may be apart, as Java has it
+_LEAST_RATIO = 10
+_LONGEST = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LockState:
+    """What the lock object says; ``valid_until`` in milliseconds since 1970."""
+
+    expired: bool
+    valid_until: int
+    owner: str
+
+    def to_bytes(self) -> bytes:
+        """Encode as Java does."""
+        return json.dumps({"expired": self.expired, "validUntil": self.valid_until, "owner": self.owner}).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> LockState:
+        """Parse the object. Raises CorruptFileError."""
+        try:
+            found = json.loads(data) if len(data) <= _LONGEST else None
+        except (ValueError, RecursionError):
+            found = None
+        fields = found if isinstance(found, dict) else {}
+        expired, until, owner = fields.get("expired"), fields.get("validUntil"), fields.get("owner")
+        if not isinstance(expired, bool) or type(until) is not int or not isinstance(owner, str):
+            raise CorruptFileError(
+                "The lock object does not say who has the lock.",
+                hint="Remove it once no writer runs.",
+                path=LOCK_OBJECT,
+            )
+        return cls(expired, until, owner)
+
+
+class StorageLock:
+    """A lock object on a store with conditional writes.
+
+    Args:
+        files: the table's files.
+        validity: seconds until a lock that is not renewed expires.
+        renew_every: seconds between renewals, at most a tenth of the validity.
+        pause: seconds between attempts.
+        now: the time in seconds since 1970.
+
+    Raises:
+        InvalidQueryError: validity and renewal do not fit.
+    """
+
+    def __init__(
+        self,
+        files: TableFiles,
+        *,
+        validity: float = VALIDITY_SECONDS,
+        renew_every: float = RENEW_SECONDS,
+        pause: float = _PAUSE,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        if renew_every <= 0 or validity < _LEAST_RATIO * renew_every:
+            raise InvalidQueryError(f"A lock's validity must be at least {_LEAST_RATIO} times its renewal interval.")
+        self.renew_every: float | None = renew_every
+        self._files = files
+        self._validity = validity
+        self._pause = pause
+        self._now = now
+        self._owner = str(uuid.uuid4())
+        self._mark: str | None = None
+        self._until = 0
+        self._guard = threading.Lock()
+
+    def acquire(self, timeout: float) -> None:
+        """Take the lock.
+
+        Raises:
+            ConflictError: others had it for so many seconds.
+            CorruptFileError: the lock object cannot be read.
+            StorageError: the store failed, or has no conditional writes.
+        """
+        deadline = time.monotonic() + timeout
+        with self._guard:
+            while not self._try():
+                if time.monotonic() >= deadline:
+                    raise ConflictError(
+                        "Another writer has the table's lock.", hint="Try again later.", path=self._where()
+                    )
+                time.sleep(min(self._pause, max(deadline - time.monotonic(), 0)))
+
+    def renew(self) -> None:
+        """Extend the lock. Raises ConflictError once it is lost, StorageError where the store does not say."""
+        with self._guard:
+            if self._mark is None:
+                raise ConflictError("The lock is not held.", path=self._where())
+            state = self._state()
+            try:
+                self._mark = self._files.put_if_match(LOCK_OBJECT, state.to_bytes(), self._mark, unique=True)
+                self._until = state.valid_until
+            except ConflictError:
+                if not self._adopt():  # an earlier renewal whose answer got lost changed the mark
+                    self._mark = None
+                    raise
+            except CommitStateUnknownError as error:
+                raise StorageError("The store did not say whether the lock was renewed.", path=self._where()) from error
+
+    def release(self) -> None:
+        """Mark the lock expired; one that is lost already is left alone."""
+        with self._guard:
+            mark, self._mark = self._mark, None
+            if mark is None:
+                return
+            state = LockState(expired=True, valid_until=self._until, owner=self._owner)
+            try:
+                self._files.put_if_match(LOCK_OBJECT, state.to_bytes(), mark, unique=True)
+            except ConflictError:
+                if self._adopt():
+                    last, self._mark = self._mark or mark, None
+                    self._files.put_if_match(LOCK_OBJECT, state.to_bytes(), last, unique=True)
+
+    def _try(self) -> bool:
+        try:
+            data, mark = self._files.read_with_etag(LOCK_OBJECT)
+        except FileMissingError:
+            try:
+                self._files.put_if_absent(LOCK_OBJECT, self._state().to_bytes(), unique=True)
+            except (ConflictError, CommitStateUnknownError):
+                return False  # the next attempt finds out whose it is
+            return self._adopt()
+        found = LockState.from_bytes(data)
+        if found.owner == self._owner and not found.expired:
+            return self._adopt()
+        if not found.expired and self._now() * 1000 <= found.valid_until + _SKEW_MS:
+            return False
+        state = self._state()
+        try:
+            self._mark = self._files.put_if_match(LOCK_OBJECT, state.to_bytes(), mark, unique=True)
+        except (ConflictError, CommitStateUnknownError):
+            return False
+        self._until = state.valid_until
+        return True
+
+    def _adopt(self) -> bool:
+        """Take the present version for one's own if it is, and valid."""
+        try:
+            data, mark = self._files.read_with_etag(LOCK_OBJECT)
+        except FileMissingError:
+            return False
+        found = LockState.from_bytes(data)
+        if found.owner != self._owner or found.expired or self._now() * 1000 > found.valid_until:
+            return False
+        self._mark, self._until = mark, found.valid_until
+        return True
+
+    def _state(self) -> LockState:
+        return LockState(expired=False, valid_until=round((self._now() + self._validity) * 1000), owner=self._owner)
+
+    def _where(self) -> str:
+        return f"{self._files.uri}/{LOCK_OBJECT}"

@@ -1,0 +1,64 @@
+"""Which data files an unfinished write left behind, whoever wrote it.
+
+File names tell, save for log files up to table version 6: those carry the slice's base instant, so their blocks are
+looked at. Change-data files count too.
+"""
+
+from __future__ import annotations
+
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.markers import Markers
+
+_FIRST_VERSION_OF_FREE_LOGS = 8
+
+
+def written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str, ...]]:
+    """Return names of the data files that an instant wrote, by partition path.
+
+    Args:
+        snapshot: the table as it is now.
+        instant: a write that has not completed.
+
+    Raises:
+        UnsupportedFeatureError: a log file holds blocks of other writes too.
+        StorageError: the store refused.
+    """
+    by_block = snapshot.config.version < _FIRST_VERSION_OF_FREE_LOGS
+    announced = {marker.path for marker in Markers(snapshot.files, instant).announced()} if by_block else set[str]()
+    found: dict[str, tuple[str, ...]] = {}
+    for listing in snapshot.view.partitions():
+        names = [info.name for info in listing.files if _is_of(snapshot.files, info, instant, by_block, announced)]
+        if names:
+            found[listing.partition.path] = tuple(sorted(names))
+    return found
+
+
+def _is_of(files: TableFiles, info: FileInfo, instant: str, by_block: bool, announced: set[str]) -> bool:
+    if not info.name.startswith("."):
+        base = parse_base_file_name(info.name)
+        return base is not None and base.instant == instant
+    log = parse_log_file_name(info.name)
+    if log is None:
+        return False
+    if not by_block:
+        return log.instant == instant
+    return _blocks_are_of(files, info.path, instant, torn_is_own=info.path in announced)
+
+
+def _blocks_are_of(files: TableFiles, path: str, instant: str, *, torn_is_own: bool) -> bool:
+    """Whether a log file is the instant's; one without a whole block is if the instant announced it."""
+    times = {block.instant_time if isinstance(block, LogBlock) else None for block in iter_blocks(files.read(path))}
+    if instant not in times:
+        return torn_is_own and not times - {None}
+    if len(times - {None}) > 1:
+        raise UnsupportedFeatureError(
+            "Rolling back a write whose log file holds other writes' blocks.",
+            hint="Let Java Hudi roll it back.",
+            path=path,
+            instant=instant,
+        )
+    return True

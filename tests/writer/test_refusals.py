@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.properties import render_properties
+from tests.writer.compaction_tables import QUICK, writable
+
+PENDING = "20261121230000000"
+
+
+def with_properties(base: Path, changes: dict[str, str | None]) -> None:
+    path = base / ".hoodie/hoodie.properties"
+    path.write_bytes(render_properties(path.read_bytes(), changes))
+
+
+def refused(base: Path, text: str) -> None:
+    """Neither planned nor carried out, and nothing written."""
+    before = sorted(path for path in base.rglob("*"))
+    for call in (
+        lambda table: table.schedule_compaction(options=QUICK),
+        lambda table: table.schedule_compaction(dry_run=True),
+        lambda table: table.compact(options=QUICK),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match=text):
+            call(HoodieTable.open(base))
+    assert sorted(path for path in base.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"hoodie.table.cdc.enabled": "true"}, "change data capture"),
+        ({"hoodie.populate.meta.fields": "false"}, "without meta fields"),
+        ({"hoodie.bootstrap.base.path": "/elsewhere"}, "bootstrapped"),
+        ({"hoodie.table.base.file.format": "ORC"}, "format 'ORC'"),
+        ({"hoodie.table.multiple.base.file.formats.enable": "true"}, "several base file formats"),
+        ({"hoodie.partition.metafile.use.base.format": "true"}, "partition metafiles"),
+        ({"hoodie.table.type": "COPY_ON_WRITE"}, "COPY_ON_WRITE"),
+    ],
+)
+def test_tables_with_such_properties(changes: dict[str, str | None], text: str, tmp_path: Path) -> None:
+    base = writable("basic_mor_v9_part", tmp_path)
+    with_properties(base, changes)
+    refused(base, text)
+
+
+def test_a_schema_on_read_history(tmp_path: Path) -> None:
+    base = writable("basic_mor_v9_part", tmp_path)
+    (base / ".hoodie/.schema").mkdir(exist_ok=True)
+    (base / f".hoodie/.schema/{PENDING}.schemacommit").write_text("{}")
+    refused(base, "schema-on-read")
+
+
+def test_a_pending_restore(tmp_path: Path) -> None:
+    base = writable("basic_mor_v9_part", tmp_path)
+    (base / f".hoodie/timeline/{PENDING}.restore.requested").write_bytes(b"")
+    refused(base, "pending restore")
+
+
+def test_a_plan_is_not_run_once_the_table_has_changed(tmp_path: Path) -> None:
+    base = writable("basic_mor_v9_part", tmp_path)
+    HoodieTable.open(base).schedule_compaction(options=QUICK)
+    with_properties(base, {"hoodie.table.cdc.enabled": "true"})
+    with pytest.raises(UnsupportedFeatureError, match="change data capture"):
+        HoodieTable.open(base).run_compaction(options=QUICK)
+
+
+def test_lock_providers_that_are_not_known(tmp_path: Path) -> None:
+    table = HoodieTable.open(writable("basic_mor_v9_part", tmp_path))
+    provider = {"hoodie.write.lock.provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"}
+    with pytest.raises(UnsupportedFeatureError, match="DynamoDB"):
+        table.schedule_compaction(options=provider)
+    with pytest.raises(InvalidQueryError, match="concurrency"):
+        table.schedule_compaction(options={"hoodie.write.concurrency.mode": "optimistic_concurrency_control"})

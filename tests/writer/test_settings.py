@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.writer.settings import FileSettings, PlanSettings, WriteSettings
+
+
+def test_defaults_are_hudi_s() -> None:
+    settings = WriteSettings.of({"hoodie.unrelated": 1, "hoodie.compaction.target.io": None})
+    assert settings.plan == PlanSettings()
+    assert settings.file == FileSettings()
+    assert settings.plan.strategies == ("LogFileSizeBasedCompactionStrategy",)
+    assert (settings.plan.target_io_mb, settings.plan.delta_commits, settings.plan.delta_seconds) == (512_000, 5, 3600)
+    assert (settings.metadata_mode, settings.multi_writer, settings.clock_skew_ms) == ("auto", False, 200)
+
+
+def test_strategies_are_class_names_with_or_without_package() -> None:
+    package = "org.apache.hudi.table.action.compact.strategy"
+    options = {"hoodie.compaction.strategy": f"{package}.DayBasedCompactionStrategy, UnBoundedCompactionStrategy"}
+    assert WriteSettings.of(options).plan.strategies == ("DayBasedCompactionStrategy", "UnBoundedCompactionStrategy")
+    assert WriteSettings.of(options, "BoundedIOCompactionStrategy").plan.strategies == ("BoundedIOCompactionStrategy",)
+
+
+@pytest.mark.parametrize(
+    ("options", "trigger"),
+    [
+        ({}, None),
+        ({"hoodie.compact.inline.max.delta.commits": 3}, "NUM_COMMITS"),
+        ({"hoodie.compact.inline.max.delta.seconds": "60"}, "NUM_COMMITS"),
+        ({"hoodie.compact.inline.trigger.strategy": "time_elapsed"}, "TIME_ELAPSED"),
+    ],
+)
+def test_a_trigger_counts_only_where_one_is_asked_for(options: dict[str, object], trigger: str | None) -> None:
+    assert WriteSettings.of(options).plan.trigger == trigger
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, False),
+        ({"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}, True),
+        ({"hoodie.clean.failed.writes.policy": "LAZY"}, True),
+        ({"hoodie.cleaner.policy.failed.writes": "lazy"}, True),
+        ({"hoodie.clean.failed.writes.policy": "EAGER"}, False),
+    ],
+)
+def test_several_writers_are_declared_by_mode_or_policy(options: dict[str, object], expected: bool) -> None:
+    assert WriteSettings.of(options).multi_writer is expected
+
+
+def test_files() -> None:
+    options = {
+        "hoodie.parquet.compression.codec": "SNAPPY", "hoodie.parquet.block.size": 1024,
+        "hoodie.parquet.bloom.filter.enabled": False,
+    }  # fmt: skip
+    assert WriteSettings.of(options).file == FileSettings("snappy", None, 1024, None)
+    bloom = WriteSettings.of({"hoodie.index.bloom.num_entries": "100"}).file.bloom
+    assert bloom is not None
+    assert bloom.entries == 100
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.compaction.target.io", "-1"),
+        ("hoodie.compaction.target.io", "many"),
+        ("hoodie.parquet.block.size", "0"),
+        ("hoodie.parquet.compression.codec", "lzo"),
+        ("hoodie.metadata.mode", "maybe"),
+        ("hoodie.compact.inline.trigger.strategy", "SOMETIMES"),
+        ("hoodie.write.concurrency.mode", "none"),
+    ],
+)
+def test_bad_values_are_named(key: str, value: str) -> None:
+    with pytest.raises(InvalidQueryError, match=key):
+        WriteSettings.of({key: value})
