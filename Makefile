@@ -4,6 +4,8 @@
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+BENCH  := .venv-bench/bin/python
+BENCH_STAMP := .venv-bench/.ready
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 UV     := .venv-lock/bin/uv
@@ -11,12 +13,16 @@ LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note demo test bench lint format types imports wheel lock clean
+.PHONY: help setup python-found java-note java-env demo test crash bench bench-spark bench-java fuzz lint format types imports wheel lock clean
 
 help:
 	@echo 'make demo     read a small table that Java Hudi wrote: its files, its log blocks, what merging does'
 	@echo 'make test     all tests (ARGS="-k name" passes arguments to pytest)'
-	@echo 'make bench    microseconds a merged pair, for each way to merge'
+	@echo 'make java-env what the tests beside Java Hudi need: PySpark 3.5 and the Hudi bundle (make test does it too)'
+	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
+	@echo 'make bench    speed of merging, decoding and reading beside fastavro, hudi-rs and pyarrow (ARGS="--groups 10 --rounds 5")'
+	@echo 'make bench-spark   speed in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well'
+	@echo 'make fuzz     damaged and hostile files: every truncation and bit flip, then guided fuzzing (MINUTES=10 a parser)'
 	@echo 'make lint     ruff check and ruff format --check;  make format mends what can be mended'
 	@echo 'make types    mypy --strict'
 	@echo 'make imports  the layer rules'
@@ -45,18 +51,53 @@ $(STAMP): requirements/dev.txt pyproject.toml | python-found
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# A Python with PySpark 3.5 and the jar of Java Hudi, which the tests in integration/java_hudi compare with.
+java-env: $(STAMP)
+	@$(BIN)/python -m integration.java_hudi.environment
+
 demo: $(STAMP) java-note
 	$(BIN)/hoodie demo
 
-test: $(STAMP) java-note
-	@# Two runs: tests without Spark on all cores, then those that share one Spark session. 5 is pytest's "none selected".
-	@$(BIN)/python -m pytest -n auto --maxprocesses 6 -m 'not spark' $(ARGS); plain=$$?; \
+test: $(STAMP) java-note java-env
+	@# Three runs: tests without Spark on all cores, those that share one Spark session, and those that share one Java Hudi.
+	@# 5 is pytest's "none selected".
+	@$(BIN)/python -m pytest -n auto --maxprocesses 6 -m 'not spark and not java' $(ARGS); plain=$$?; \
 	$(BIN)/python -m pytest -m spark $(ARGS); spark=$$?; \
-	for status in $$plain $$spark; do case $$status in 0|5) ;; *) exit $$status;; esac; done; \
-	if [ "$$plain$$spark" = 55 ]; then exit 5; fi
+	$(BIN)/python -m pytest -m java $(ARGS); java=$$?; \
+	for status in $$plain $$spark $$java; do case $$status in 0|5) ;; *) exit $$status;; esac; done; \
+	if [ "$$plain$$spark$$java" = 555 ]; then exit 5; fi
 
-bench: $(STAMP)
-	$(BIN)/python -m tests.benchmarks.merge_pairs
+# The whole takes an hour or two; `make test` has a sample of it.
+crash: $(STAMP)
+	PYTHONPATH=.:storage $(BIN)/python -m integration.crash --json .bench/crash.json $(ARGS)
+
+# Benchmarks have an environment of their own, with hudi-rs. BENCH_TABLES says where the packed tables are; grown ones and
+# results are kept in BENCH_CACHE (.bench). Each writes docs/benchmarks anew from the results there are.
+$(BENCH_STAMP): requirements/bench.txt pyproject.toml | python-found
+	'$(PYTHON)' -m venv .venv-bench
+	$(BENCH) -m pip install --quiet --require-hashes -r requirements/bench.txt
+	$(BENCH) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+bench: $(BENCH_STAMP)
+	$(BENCH) -m tests.benchmarks.merge_pairs
+	$(BENCH) -m tests.benchmarks.decoder
+	$(BENCH) -m tests.benchmarks.in_process $(ARGS)
+	$(BENCH) -m tests.benchmarks.report
+
+bench-spark: $(BENCH_STAMP) java-note
+	$(BENCH) -m tests.benchmarks.spark $(ARGS)
+	$(BENCH) -m tests.benchmarks.report
+
+bench-java: $(BENCH_STAMP) java-note
+	$(BENCH) -m tests.benchmarks.spark --java $(ARGS)
+	$(BENCH) -m tests.benchmarks.report
+
+# Every truncation and bit flip of a choice of files, then MINUTES of coverage-guided fuzzing for each parser (75 minutes in all).
+fuzz: $(STAMP)
+	$(BIN)/python -m pip install --quiet 'atheris>=3.0'
+	$(BIN)/python -m tests.fuzz.sweep
+	$(BIN)/python -m tests.fuzz.run --minutes $(or $(MINUTES),10)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -83,6 +124,7 @@ $(UV): | python-found
 lock: $(UV)
 	$(LOCK) --extra dev --output-file requirements/dev.txt
 	$(LOCK) --extra smoke --resolution lowest-direct --output-file requirements/minimum.txt
+	$(LOCK) --extra bench --constraint requirements/dev.txt --output-file requirements/bench.txt
 
 clean:
-	rm -rf $(VENV) .venv-* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* .bench dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -133,7 +133,8 @@ class HoodieTable:
             query_type: "snapshot" (default) merges log files, "read_optimized" reads base files only.
             limit: most rows.
             merger: a RecordMerger that decides instead of the table's merge mode.
-            memory_limit: most bytes of log-side rows held for one file group.
+            memory_limit: most bytes of memory for what log files say; more goes to disk.  None for a share of what the
+                process may use (docs/memory.md).
             batch_rows: most rows in a batch; 65536 unless given.
             integrity: "strict" makes corrupt log blocks, and files whose size differs from their commit's statistics,
                 errors.

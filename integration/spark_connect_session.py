@@ -1,8 +1,9 @@
-"""What the Connect test runs in a process of its own, as a user's script would: arguments are two tables."""
+"""What the Connect test runs in a process of its own, as a user's script would: two tables to read, one to compact."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from hoodie_py import HoodieTable, RecordMerger
 from hoodie_py.spark import read, register
+from tests.spark.troubled_tasks import FailsOnce, Troubled
+from tests.writer.compaction_tables import QUICK, leftovers, orphans, rows
 
 
 class KeepsOlder(RecordMerger):
@@ -20,8 +23,8 @@ class KeepsOlder(RecordMerger):
         return older
 
 
-def main(plain: str, custom: str) -> None:
-    spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+def main(plain: str, custom: str, writable: str) -> None:
+    spark = SparkSession.builder.remote("local[2,3]").config("spark.ui.enabled", "false").getOrCreate()
     assert type(spark).__module__.startswith("pyspark.sql.connect")
     unregistered = spark.read.format("hoodie").load(plain)
     assert unregistered.count() == HoodieTable.open(plain).scan().count()
@@ -35,8 +38,20 @@ def main(plain: str, custom: str) -> None:
         spark.read.format("hudi").load("/nowhere/at/all").collect()
     both = read(spark, custom, columns=["id", "price"], mergers=[KeepsOlder]).toArrow()
     assert sorted(map(str, both.to_pylist())) == sorted(map(str, want.to_pylist()))
+    compact(spark, writable)
     spark.stop()
     print("connect works")
+
+
+def compact(spark: Any, where: str) -> None:
+    """Compact with tasks of which each fails once, after it wrote its file; Spark tries them again."""
+    table = HoodieTable.open(where)
+    before = rows(table)
+    result = table.compact(Troubled.by(spark, FailsOnce), options=QUICK)
+    assert result.file_groups == len(list(Path(where).rglob(f"*_{result.instant}.parquet")))
+    assert rows(HoodieTable.open(where), "read_optimized") == before
+    assert (orphans(Path(where)), leftovers(Path(where))) == ([], [])
+    assert table.compact(spark, options=QUICK).instant is None
 
 
 if __name__ == "__main__":

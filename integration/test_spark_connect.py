@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.spark
-def test_a_connect_session_reads_registers_and_merges(
+def test_a_connect_session_reads_registers_merges_and_compacts(
     java: int, corpus: Callable[[str], Path], corpus_copy: Callable[[str], Path], tmp_path: Path
 ) -> None:
     pytest.importorskip("pyspark.sql.connect.session", reason="NOT TESTED: pyspark's connect extra is not installed")
@@ -28,7 +28,13 @@ def test_a_connect_session_reads_registers_and_merges(
     }
     script = Path(__file__).with_name("spark_connect_session.py")
     done = subprocess.run(
-        [sys.executable, str(script), str(corpus(TABLE)), str(make_custom(corpus_copy(TABLE)))],
+        [
+            sys.executable,
+            str(script),
+            str(corpus(TABLE)),
+            str(make_custom(corpus_copy(TABLE))),
+            str(corpus_copy(TABLE)),
+        ],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

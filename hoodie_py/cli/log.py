@@ -112,30 +112,19 @@ def _records(block: LogBlock) -> tuple[int | None, str | None]:
     from hoodie_py.errors import HoodieError
     from hoodie_py.formats.blocks import decode_deleted
     from hoodie_py.formats.log import BlockType
+    from hoodie_py.formats.parquet import parquet_rows
 
     try:
         match block.type:
             case BlockType.AVRO_DATA | BlockType.CDC_DATA if len(block.content) >= _RECORD_COUNT.size:
                 return int(_RECORD_COUNT.unpack_from(block.content)[1]), None
             case BlockType.PARQUET_DATA:
-                return _parquet_rows(block), None
+                return parquet_rows(block.content), None
             case BlockType.DELETE:
                 return len(decode_deleted(block)), None
     except HoodieError as error:
         return None, error.message
     return None, None
-
-
-def _parquet_rows(block: LogBlock) -> int:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from hoodie_py.errors import CorruptFileError
-
-    try:
-        return int(pq.read_metadata(pa.BufferReader(pa.py_buffer(block.content))).num_rows)
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptFileError("The Parquet file in a log block is damaged.", block_offset=block.offset) from error
 
 
 def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:

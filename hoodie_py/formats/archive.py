@@ -24,13 +24,13 @@ from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.avro_container import VettedSchema, decode_record, vetted_schema
 from hoodie_py.formats.commit_metadata import CommitMetadata, parse_json
 from hoodie_py.formats.instants import COMPLETED, COMPLETED_ACTION
+from hoodie_py.formats.limits import limits, refuse
 from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
 from hoodie_py.formats.metadata_fields import Fields, expect_text
+from hoodie_py.formats.parquet import check_footer
 
 VERSION_FILE = "_version_"
 HISTORY_ROW_VERSION = 1
-MAX_HISTORY_ROWS = 10_000_000
-MAX_HISTORY_BYTES = 4 << 30
 
 _ARCHIVE_FILE = re.compile(r"\.commits_\.archive\.([0-9]{1,9})(?:_[0-9]+-[0-9]+-[0-9]+)?")
 _MANIFEST_FILE = re.compile(r"manifest_([0-9]{1,9})")
@@ -216,11 +216,9 @@ def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[Archive
 
 
 def _check_history(metadata: Any, schema: pa.Schema, columns: list[str]) -> None:
-    if metadata.num_rows > MAX_HISTORY_ROWS:
-        raise CorruptFileError("a file of the archived timeline has unreasonably many rows", rows=metadata.num_rows)
-    total = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
-    if total > MAX_HISTORY_BYTES:
-        raise CorruptFileError("a file of the archived timeline is unreasonably large", bytes=total)
+    if metadata.num_rows > limits().history_rows:
+        refuse(CorruptFileError, f"A file of the archived timeline has {metadata.num_rows} rows", "history_rows")
+    check_footer(metadata)
     missing = [column for column in columns if column not in schema.names]
     if missing:
         raise CorruptFileError(f"a file of the archived timeline lacks the column {missing[0]}")

@@ -17,22 +17,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.avro_cursor import Misfit
-from hoodie_py.formats.avro_lanes import Block, decode_in_lanes, lane_plan
-from hoodie_py.formats.avro_rows import decode_rows
 from hoodie_py.formats.avro_schema import Record, parse_record
 from hoodie_py.formats.avro_types import arrow_schema, default_values
+from hoodie_py.formats.limits import limits, refuse
+
+if TYPE_CHECKING:
+    from hoodie_py.formats.avro_lanes import Block
 
 DATA_VERSIONS = range(1, 4)
 
 _HEADER = struct.Struct(">ii")
 _LENGTH_SIZE = 4
-_MAX_CONTENT = (1 << 31) - 1
 _FEW_RECORDS = 40  # that are quicker decoded record by record
 
 
@@ -96,6 +96,8 @@ def decode_avro_data(
     batches = _decode_in_lanes([block], schema, names)
     if batches is not None:
         return batches[0]
+    from hoodie_py.formats.avro_rows import decode_rows
+
     return decode_rows(bytes(content), block.start, block.count, schema.record, schema.arrow, names)
 
 
@@ -146,6 +148,9 @@ def _decode_in_lanes(
     """Decode blocks column by column; None when that does not pay, or does not work."""
     if sum(block.count for block in blocks) < _FEW_RECORDS:
         return None
+    from hoodie_py.formats.avro_cursor import Misfit
+    from hoodie_py.formats.avro_lanes import decode_in_lanes, lane_plan
+
     plan = lane_plan(schema.record, names)
     if plan is None:
         return None
@@ -157,13 +162,15 @@ def _decode_in_lanes(
 
 def _block(content: memoryview | bytes) -> Block:
     """Read the header of a block's content."""
+    from hoodie_py.formats.avro_lanes import Block
+
     if len(content) < _HEADER.size:
         raise CorruptFileError(f"A data block of {len(content)} bytes is too short.")
-    if len(content) > _MAX_CONTENT:
-        raise UnsupportedFeatureError(f"A data block of {len(content)} bytes is too long.")
     version, count = _HEADER.unpack_from(content)
     if version not in DATA_VERSIONS:
         raise UnsupportedFeatureError(f"Data block version {version} is not known.")
     if not 0 <= count <= (len(content) - _HEADER.size) // _LENGTH_SIZE:
         raise CorruptFileError(f"A data block of {len(content)} bytes cannot have {count} records.")
+    if count > limits().block_records:
+        refuse(UnsupportedFeatureError, f"A data block has {count} records", "block_records")
     return Block(memoryview(content), _HEADER.size, int(count))

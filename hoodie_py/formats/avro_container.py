@@ -22,13 +22,15 @@ import fastavro
 from fastavro.schema import SchemaParseException
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.avro_schema import parse_record
+from hoodie_py.formats.avro_bytes import skip
+from hoodie_py.formats.avro_schema import Record, parse_record
+from hoodie_py.formats.limits import limits, refuse
 
 MAGIC = b"Obj\x01"
-MAX_RECORD_BYTES = 1 << 30
-MAX_SCHEMA_CHARS = 1 << 20
 
 _SYNC_BYTES = 16
+_FREE_BYTES = 16 << 20  # what a record may have when decompressed, however small it is before
+_FEW_BYTES = 1 << 20  # as many items are no trouble, and are not counted
 _MAX_HEADER_ENTRIES = 1000
 _MAX_BLOCKS = 1000
 _NOT_AVRO = (
@@ -54,6 +56,8 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
             match the schema.
         UnsupportedFeatureError: a codec other than null and deflate.
     """
+    if len(data) > limits().metadata_bytes:
+        refuse(CorruptFileError, f"A file of the timeline has {len(data)} bytes", "metadata_bytes")
     reader = _Bytes(data)
     if reader.take(4) != MAGIC:
         raise CorruptFileError("not an Avro file: the magic is missing", offset=0)
@@ -77,6 +81,7 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
 
 def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
     """Decode Avro binary of one record, which must fill ``body`` to its end."""
+    _check_items(body, schema)
     stream = io.BytesIO(body)
     try:
         record = fastavro.schemaless_reader(stream, schema.parsed, None)
@@ -85,6 +90,25 @@ def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
     if stream.tell() != len(body) or not isinstance(record, dict):
         raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}")
     return record
+
+
+def _check_items(body: bytes, schema: VettedSchema) -> None:
+    """Count the items of a long record before they are made: one may take a byte here, and hundreds as an object."""
+    if len(body) <= _FEW_BYTES:
+        return
+    items = 0
+    most = limits().metadata_items
+
+    def charge(count: int) -> None:
+        nonlocal items
+        items += count
+        if items > most:
+            refuse(CorruptFileError, f"A record of {schema.name} has at least {items} items", "metadata_items")
+
+    try:
+        skip(body, schema.record, charge)(0, len(body))
+    except IndexError:
+        raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}") from None
 
 
 class _Bytes:
@@ -146,12 +170,17 @@ def _blocks(reader: _Bytes, sync: bytes, codec: str) -> Iterator[tuple[int, byte
 
 def _inflate(body: bytes) -> bytes:
     stream = zlib.decompressobj(-zlib.MAX_WBITS)
+    by_ratio = max(_FREE_BYTES, limits().metadata_ratio * len(body))
+    most = min(limits().metadata_bytes, by_ratio)
     try:
-        plain = stream.decompress(body, MAX_RECORD_BYTES)
+        plain = stream.decompress(body, most)
     except zlib.error as error:
         raise CorruptFileError("a deflated block of the Avro file is broken") from error
-    if stream.unconsumed_tail or not stream.eof:
-        raise CorruptFileError("a deflated block of the Avro file is cut short or unreasonably large")
+    if len(plain) >= most and not stream.eof:
+        name = "metadata_ratio" if most == by_ratio else "metadata_bytes"
+        refuse(CorruptFileError, f"A deflated record of {len(body)} bytes has over {most}", name)
+    if not stream.eof:
+        raise CorruptFileError("a deflated block of the Avro file is cut short")
     return plain
 
 
@@ -159,24 +188,23 @@ def _inflate(body: bytes) -> bytes:
 
 
 class VettedSchema:
-    """An Avro record schema that passed the checks: its short name, and the form fastavro decodes with."""
+    """An Avro record schema that passed the checks: its short name, the form fastavro decodes with, and ours."""
 
-    __slots__ = ("name", "parsed")
+    __slots__ = ("name", "parsed", "record")
 
-    def __init__(self, name: str, parsed: Any) -> None:
+    def __init__(self, name: str, parsed: Any, record: Record) -> None:
         self.name = name
         self.parsed = parsed
+        self.record = record
 
 
 @lru_cache(maxsize=64)
 def vetted_schema(text: str) -> VettedSchema:
     """Parse and check the schema of a metadata record; raises as ``avro_schema.parse_record``."""
-    if len(text) > MAX_SCHEMA_CHARS:
-        raise CorruptFileError("the Avro schema of a metadata record is unreasonably large")
-    parse_record(text)
+    record = parse_record(text)
     try:
         parsed: Any = fastavro.parse_schema(json.loads(text))
         name = parsed["name"]
     except _NOT_AVRO as error:
         raise CorruptFileError("the Avro schema is malformed") from error
-    return VettedSchema(str(name).rsplit(".", 1)[-1], parsed)
+    return VettedSchema(str(name).rsplit(".", 1)[-1], parsed, record)

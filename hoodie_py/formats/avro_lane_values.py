@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.avro_cursor import (
     Mask,
     Misfit,
@@ -151,7 +152,7 @@ class EnumReader(_Varying):
             raise Misfit
         source.budget.charge(len(raw) * self._cells)
         numbers = (raw >> raw.dtype.type(1)).astype(np.int32)
-        return self._symbols.take(pa.array(numbers, mask=None if mask is None else ~mask))
+        return self._symbols.take(from_numpy(numbers, None if mask is None else ~mask))
 
 
 class TextReader:
@@ -208,7 +209,7 @@ def _gathered(source: Source, places: Places, lengths: Unsigned) -> tuple[pa.Buf
     if largest(stops) > source.size:
         raise Misfit
     entries = pa.Array.from_buffers(pa.binary(), 2 * rows, [None, pa.py_buffer(bounds), source.buffer])
-    taken = entries.take(pa.array(np.arange(0, 2 * rows, 2, dtype=np.int32)))
+    taken = entries.take(from_numpy(np.arange(0, 2 * rows, 2, dtype=np.int32)))
     _, offsets, data = taken.buffers()
     return data, offsets
 

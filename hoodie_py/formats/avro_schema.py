@@ -3,7 +3,7 @@
 A log block brings its own schema in its header, so a schema is input as hostile as the records. What is checked here is
 what the decoder relies on:
 
-* no recursive types, at most 64 levels, at most 50,000 types when every reference to a named type is written out;
+* no recursive types, and bounded depth and size (``limits``), with every reference to a named type written out;
 * names defined before use and once, no repeated fields, unions without unions in them;
 * array items take at least one byte, so that a count can be checked against the bytes that are left.
 
@@ -20,10 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.limits import limits, refuse
 
-MAX_DEPTH = 64
-MAX_WIDTH = 50_000
-MAX_TEXT = 1 << 23
 MAX_DECIMAL_PRECISION = 38
 
 _MIN_SIZES: dict[str, int] = {
@@ -156,8 +154,8 @@ def parse_record(text: str) -> Record:
         UnsupportedFeatureError: recursive, too deep or too wide, or of a type that no column can have.
 
     """
-    if len(text) > MAX_TEXT:
-        raise UnsupportedFeatureError(f"An Avro schema of {len(text)} characters is too long (at most {MAX_TEXT}).")
+    if len(text) > limits().schema_chars:
+        refuse(UnsupportedFeatureError, f"An Avro schema has {len(text)} characters", "schema_chars")
     try:
         tree = json.loads(text)
     except RecursionError:
@@ -177,6 +175,7 @@ class _SchemaReader:
 
     def __init__(self) -> None:
         self._named: dict[str, AvroType | None] = {}
+        self._most_levels = limits().schema_depth
 
     def read(self, tree: Any, namespace: str, depth: int) -> AvroType:
         """Read one type, given the namespace it stands in and how many records, arrays and maps it is inside of."""
@@ -188,13 +187,12 @@ class _SchemaReader:
             raise CorruptFileError(f"Not an Avro type: {_excerpt(tree)}.")
         kind = tree["type"]
         if not isinstance(kind, str):
-            if depth >= MAX_DEPTH:
-                raise _too_deep()
+            self._check_depth(depth)
             return self.read(kind, namespace, depth + 1)
         if kind in _MIN_SIZES:
             return _primitive(kind, tree)
-        if kind in ("record", "error", "array", "map") and depth >= MAX_DEPTH:
-            raise _too_deep()
+        if kind in ("record", "error", "array", "map"):
+            self._check_depth(depth)
         if kind == "array":
             return self._array(tree, namespace, depth)
         if kind == "map":
@@ -203,6 +201,10 @@ class _SchemaReader:
         if kind in ("record", "error", "enum", "fixed"):
             return self._definition(kind, tree, namespace, depth)
         return self._reference(kind, namespace)
+
+    def _check_depth(self, depth: int) -> None:
+        if depth >= self._most_levels:
+            refuse(UnsupportedFeatureError, "The Avro schema is nested too deeply", "schema_depth")
 
     def _reference(self, name: str, namespace: str) -> AvroType:
         if name in _MIN_SIZES:
@@ -267,17 +269,9 @@ class _SchemaReader:
 
 def _width(*parts: AvroType) -> int:
     width = 1 + sum(part.width for part in parts)
-    if width > MAX_WIDTH:
-        raise _too_wide()
+    if width > limits().schema_types:
+        refuse(UnsupportedFeatureError, "The Avro schema is made of too many types", "schema_types")
     return width
-
-
-def _too_wide() -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(f"The Avro schema is made of too many types (at most {MAX_WIDTH}).")
-
-
-def _too_deep() -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(f"The Avro schema is nested too deeply (at most {MAX_DEPTH} levels).")
 
 
 def _excerpt(tree: Any) -> str:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.avro_bytes import read_count, read_span, read_varint
 from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Source, zigzag
 from hoodie_py.formats.delete_values import OrderingKind, read_null_or_value, read_ordering
@@ -232,7 +233,7 @@ def _keys(payload: bytes, bounds: array[int]) -> pa.StringArray:
     offsets[-1] = bounds[-1] if count else 0
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(payload)]
     pieces = pa.Array.from_buffers(pa.large_string(), 2 * count, buffers)
-    keys = pieces.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int64)))
+    keys = pieces.take(from_numpy(np.arange(0, 2 * count, 2, dtype=np.int64)))
     try:
         keys.validate(full=True)
         return keys.cast(pa.string())

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.limits import limits, refuse
 
 KEY_CLASS = "org.apache.hudi.common.model.HoodieKey"
 DELETE_CLASS = "org.apache.hudi.common.model.DeleteRecord"
@@ -92,6 +93,8 @@ class _KryoReader:
         count = self._varint() - 1
         if not 0 <= count <= len(self._data) - self.pos:
             raise CorruptFileError(f"A Kryo array of {count} elements does not fit into its block.", offset=self.pos)
+        if count > limits().block_records:
+            refuse(UnsupportedFeatureError, f"A block has {count} deletes", "block_records")
         return [self._element(element) for _ in range(count)]
 
     def _element(self, expected: str) -> KryoDelete:

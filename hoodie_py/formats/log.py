@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.limits import limits, refuse
 
 MAGIC = b"#HUDI#"
 LOG_FORMAT_VERSION = 1
@@ -38,9 +39,9 @@ LOG_FORMAT_VERSION = 1
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _ENTRY = struct.Struct(">ii")
+_SMALLEST_WINDOW = 1 << 8
 _SEARCH_WINDOW = 1 << 20
 _ROLLBACK = "0"
-_MOST_HEADER_ENTRIES = 64
 
 
 class BlockType(IntEnum):
@@ -163,8 +164,12 @@ def iter_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | Cor
 
     """
     view = memoryview(data).cast("B")
-    offset = 0
+    offset = blocks = 0
+    most_blocks = limits().log_blocks
     while offset + len(MAGIC) <= len(view):
+        blocks += 1
+        if blocks > most_blocks:
+            refuse(UnsupportedFeatureError, f"A log file has at least {blocks} blocks", "log_blocks", offset=offset)
         if view[offset : offset + len(MAGIC)] != MAGIC:
             raise CorruptFileError("A log block must start with #HUDI#.", offset=offset)
         reason = _flaw(view, offset)
@@ -177,6 +182,11 @@ def iter_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | Cor
         block = _parse_block(view, offset)
         yield block
         offset += block.size
+
+
+def block_at(data: bytes | memoryview | mmap.mmap, offset: int) -> LogBlock:
+    """Parse the one block at an offset where ``iter_blocks`` found a whole block; raises as that does."""
+    return _parse_block(memoryview(data).cast("B"), offset)
 
 
 def _flaw(view: memoryview, offset: int) -> str | None:
@@ -201,11 +211,13 @@ def _flaw(view: memoryview, offset: int) -> str | None:
 
 def _next_magic(view: memoryview, start: int) -> int:
     """Find the next magic at or after ``start``; the end of the data when there is none."""
+    window = _SMALLEST_WINDOW  # growing, so that many magics close together are not searched over and over
     while start + len(MAGIC) <= len(view):
-        found = bytes(view[start : start + _SEARCH_WINDOW]).find(MAGIC)
+        found = bytes(view[start : start + window]).find(MAGIC)
         if found >= 0:
             return start + found
-        start += _SEARCH_WINDOW - len(MAGIC) + 1
+        start += window - len(MAGIC) + 1
+        window = min(2 * window, _SEARCH_WINDOW)
     return len(view)
 
 
@@ -250,6 +262,8 @@ def _parse_block(view: memoryview, offset: int) -> LogBlock:
     headers = _headers(cursor)
     length = cursor.int64("content length")
     content_start = cursor.take(length, "content")
+    if length > limits().block_bytes:
+        refuse(UnsupportedFeatureError, f"A log block has {length} bytes", "block_bytes", offset=offset)
     if cursor.int32("footer count") != 0:
         raise UnsupportedFeatureError("The log block has footers, and none are known.", offset=offset)
     if cursor.offset != cursor.end:
@@ -271,8 +285,10 @@ def _block_type(number: int, offset: int) -> BlockType:
 
 def _headers(cursor: _Cursor) -> dict[HeaderKey, str]:
     count = cursor.int32("header count")
-    if not 0 <= count <= _MOST_HEADER_ENTRIES:
+    if count < 0:
         raise CorruptFileError(f"A log block cannot have {count} headers.", offset=cursor.block)
+    if count > limits().log_headers:
+        refuse(CorruptFileError, f"A log block has {count} headers", "log_headers", offset=cursor.block)
     headers: dict[HeaderKey, str] = {}
     for _ in range(count):
         number, length = _ENTRY.unpack_from(cursor.view, cursor.take(_ENTRY.size, "header entry"))

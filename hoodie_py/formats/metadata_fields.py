@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.names import check_inside, file_name_of
+from hoodie_py.formats.names import check_bare, check_inside, file_name_of
 
 T = TypeVar("T")
 
@@ -66,6 +66,10 @@ class Fields:
         """A partition path; "" when missing."""
         return check_inside(self.text(name) or "")
 
+    def file_id(self) -> str:
+        """The id of a file group; "" when missing."""
+        return check_bare(self.text("fileId") or "")
+
     def file(self, name: str) -> str | None:
         """The file name of a path or URI; None when missing or empty."""
         value = self.text(name)
@@ -102,6 +106,11 @@ def expect_text(value: Any) -> str:
     if not isinstance(value, str):
         raise CorruptFileError("a metadata value should be a string", type=type(value).__name__)
     return value
+
+
+def expect_file_id(value: Any) -> str:
+    """Return ``value`` if it is a string that can be the id of a file group."""
+    return check_bare(expect_text(value))
 
 
 def expect_number(value: Any) -> int:

@@ -56,6 +56,7 @@ COMPACTION_MEMORY_FRACTION = "hoodie.memory.compaction.fraction"
 DFS_BUFFER_SIZE = "hoodie.memory.dfs.buffer.max.size"
 SPILL_PATH = "hoodie.memory.spillable.map.path"  # local directories for spilled records, comma list
 SPILL_TYPE = "hoodie.common.spillable.diskmap.type"  # BITCASK, ROCKS_DB
+READ_THREADS = "hoodie_py.read.threads"  # this package's own: file slices that a scan reads at the same time
 
 QUERY_TYPES = ("snapshot", "read_optimized", "incremental")
 SKIP_MERGE = "skip_merge"

@@ -18,16 +18,18 @@ is also what ``avro_types`` gives for the same column:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.limits import limits, refuse
 
 MAX_DECIMAL_PRECISION = 38
+_ROWS_AT_ONCE = 1 << 16  # of a block decoded in parts
 
 _FIXED_TARGETS: dict[pa.DataType, pa.DataType] = {
     pa.int8(): pa.int32(),
@@ -155,10 +157,14 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     if isinstance(source, pa.BaseExtensionType):
         return _convert(array.storage, target)
     if pa.types.is_run_end_encoded(source):
+        import pyarrow.compute as pc
+
         return _convert(pc.run_end_decode(array), target)
     if pa.types.is_dictionary(source):
         return _convert(array.dictionary_decode(), target)
     if pa.types.is_timestamp(source) and source.unit == "ns":
+        import pyarrow.compute as pc
+
         return pc.floor_temporal(array, unit="microsecond").cast(target)
     if pa.types.is_float16(source):
         return array.cast(target, safe=False)
@@ -213,6 +219,46 @@ def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
+_FREE_BYTES = 128 << 20  # what a small file may have when decoded
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8, "BYTE_ARRAY": 4}
+
+
+def check_footer(meta: pq.FileMetaData, rows_at_once: int | None = None, compressed: int | None = None) -> None:
+    """Refuse a footer that contradicts itself, or that promises more than is believed of any file.
+
+    A column of nulls takes no bytes in the file and many in memory, so rows are not bounded by the file's size.
+
+    Args:
+        meta: the footer.
+        rows_at_once: how many rows are decoded together; None for all.
+        compressed: bytes of the file, where decoding must not make too many of them.
+
+    Raises:
+        CorruptFileError: row counts that do not agree, or a file beyond a limit.
+    """
+    groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+    counts = [group.num_rows for group in groups]
+    if min(counts, default=0) < 0 or sum(counts) != meta.num_rows:
+        raise CorruptFileError(f"A Parquet file of {meta.num_rows} rows has {sum(counts)} rows in its row groups.")
+    if meta.num_rows > limits().file_rows:
+        refuse(CorruptFileError, f"A Parquet file has {meta.num_rows} rows", "file_rows")
+    if meta.num_columns > limits().columns:
+        refuse(CorruptFileError, f"A Parquet file has {meta.num_columns} columns", "columns")
+    rows = meta.num_rows if rows_at_once is None else min(meta.num_rows, rows_at_once)
+    decoded = rows * sum(_width(meta.schema.column(i)) for i in range(meta.num_columns))
+    if rows_at_once is None:
+        decoded += sum(max(group.total_byte_size, 0) for group in groups)
+    if decoded > limits().decoded_bytes:
+        refuse(CorruptFileError, f"A Parquet file has {decoded} bytes when decoded", "decoded_bytes")
+    if compressed is not None and decoded > max(_FREE_BYTES, limits().decoded_ratio * compressed):
+        refuse(CorruptFileError, f"A Parquet file of {compressed} bytes has {decoded} when decoded", "decoded_ratio")
+
+
+def _width(leaf: Any) -> int:
+    """The least bytes that Arrow keeps for a value, null or not."""
+    return _WIDTHS.get(leaf.physical_type) or max(leaf.length, 0)
+
+
 def decode_parquet_data(content: memoryview | bytes, columns: Collection[str] | None = None) -> pa.RecordBatch:
     """Decode the content of a PARQUET_DATA block, which is a whole Parquet file (Hudi HoodieParquetDataBlock).
 
@@ -228,11 +274,65 @@ def decode_parquet_data(content: memoryview | bytes, columns: Collection[str] | 
         UnsupportedFeatureError: a column, encoding or compression that cannot be read here.
 
     """
+    with _damage_named(), _content(content) as file:
+        check_footer(file.metadata, compressed=len(content))
+        return _read(file, _wanted(file, columns))
+
+
+def decode_parquet_parts(
+    content: memoryview | bytes, columns: Collection[str] | None, size: int
+) -> Iterator[pa.RecordBatch]:
+    """Decode the content of a PARQUET_DATA block, some rows at a time; at least one batch comes.
+
+    Args:
+        content: the block's content.
+        columns: as for ``decode_parquet_data``.
+        size: bytes of rows to decode at once, by what the footer says of them; at least one row comes.
+
+    Raises:
+        CorruptFileError, UnsupportedFeatureError: as ``decode_parquet_data``.
+
+    """
+    with _damage_named(), _content(content) as file:
+        meta = file.metadata
+        stored = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
+        at_once = max(1, min(_ROWS_AT_ONCE, size * meta.num_rows // max(stored, 1)))
+        check_footer(meta, at_once)
+        schema = _wanted(file, columns)
+        if not schema.names or not meta.num_rows:
+            yield _read(file, schema)
+            return
+        for batch in file.iter_batches(at_once, columns=schema.names):
+            rows = pa.RecordBatch.from_arrays(
+                [_convert(batch.column(field.name), field.type) for field in schema], schema=schema
+            )
+            rows.validate(full=True)
+            yield rows
+
+
+def parquet_rows(content: memoryview | bytes) -> int:
+    """Return how many rows the content of a PARQUET_DATA block has; raises as ``decode_parquet_data``."""
+    with _damage_named(), _content(content) as file:
+        check_footer(file.metadata, 1)
+        return int(file.metadata.num_rows)
+
+
+def _content(content: memoryview | bytes) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(pa.py_buffer(content)), coerce_int96_timestamp_unit="us")
+
+
+def _wanted(file: pq.ParquetFile, columns: Collection[str] | None) -> pa.Schema:
+    schema = file_schema(file.metadata)
+    return pa.schema([field for field in schema if columns is None or field.name in columns])
+
+
+@contextmanager
+def _damage_named() -> Iterator[None]:
+    """Turn what Arrow raises for bytes that are no Parquet file, or a damaged one, into this package's errors."""
     try:
-        with pq.ParquetFile(pa.BufferReader(pa.py_buffer(content)), coerce_int96_timestamp_unit="us") as file:
-            schema = file_schema(file.metadata)
-            wanted = [i for i, name in enumerate(schema.names) if columns is None or name in columns]
-            return _read(file, pa.schema([schema.field(i) for i in wanted]))
+        yield
+    except HoodieError:
+        raise
     except pa.ArrowNotImplementedError as error:
         raise UnsupportedFeatureError(f"A Parquet data block cannot be read: {_first_line(error)}.") from None
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:

@@ -7,7 +7,6 @@ them is written out.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import struct
 
@@ -16,8 +15,7 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from hoodie_py.errors import CorruptFileError
-
-MAX_POSITIONS = 1 << 26
+from hoodie_py.formats.limits import limits, refuse
 
 _BUCKET_COUNT = struct.Struct("<Q")
 _SMALLEST_BUCKET = 12
@@ -28,7 +26,7 @@ def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int6
 
     Args:
         text: the header's value.
-        count: how many records the block has; None when that is not known, and then 67 million positions are the most.
+        count: how many records the block has; None when that is not known.
 
     Returns:
         The positions, ascending.
@@ -38,7 +36,7 @@ def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int6
 
     """
     try:
-        data = base64.b64decode(text, validate=True)
+        data = binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
         raise CorruptFileError("Record positions are not Base64 text.") from None
     if len(data) < _BUCKET_COUNT.size:
@@ -53,11 +51,11 @@ def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int6
     found = len(bitmap)
     if count is not None and found != count:
         raise CorruptFileError(f"A block of {count} records has {found} record positions.")
-    if found > MAX_POSITIONS:
-        raise CorruptFileError(f"{found} record positions are more than a block can have (at most {MAX_POSITIONS}).")
+    if found > limits().block_records:
+        refuse(CorruptFileError, f"A block has {found} record positions", "block_records")
     positions = np.asarray(bitmap.to_array(), dtype=np.uint64)
     if found and int(positions[-1]) >= 1 << 63:
         raise CorruptFileError(f"Record position {int(positions[-1])} is out of range.")
     if found > 1 and not bool((positions[1:] > positions[:-1]).all()):
         raise CorruptFileError("Record positions are not ascending.")
-    return positions.astype(np.int64)
+    return positions.view(np.int64)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import MergeError
+from hoodie_py.formats.arrays import booleans, from_numpy
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row, fitting_array
 from hoodie_py.reader.fields import field_values, top_level
 from hoodie_py.reader.ordering import OrderingColumn
@@ -71,7 +72,7 @@ class BufferedBatch:
     @property
     def is_delete(self) -> pa.Array:
         """Bool per record, Arrow: is it a delete."""
-        return pa.array(self.deletes)
+        return from_numpy(self.deletes)
 
     @property
     def commit_time_deletes(self) -> np.ndarray:
@@ -108,11 +109,21 @@ class BufferedBatch:
         """
         return ~self.context.store.absent(self.rows, name)
 
+    def slice(self, start: int, stop: int) -> BufferedBatch:
+        """Return the records from one index up to another, without a copy."""
+        return BufferedBatch(
+            self.context,
+            self.keys.slice(start, stop - start),
+            self.rows[start:stop],
+            self.order.slice(start, stop),
+            self.codes[start:stop],
+        )
+
     def take(self, indices: np.ndarray | pa.Array) -> BufferedBatch:
         """Return the records at the indices."""
         at = np.asarray(indices)
         return BufferedBatch(
-            self.context, self.keys.take(pa.array(at, pa.int64())), self.rows[at], self.order.take(at), self.codes[at]
+            self.context, self.keys.take(_indices(at)), self.rows[at], self.order.take(at), self.codes[at]
         )
 
     def where(self, mask: np.ndarray | pa.Array, other: BufferedBatch) -> BufferedBatch:
@@ -153,7 +164,7 @@ class BufferedBatch:
             if len(array) != len(self):
                 raise MergeError(f"A merger set a column of {len(array)} values on {len(self)} records.", column=name)
             batch = batch.set_column(
-                context.schema.get_field_index(name), field.with_nullable(True), array.take(pa.array(at, pa.int64()))
+                context.schema.get_field_index(name), field.with_nullable(True), array.take(_indices(at))
             )
         self._check_keys(batch, at, columns)
         rows = self.rows.copy()
@@ -172,7 +183,7 @@ class BufferedBatch:
         keys = self.context.keys
         if not any(top_level(batch.schema, name) in columns for name in keys.columns):
             return
-        made, own = keys.keys_of_batch(batch), self.keys.take(pa.array(at, pa.int64()))
+        made, own = keys.keys_of_batch(batch), self.keys.take(_indices(at))
         if not made.equals(own):
             wrong = int(pc.index(pc.equal(made, own), False).as_py())
             raise MergeError(f"A merger made a row whose key is {made[wrong].as_py()!r}.", key=own[wrong].as_py())
@@ -232,15 +243,17 @@ class BufferedBatch:
         return cls(context, keys, rows, order, np.full(batch.num_rows, NO_OPERATION, np.int8))
 
     @classmethod
-    def of_deletes(cls, context: ArrowRecordContext, keys: pa.Array, ordering: Sequence[Any]) -> BufferedBatch:
+    def of_deletes(
+        cls, context: ArrowRecordContext, keys: pa.Array, ordering: OrderingColumn | Sequence[Any]
+    ) -> BufferedBatch:
         """Build the entries of a delete block: no data, operation DELETE."""
         count = len(keys)
-        values = ordering if context.ordering_types else [DEFAULT_ORDERING] * count
-        order = (
-            OrderingColumn.from_values(values, context.ordering_types)
-            if context.ordering_types
-            else OrderingColumn.from_columns([], count)
-        )
+        if isinstance(ordering, OrderingColumn):
+            order = ordering
+        elif context.ordering_types:
+            order = OrderingColumn.from_values(ordering, context.ordering_types)
+        else:
+            order = OrderingColumn.from_columns([], count)
         return cls(context, keys, np.full(count, NO_ROW, np.int64), order, np.full(count, DELETE, np.int8))
 
     @classmethod
@@ -263,6 +276,10 @@ def absences(context: ArrowRecordContext, rows: np.ndarray, but: Collection[str]
         return {}
     found = ((name, context.store.absent(rows, name)) for name in context.schema.names if name not in but)
     return {name: mask for name, mask in found if mask.any()}
+
+
+def _indices(at: np.ndarray) -> pa.Array:
+    return from_numpy(at.astype(np.int64, copy=False))
 
 
 def _fitting(values: Any, field: pa.Field) -> pa.Array:
@@ -290,7 +307,7 @@ def _ordering_of(values: Sequence[Any], context: ArrowRecordContext) -> Ordering
 
 
 def _numpy_mask(mask: np.ndarray | pa.Array, length: int) -> np.ndarray:
-    chosen = mask if isinstance(mask, np.ndarray) else np.asarray(mask.fill_null(False))
+    chosen = mask if isinstance(mask, np.ndarray) or not pa.types.is_boolean(mask.type) else booleans(mask)
     if len(chosen) != length or chosen.dtype != bool:
         raise MergeError(f"A mask must be {length} booleans, not {len(chosen)} of {chosen.dtype}.")
     return chosen

@@ -1,4 +1,4 @@
-"""Data blocks of one file group decoded, small ones of the same schema together.
+"""Data blocks of one file group decoded: small ones of the same schema together, large ones in parts.
 
 A block costs about a millisecond whatever it holds, so the Avro blocks that share a schema are decoded in one go, up to
 some bytes at a time.  The rows come out block by block all the same.
@@ -6,17 +6,19 @@ some bytes at a time.  The rows come out block by block all the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro import decode_avro_blocks
+from hoodie_py.formats.block_parts import decode_avro_parts, record_count
 from hoodie_py.formats.blocks import block_schema, decode_records
 from hoodie_py.formats.log import BlockType
-from hoodie_py.reader.log_scan import ScannedBlock
+from hoodie_py.formats.parquet import decode_parquet_parts, parquet_rows
+from hoodie_py.reader.log_bytes import ScannedBlock
 
-TOGETHER = 64 << 20  # bytes of block content decoded in one go
+TOGETHER = 64 << 20  # bytes of blocks decoded in one go
 
 
 class BlockDecoder:
@@ -25,15 +27,17 @@ class BlockDecoder:
     Args:
         blocks: the blocks in merge order.
         columns: top-level columns to decode.
+        size: bytes of blocks that are decoded at once.
     """
 
-    def __init__(self, blocks: Sequence[ScannedBlock], columns: Sequence[str]) -> None:
+    def __init__(self, blocks: Sequence[ScannedBlock], columns: Sequence[str], size: int = TOGETHER) -> None:
         self._blocks = blocks
         self._columns = columns
+        self._size = min(size, TOGETHER)
         self._decoded: dict[int, pa.RecordBatch] = {}
 
-    def records(self, index: int) -> pa.RecordBatch:
-        """Return the rows of a data block, with the block's own columns; each block is asked for once, in order.
+    def records(self, index: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a data block, with the block's own columns; each block is asked for once, in order.
 
         Raises:
             CorruptFileError: a block's content is damaged; ``where`` names that block.
@@ -42,30 +46,74 @@ class BlockDecoder:
         if index not in self._decoded:
             group = self._group(index)
             if len(group) == 1:
-                return decode_records(self._blocks[index].block, self._columns)
+                yield from self._alone(index)
+                return
             self._decode(group)
-        return self._decoded.pop(index)
+        yield self._decoded.pop(index)
+
+    def together(self, index: int) -> dict[int, pa.RecordBatch]:
+        """Return the rows of a block and of the later ones that are decoded with it, by number; none if the block is
+        decoded alone, was decoded before, or its rows lack columns.
+
+        Raises:
+            CorruptFileError, UnsupportedFeatureError: as ``records``.
+        """
+        if index in self._decoded or self._blocks[index].block.is_partial:
+            return {}
+        group = self._group(index)
+        if len(group) == 1:
+            return {}
+        self._decode(group)
+        whole = [each for each in group if not self._blocks[each].block.is_partial]
+        return {each: self._decoded.pop(each) for each in whole}
+
+    def give_back(self, rows: Mapping[int, pa.RecordBatch]) -> None:
+        """Take back rows that ``together`` returned, for ``records``."""
+        self._decoded.update(rows)
+
+    def count(self, index: int, rows: pa.RecordBatch) -> int:
+        """Return how many records a block has, of which some rows came first."""
+        block = self._blocks[index].loaded()
+        if block.type is BlockType.AVRO_DATA and block.size > self._size:
+            return record_count(block.content)
+        if block.type is BlockType.PARQUET_DATA:
+            return parquet_rows(block.content)
+        return int(rows.num_rows)
+
+    def _alone(self, index: int) -> Iterator[pa.RecordBatch]:
+        block = self._blocks[index].loaded()
+        try:
+            if block.type is BlockType.PARQUET_DATA:
+                yield from decode_parquet_parts(block.content, self._columns, self._size)
+            elif block.type is BlockType.AVRO_DATA and block.size > self._size:
+                yield from decode_avro_parts(block.content, block_schema(block), self._columns, self._size)
+            else:
+                yield decode_records(block, self._columns)
+        except HoodieError as error:
+            error.located(block=block.type.name, block_offset=block.offset, instant=block.instant_time)
+            raise
 
     def _group(self, index: int) -> list[int]:
         """Return the block and the later ones that share its schema, as many as are decoded together."""
         first = self._blocks[index].block
         if first.type is not BlockType.AVRO_DATA or first.schema_text is None:
             return [index]
-        group, filled = [index], len(first.content)
+        group, filled = [index], first.size
         for later in range(index + 1, len(self._blocks)):
             block = self._blocks[later].block
             if block.type is BlockType.AVRO_DATA and block.schema_text == first.schema_text:
-                filled += len(block.content)
-                if filled > TOGETHER:
+                filled += block.size
+                if filled > self._size:
                     break
                 group.append(later)
         return group
 
     def _decode(self, group: Sequence[int]) -> None:
         blocks = [self._blocks[i] for i in group]
-        schema = block_schema(blocks[0].block)
         try:
-            batches = decode_avro_blocks([each.block.content for each in blocks], schema, self._columns)
+            contents = [each.loaded().content for each in blocks]
+            schema = block_schema(blocks[0].block)
+            batches = decode_avro_blocks(contents, schema, self._columns)
         except HoodieError as error:
             at = blocks[error.where.pop("content", 0)]
             error.located(path=at.path, block=at.block.type.name, block_offset=at.block.offset, instant=at.instant)

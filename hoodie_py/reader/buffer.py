@@ -1,8 +1,9 @@
 """The log side of one file group: every entry in log order, folded to one version a key.
 
 Hudi's KeyBasedFileGroupRecordBuffer keeps a map and merges record by record; here the fold runs over ranks, so that
-each
-step merges the n-th versions of all keys at once.  The order in which one key's versions meet is the same.
+each step merges the n-th versions of all keys at once.  The order in which one key's versions meet is the same.
+
+Where entries outgrow the memory budget they are folded early, if that leaves few of them, and else move to disk.
 """
 
 from __future__ import annotations
@@ -12,24 +13,35 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.align import number_keys, rounds
 from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.entry_batches import entry_bytes
+from hoodie_py.reader.folded_log import FoldedLog
+from hoodie_py.reader.spill import Spill
+from hoodie_py.reader.spilled_log import SpilledEntries
 from hoodie_py.reader.strategies import MergeStrategy
+
+_FEW = 4  # an early fold pays if at most one entry in so many is left
 
 
 @dataclass(frozen=True, slots=True)
-class FoldedLog:
-    """What the log says in the end.
+class _Block:
+    """Entries that were added together.
 
     Attributes:
-        records: one record a key, or one a base row where rows pair by position.
-        positions: int64 row of the base file each record belongs to; None where records pair by key.
+        entries: the entries, or what an early fold left of all before it.
+        positions: the base row of each entry; None without.
+        number: of the block among all.
+        late: whether they come from the first partial block or after it, so that merging them completes rows.
     """
 
-    records: BufferedBatch
+    entries: BufferedBatch
     positions: np.ndarray | None
+    number: int
+    late: bool
 
 
 class LogBuffer:
@@ -40,81 +52,145 @@ class LogBuffer:
 
     Args:
         strategy: decides between two versions.
+        spill: takes what the memory budget has no room for; None to hold all in memory.
     """
 
-    def __init__(self, strategy: MergeStrategy) -> None:
+    def __init__(self, strategy: MergeStrategy, spill: Spill | None = None) -> None:
         self._strategy = strategy
-        self._entries: list[BufferedBatch] = []
+        self._spill = spill
+        self._blocks: list[_Block] = []
         self._instants: list[str] = []
-        self._positions: list[np.ndarray] | None = []
-        self._first_partial: int | None = None
+        self._bytes = 0
+        self._spilled: SpilledEntries | None = None
+        self._partial = False
+        self.by_position = True
         self.total_log_records = 0
-
-    @property
-    def by_position(self) -> bool:
-        """Whether entries pair by position so far."""
-        return self._positions is not None
 
     @property
     def final_strategy(self) -> MergeStrategy:
         """What decides between base rows and the fold's result."""
-        return self._strategy if self._first_partial is None else self._strategy.after_partial_block()
+        return self._strategy.after_partial_block() if self._partial else self._strategy
 
     def add(
         self, entries: BufferedBatch, instant: str, positions: np.ndarray | None = None, *, partial: bool = False
     ) -> None:
-        """Append the entries of one block in log order.
+        """Append entries of one block in log order.
 
         Args:
-            entries: the block's records or deletes.
+            entries: the block's records or deletes, all or the next some.
             instant: the instant that wrote the block.
             positions: the base row of each entry; None makes the whole buffer pair by key.
             partial: whether the block's rows lack columns; from the first such block on every merge completes rows.
+
+        Raises:
+            StorageError: the memory budget is used up and the disk is full or fails.
+            MergeError: as ``fold``, if the memory budget makes it fold early.
         """
-        if partial and self._first_partial is None:
-            self._first_partial = self.total_log_records
-        if positions is None:
-            self._positions = None
-        elif self._positions is not None:
-            self._positions.append(positions)
-        self._entries.append(entries)
-        self._instants.append(instant)
+        self._partial |= partial
+        self.by_position &= positions is not None
         self.total_log_records += len(entries)
+        self._instants.append(instant)
+        block = _Block(entries, positions, len(self._instants) - 1, self._partial)
+        if self._spilled is not None:
+            self._write(block, self._spilled)
+            return
+        self._blocks.append(block)
+        if self._spill is not None:
+            self._bytes += entry_bytes(entries)
+            if not self._fits(self._spill) and not self._fold_early(self._spill):
+                self._move_to_disk(self._spill)
 
     def fold(self) -> FoldedLog | None:
         """Return what the log says in the end; None without entries.
 
         Raises:
             MergeError: with the key and the instants of its versions, where known.
+            StorageError: entries are on disk, and the disk is full or fails.
         """
         if not self.total_log_records:
             return None
-        entries = BufferedBatch.concat(self._entries)
-        if self._positions is None:
+        if self._spilled is not None:
+            return self._spilled.fold(self._folded, by_position=self.by_position)
+        records, positions = self._fold_held()
+        return FoldedLog([records], None if positions is None else [positions])
+
+    def instants_of(self, key: str | None) -> str | None:
+        """Return the instants that wrote versions of a key, for messages; those before an early fold are forgotten."""
+        if key is None:
+            return None
+        if self._spilled is not None:
+            numbers = self._spilled.blocks_of(key)
+        else:
+            text = pa.scalar(key, pa.string())
+            numbers = [block.number for block in self._blocks if block.entries.keys.index(text).as_py() >= 0]
+        return " ".join(dict.fromkeys(filter(None, (self._instants[number] for number in numbers)))) or None
+
+    def _fold_held(self) -> tuple[BufferedBatch, np.ndarray | None]:
+        entries = BufferedBatch.concat([block.entries for block in self._blocks])
+        held = [block.positions for block in self._blocks if block.positions is not None]
+        early = sum(len(block.entries) for block in self._blocks if not block.late)
+        positions = np.concatenate(held) if self.by_position else None
+        return self._folded(entries, positions, early if early < len(entries) else None)
+
+    def _folded(
+        self, entries: BufferedBatch, positions: np.ndarray | None, first_late: int | None
+    ) -> tuple[BufferedBatch, np.ndarray | None]:
+        """Fold entries to one record a position, or a key where there are no positions."""
+        if positions is None:
             places, (codes, count) = None, number_keys(entries.keys)
         else:
-            places, codes = np.unique(np.concatenate(self._positions), return_inverse=True)
+            places, codes = np.unique(positions, return_inverse=True)
             count = len(places)
+        at_once = None if self._spill is None else self._pairs_at_once(entries, self._spill)
         try:
-            return FoldedLog(fold_by_rounds(self._strategy, entries, codes, count, self._first_partial), places)
+            return fold_by_rounds(self._strategy, entries, codes, count, first_late, at_once), places
         except MergeError as error:
             error.located(instants=self.instants_of(error.where.get("key")))
             raise
 
-    def instants_of(self, key: str | None) -> str | None:
-        """Return the instants that wrote versions of a key, for messages."""
-        if key is None:
-            return None
-        wrote = (
-            instant
-            for entries, instant in zip(self._entries, self._instants, strict=True)
-            if entries.keys.index(pa.scalar(key, pa.string())).as_py() >= 0
-        )
-        return " ".join(dict.fromkeys(wrote)) or None
+    def _pairs_at_once(self, entries: BufferedBatch, spill: Spill) -> int:
+        store = entries.context.store
+        return spill.budget.rows_at_once(2 * store.row_bytes + self._strategy.bytes_a_pair)
+
+    def _fits(self, spill: Spill) -> bool:
+        return spill.budget.fits(self._blocks[-1].entries.context.store.nbytes, self._bytes)
+
+    def _fold_early(self, spill: Spill) -> bool:
+        """Fold what is there, if rows pair by key for good; say whether few enough are left to go on in memory."""
+        if self.by_position:
+            return False
+        context = self._blocks[0].entries.context
+        keys = pa.chunked_array([block.entries.keys for block in self._blocks])
+        if pc.count_distinct(keys).as_py() * _FEW > len(keys):
+            return False
+        records, _ = self._fold_held()
+        rows = context.store.compact(records.rows, spill.budget.rows_at_once(context.store.row_bytes))
+        records = BufferedBatch(context, records.keys, rows, records.order, records.codes)
+        self._instants.append("")
+        self._blocks = [_Block(records, None, len(self._instants) - 1, late=False)]
+        self._bytes = entry_bytes(records)
+        return self._fits(spill)
+
+    def _move_to_disk(self, spill: Spill) -> None:
+        context = self._blocks[0].entries.context
+        self._spilled = SpilledEntries(context, spill)
+        context.store.spill_rows()
+        for block in self._blocks:
+            self._write(block, self._spilled)
+        self._blocks = []
+
+    @staticmethod
+    def _write(block: _Block, spilled: SpilledEntries) -> None:
+        spilled.add(block.entries, block.positions, block=block.number, late=block.late)
 
 
 def fold_by_rounds(
-    strategy: MergeStrategy, entries: BufferedBatch, codes: np.ndarray, count: int, first_partial: int | None = None
+    strategy: MergeStrategy,
+    entries: BufferedBatch,
+    codes: np.ndarray,
+    count: int,
+    first_partial: int | None = None,
+    at_once: int | None = None,
 ) -> BufferedBatch:
     """Fold entries to one record a number, in the order of the numbers.
 
@@ -124,23 +200,25 @@ def fold_by_rounds(
         codes: int64 per entry: the number of its key or position, from 0 to ``count`` - 1.
         count: how many numbers there are.
         first_partial: index of the first entry of a partial block; from there on rows are completed.
+        at_once: most pairs to merge in one call; None for no bound.
     """
     if first_partial is None:
         winners = strategy.winners(entries, codes, count)
         if winners is not None:
             return entries.take(winners)
-    fold = _Fold(strategy, entries, len(entries) if first_partial is None else first_partial)
+    fold = _Fold(strategy, entries, len(entries) if first_partial is None else first_partial, at_once or len(entries))
     return fold.run(codes, rounds(codes, count))
 
 
 class _Fold:
     """Keeps the keys that still have versions to come in one batch; parks each key when its last version is merged."""
 
-    def __init__(self, strategy: MergeStrategy, entries: BufferedBatch, first_partial: int) -> None:
+    def __init__(self, strategy: MergeStrategy, entries: BufferedBatch, first_partial: int, at_once: int) -> None:
         self._strategy = strategy
         self._completing = strategy.after_partial_block() if first_partial < len(entries) else strategy
         self._entries = entries
         self._first_partial = first_partial
+        self._at_once = at_once
 
     def run(self, numbers: np.ndarray, steps: Sequence[np.ndarray]) -> BufferedBatch:
         running = self._entries.take(steps[0])
@@ -166,7 +244,15 @@ class _Fold:
         return BufferedBatch.concat(parked).take(where)
 
     def _round(self, older: BufferedBatch, step: np.ndarray) -> BufferedBatch:
-        """Merge one version of each key, split where the first partial block begins."""
+        """Merge one version of each key, some keys at a time."""
+        if len(step) <= self._at_once:
+            return self._merged(older, step)
+        cuts = range(0, len(step), self._at_once)
+        parts = [np.arange(start, min(start + self._at_once, len(step))) for start in cuts]
+        return BufferedBatch.concat([self._merged(older.take(part), step[part]) for part in parts])
+
+    def _merged(self, older: BufferedBatch, step: np.ndarray) -> BufferedBatch:
+        """Merge pairs, split where the first partial block begins."""
         newer = self._entries.take(step)
         completes = step >= self._first_partial
         if not completes.any():

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.formats.arrays import from_numpy
 
 
 def conform_batch(
@@ -47,6 +49,45 @@ def conform_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
 
 
+class Conformer:
+    """Brings the batches of one file to a schema; what to do is found out once.
+
+    Args:
+        schema: the columns wanted, in order.
+        defaults: values for columns that a batch lacks; null where not given.
+    """
+
+    def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None) -> None:
+        self._defaults = defaults
+        self._schema = pa.schema([field.with_nullable(True) for field in schema])
+        self._source: pa.Schema | None = None
+        self._same: list[int] | None = None
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with exactly the schema's columns; errors as ``conform_batch``."""
+        if self._source is not batch.schema and (self._source is None or not self._source.equals(batch.schema)):
+            self._source = batch.schema
+            self._same = self._places(batch.schema)
+        if self._same is None:
+            return conform_batch(batch, self._schema, self._defaults)
+        return pa.RecordBatch.from_arrays([batch.column(i) for i in self._same], schema=self._schema)
+
+    def _places(self, source: pa.Schema) -> list[int] | None:
+        """Return where the columns are in a batch; None if some are not there, or of another type."""
+        places = [source.get_field_index(name) for name in self._schema.names]
+        if not places or min(places) < 0:
+            return None
+        same = (source.field(at).type.equals(field.type) for at, field in zip(places, self._schema, strict=True))
+        return places if all(same) else None
+
+
+def filtered(batch: pa.RecordBatch, keep: np.ndarray) -> pa.RecordBatch:
+    """Return the rows of a batch whose mask is set; a batch may have no columns."""
+    if batch.num_columns:
+        return batch.filter(from_numpy(keep))
+    return without_columns(int(np.count_nonzero(keep)))
+
+
 def without_columns(rows: int) -> pa.RecordBatch:
     """Return a batch that has rows but no columns."""
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["_"]).select([])
@@ -56,8 +97,13 @@ def constant(value: Any, type_: pa.DataType, length: int) -> pa.Array:
     """Return an array that repeats one value; null for None."""
     if value is None:
         return pa.nulls(length, type_)
-    scalar = value.cast(type_) if isinstance(value, pa.Scalar) else pa.scalar(value, type_)
-    return pa.repeat(scalar, length)
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value.cast(type_), length)
+    if isinstance(value, str) and type_ == pa.string():
+        text = value.encode()
+        offsets = pa.py_buffer(np.array([0, len(text)], np.int32))
+        return pa.repeat(pa.StringArray.from_buffers(1, offsets, pa.py_buffer(text))[0], length)
+    return pa.repeat(pa.scalar(value, type_), length)
 
 
 def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:

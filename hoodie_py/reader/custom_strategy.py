@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,8 @@ class CustomStrategy(MergeStrategy):
         props: merge properties the merger may look at.
         partial: whether a partial log block was seen, so that ``partial_merge_batch`` decides.
     """
+
+    bytes_a_pair: ClassVar[int] = 4096  # mergers that merge row by row see Python objects
 
     def __init__(self, merger: RecordMerger, props: Mapping[str, str], *, partial: bool = False) -> None:
         self.merger = merger

@@ -10,19 +10,28 @@ another class than the column's stays what it is: it compares with nothing but v
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats.deletes import DeleteRecords, OrderingKind
-from hoodie_py.reader.ordering import Foreign
+from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.delete_values import OrderingKind
+from hoodie_py.formats.deletes import DeleteRecords
+from hoodie_py.reader.ordering import Foreign, OrderingColumn
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _EPOCH_DATE = datetime.date(1970, 1, 1)
-_MAX_MILLIS = 9_999_999_999_999  # Hudi reads longs up to here as milliseconds where the field is timestamp-millis
+_INT_BITS = 32
+_PLAIN: tuple[tuple[Callable[[pa.DataType], bool], tuple[OrderingKind, ...]], ...] = (
+    (pa.types.is_int32, (OrderingKind.INT,)),
+    (pa.types.is_int64, (OrderingKind.LONG,)),
+    (pa.types.is_date32, (OrderingKind.DATE, OrderingKind.INT)),
+    (pa.types.is_timestamp, (OrderingKind.LONG, OrderingKind.TIMESTAMP_MICROS)),
+)
 
 
 def delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> list[Any]:
@@ -33,6 +42,35 @@ def delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> lis
         type_ = types[0]
         return [_single(kind, value, type_) for kind, value in zip(deleted.kinds.tolist(), deleted.values, strict=True)]
     return [_several(kind, value, types) for kind, value in zip(deleted.kinds.tolist(), deleted.values, strict=True)]
+
+
+def delete_order_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn:
+    """Return the ordering values of deletes as a column, without a step in Python for each where all have the
+    column's own class.
+    """
+    if len(types) == 1 and deleted.numbers is not None:
+        column = _plain_column(deleted.kinds, deleted.numbers, types[0])
+        if column is not None:
+            return OrderingColumn.from_columns([column], len(deleted))
+    if not types:
+        return OrderingColumn.from_columns([], len(deleted))
+    return OrderingColumn.from_values(delete_ordering(deleted, types), types)
+
+
+def _plain_column(kinds: np.ndarray, numbers: np.ndarray, type_: pa.DataType) -> pa.Array | None:
+    """Return integers of kinds that the type takes as they are, null where there is no ordering; None if some are of
+    another class.
+    """
+    missing = kinds == OrderingKind.NONE
+    plain = missing.copy()
+    if missing.all():
+        return pa.nulls(len(kinds), type_)
+    for kind in next((kinds_of for is_type, kinds_of in _PLAIN if is_type(type_)), ()):
+        plain |= kinds == kind
+    if not plain.all():
+        return None
+    storage = pa.int32() if type_.bit_width == _INT_BITS else pa.int64()
+    return from_numpy(numbers, missing).cast(storage).view(type_)
 
 
 def _single(kind: int, value: Any, type_: pa.DataType) -> Any:

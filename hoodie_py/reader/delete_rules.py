@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, MergeError
+from hoodie_py.formats.arrays import booleans, numbers
 from hoodie_py.formats.option_keys import DELETE_FIELD, DELETE_MARKER
 from hoodie_py.reader.records import DELETE, NO_OPERATION, HoodieOperation
 
@@ -94,12 +95,12 @@ def _operation_codes(column: pa.Array) -> np.ndarray:
                 f"Unknown record operation {text!r}.", hint="Expected one of I, -U, U, D.", column=OPERATION_FIELD
             )
         codes[i] = _CODES[text]
-    at = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    at = numbers(encoded.indices, len(encoded.dictionary))
     return np.asarray(codes[at])
 
 
 def _mask(values: pa.Array) -> np.ndarray:
-    return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), bool)
+    return booleans(values)
 
 
 def _as_text(column: pa.Array) -> pa.Array:

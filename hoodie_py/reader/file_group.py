@@ -7,23 +7,25 @@ by, those whose key the log has meet it, the rest passes uncopied; what the log 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie_py.errors import HoodieError, InvalidQueryError
-from hoodie_py.reader.align import match_base, match_positions
+from hoodie_py.errors import HoodieError, InvalidQueryError, MergeError
+from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.reader.align import NO_MEETINGS, Meetings, MeetingsByKey, MeetingsByRow, meetings_by_position
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
-from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.base_file import BaseFileReader, Decoder
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.buffer import FoldedLog
-from hoodie_py.reader.conform import conform_batch, constant
+from hoodie_py.reader.conform import conform_batch, constant, filtered
 from hoodie_py.reader.fields import top_level
-from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.file_slice import BaseFile, FileSlice
+from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.merge_kinds import merges
 from hoodie_py.reader.merger import RecordMerger
@@ -33,6 +35,9 @@ from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE, BufferedRecor
 from hoodie_py.reader.sizes import check_sizes
 
 _KEY_BATCH_ROWS = 65_536
+_MASK_AT_ONCE = 1 << 20
+_MOST_KEYS_BY_BATCH = 1 << 17  # above, hashing the log's keys for each batch costs more than reading base keys ahead
+_FEWEST_KEYED_ROWS = 4  # base rows in a batch, in relation to the log's keys, are at least one in so many
 _LEAST_BASE_ROWS = 32  # rows read at once where log rows merge, however small the batches handed out are
 RowGroupFilter = Callable[[pq.FileMetaData], Sequence[int]]
 
@@ -54,11 +59,19 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class Piece:
     """A part of the result: base rows that the log left as they are, and records that it touched."""
 
     untouched: pa.RecordBatch | None
     merged: Merged | None
+
+
+def _places(mask: np.ndarray, at_once: int) -> Iterator[np.ndarray]:
+    """Yield where a mask is set, in rising order, so many places at a time."""
+    for start in range(0, len(mask), _MASK_AT_ONCE):
+        found = start + np.flatnonzero(mask[start : start + _MASK_AT_ONCE])
+        for first in range(0, len(found), at_once):
+            yield found[first : first + at_once]
 
 
 class FileGroupReader:
@@ -92,6 +105,9 @@ class FileGroupReader:
         self._merger = merger
         self._row_groups = row_groups
         self._context: ArrowRecordContext | None = None
+        self._loaded: LogSide | None = None
+        self._decoder = Decoder()
+        self._coming: Future[BaseFileReader] | None = None
         names = self.info.schema.names if columns is None else list(columns)
         self._check_columns(names)
         self.schema = pa.schema([self.info.schema.field(name).with_nullable(True) for name in names])
@@ -152,10 +168,41 @@ class FileGroupReader:
 
     def log_records(self) -> Iterator[BufferedRecord[Row]]:
         """Yield what the log says of each key, deletes included, without looking at the base file."""
-        with self._placed():
-            folded = self._log_side(self.info.schema.names).fold()
-        if folded is not None:
-            yield from folded.records.records()
+        with self._placed(), closing(self._log_side(self.info.schema.names)) as log:
+            folded = log.fold()
+            for part in () if folded is None else folded.parts:
+                yield from part.records()
+
+    def load(self) -> Self:
+        """Read and fold the log once for everything that is asked of this reader from now on, until ``close``.
+
+        All columns are read, and what is loaded stays in memory or in spill files.
+        """
+        if self._loaded is None:
+            log = self._log_side(self.info.schema.names)
+            log.kept = True
+            self._loaded = log
+        return self
+
+    @property
+    def loaded(self) -> LogSide:
+        """The log side that ``load`` loaded; InvalidQueryError without."""
+        if self._loaded is None:
+            raise InvalidQueryError("The reader has no log loaded.", hint="Call load() first.")
+        return self._loaded
+
+    def close(self) -> None:
+        """Let go of what ``load`` loaded."""
+        log, self._loaded = self._loaded, None
+        if log is not None:
+            log.kept = False
+            log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         if self.options.integrity == "strict":
@@ -167,20 +214,55 @@ class FileGroupReader:
         if not merges(self.options.options):
             yield from self._unmerged(read)
             return
-        log = self._log_side(read)
-        for piece in self._pieces(log, log.base_schema(read)):
-            if piece.untouched is not None:
+        with closing(self._log_side(read)) as log:
+            yield from self._merged(log, read)
+
+    def _merged(self, log: LogSide, read: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield base rows that stay as they are, then log rows in log order: each block is gathered from once."""
+        with self._opening():
+            folded = log.fold()
+        held = len(log.store)
+        wanted = log.spill.array(held, bool, False)
+        count = 0
+        for piece in self._merged_pieces(log, folded, log.base_schema(read), read):
+            if piece.untouched is not None and piece.untouched.num_rows:
                 yield self._output(piece.untouched)
             if piece.merged is not None:
                 live = self._changed(piece.merged)
-                if len(live):
-                    yield self._output(log.store.take(live, read))
+                made = live[live >= held]  # rows that the merge made, which go with the piece
+                if len(made):
+                    yield self._output(log.store.take(made, read))
+                    live = live[live < held]
+                wanted[live] = True
+                count += len(live)
+        at_once = min(self.options.batch_rows, log.rows_at_once)
+        for rows in _places(wanted, at_once):
+            count -= len(rows)
+            yield self._output(log.store.take(rows, read))
+        if count:
+            raise MergeError("A merger gave several records the same row.", hint="Make rows with context.replace.")
+
+    @contextmanager
+    def _opening(self) -> Iterator[None]:
+        """Open a base file elsewhere while the log is read."""
+        base_file = self.file_slice.base_file
+        if base_file is None or self.info.files.local_path(base_file.path) is not None:
+            yield
+            return
+        with ThreadPoolExecutor(1, thread_name_prefix="hoodie-open") as pool:
+            self._coming = pool.submit(BaseFileReader, self.info.files, base_file)
+            yield
+
+    def _opened(self, base_file: BaseFile) -> BaseFileReader:
+        coming, self._coming = self._coming, None
+        return BaseFileReader(self.info.files, base_file) if coming is None else coming.result()
 
     def _unmerged(self, read: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield base rows, then every log row; nothing meets and nothing is deleted."""
         yield from self._base_only()
-        for batch in self._log_side(read).rows():
-            yield self._output(batch)
+        with closing(self._log_side(read)) as log:
+            for batch in log.rows():
+                yield self._output(batch)
 
     @staticmethod
     def _changed(merged: Merged) -> np.ndarray:
@@ -196,79 +278,115 @@ class FileGroupReader:
         base = BaseFileReader(self.info.files, self.file_slice.base_file)
         row_groups = None if self._row_groups is None else self._row_groups(base.metadata)
         schema = pa.schema([field for field in self.schema if field.name not in self.info.constants])
-        for batch in base.batches(schema, self.options.batch_rows, row_groups):
+        for batch in base.batches(schema, self.options.batch_rows, row_groups, coded=True):
             self.stats.base_rows += batch.num_rows
             yield self._output(self._with_fallbacks(batch, base))
 
     def _log_side(self, read: Sequence[str]) -> LogSide:
+        if self._loaded is not None:
+            self._context = self._loaded.context
+            return self._loaded
         log = LogSide(self.file_slice, self.info, read, self._merger, self.options, self.stats)
         self._context = log.context
         return log
 
-    def _pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[_Piece]:
+    def _pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[Piece]:
         """Yield the result piece by piece: base rows with what they met, then what only the log has."""
-        with self._placed():
-            yield from self._merged_pieces(log, base_schema)
+        with self._placed(), closing(log):
+            yield from self._merged_pieces(log, log.fold(), base_schema)
 
-    def _merged_pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[_Piece]:
-        folded = log.fold()
-        entries = None if folded is None else folded.records
-        met = np.zeros(0 if entries is None else len(entries), bool)
+    def _merged_pieces(
+        self, log: LogSide, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None
+    ) -> Iterator[Piece]:
+        """Merge the base file with what the log says.
+
+        Args:
+            log: the log side.
+            folded: what it says.
+            base_schema: columns that base rows are read with.
+            columns: columns that come out of base rows that stay as they are, of merged ones none where the merge is
+                built in: only what decides is gathered of them. None for all, of all.
+        """
+        met = log.spill.array(0 if folded is None else len(folded), bool, False)
         if self.file_slice.base_file is not None:
-            base = BaseFileReader(self.info.files, self.file_slice.base_file)
-            at = self._match(base, log, folded)
-            done = 0
-            for batch in base.batches(base_schema, max(self.options.batch_rows, _LEAST_BASE_ROWS)):
-                batch = self._with_fallbacks(batch, base)
-                self.stats.base_rows += batch.num_rows
-                here = at[done : done + batch.num_rows]
-                done += batch.num_rows
-                met[here[here >= 0]] = True
-                yield from self._meet(batch, here, entries, log)
-        if entries is not None:
-            yield self._leftovers(entries, ~met, log)
+            base = self._opened(self.file_slice.base_file)
+            meetings = self._meetings(base, log, folded)
+            rows = max(self.options.batch_rows, _LEAST_BASE_ROWS)
+            if isinstance(meetings, MeetingsByKey):
+                base_schema = self._with_keys(base_schema, log)
+                rows = max(rows, len(met) // _FEWEST_KEYED_ROWS)
+            for whole in base.batches(base_schema, rows, coded=columns is not None):
+                self.stats.base_rows += whole.num_rows
+                for batch in self._portions(self._with_fallbacks(whole, base), log, columns):
+                    hits, records = meetings.of(batch)
+                    if folded is None or not len(hits):
+                        yield Piece(batch, None)
+                        continue
+                    met[records] = True
+                    yield from self._meet(batch, hits, folded.take(records), log, columns)
+        if folded is not None:
+            for newer in log.unmet(folded, met):
+                yield self._leftovers(newer, log)
 
-    def _match(self, base: BaseFileReader, log: LogSide, folded: FoldedLog | None) -> np.ndarray:
-        """Return for each base row the log record it meets, -1 for none."""
+    @staticmethod
+    def _portions(batch: pa.RecordBatch, log: LogSide, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        """Cut a base batch so that what is gathered of it fits the memory budget."""
+        return iter((batch,)) if columns is not None and log.whole_rows else log.portions(batch)
+
+    def _meetings(self, base: BaseFileReader, log: LogSide, folded: FoldedLog | None) -> Meetings:
         if folded is None:
-            return np.full(base.num_rows, -1, np.int64)
-        if folded.positions is not None:
-            return match_positions(folded.positions, base.num_rows)
-        columns = list(dict.fromkeys(top_level(self.info.schema, name) for name in log.keys.columns))
-        batches = base.column(columns, self.info.schema, _KEY_BATCH_ROWS)
-        keys = [log.keys.keys_of_batch(self._with_fallbacks(batch, base)) for batch in batches]
-        return match_base(pa.chunked_array(keys, pa.string()), folded.records.keys)
+            return NO_MEETINGS
+        if len(folded.parts) == 1 and folded.positions is not None:
+            return meetings_by_position(folded.positions[0], base.num_rows)
+        if len(folded.parts) == 1 and len(folded) <= _MOST_KEYS_BY_BATCH:
+            return MeetingsByKey(folded.parts[0].keys, log.keys.keys_of_batch)
+        return MeetingsByRow(self._pairs(base, log, folded))
+
+    def _pairs(self, base: BaseFileReader, log: LogSide, folded: FoldedLog, *, again: bool = False) -> np.ndarray:
+        """Return for each base row the number of the log record it meets, -1 for none; ``again`` as for ``pair``."""
+        batches = base.batches(self._with_keys(pa.schema([]), log), _KEY_BATCH_ROWS)
+        keys = (log.keys.keys_of_batch(self._with_fallbacks(batch, base)) for batch in batches)
+        return log.pair(folded, keys, base.num_rows, again=again)
+
+    def _with_keys(self, schema: pa.Schema, log: LogSide) -> pa.Schema:
+        """Return the schema with the columns that keys are made of."""
+        columns = dict.fromkeys(top_level(self.info.schema, name) for name in log.keys.columns)
+        return pa.schema([*schema, *(self.info.schema.field(name) for name in columns if name not in schema.names)])
 
     def _meet(
-        self, batch: pa.RecordBatch, at: np.ndarray, entries: BufferedBatch | None, log: LogSide
-    ) -> Iterator[_Piece]:
-        """Merge one base batch with the log entries its rows meet."""
-        hits = np.flatnonzero(at >= 0)
-        if entries is None or not len(hits):
-            yield _Piece(batch, None)
-            return
-        newer = entries.take(at[hits])
+        self,
+        batch: pa.RecordBatch,
+        hits: np.ndarray,
+        newer: BufferedBatch,
+        log: LogSide,
+        columns: list[str] | None = None,
+    ) -> Iterator[Piece]:
+        """Merge rows of a base batch with the log entries they meet; ``columns`` as for ``_merged_pieces``."""
         mark = len(log.store)
-        rows = conform_batch(batch.take(pa.array(hits)), log.schema)
+        wanted = batch
+        if columns is not None and log.whole_rows:
+            wanted = batch.select(log.deciding(batch.schema))
+        rows = conform_batch(wanted.take(from_numpy(hits)), log.schema)
         older = BufferedBatch.of_base(log.context, log.store.add(rows), rows, newer.keys)
         result = log.final(older, newer)
         unchanged = (result.rows == older.rows) & ~result.deletes
         self.stats.deletes += int(result.deletes.sum())
         self.stats.updates += int((~result.deletes & ~unchanged).sum())
+        result = result.with_operations(np.where(unchanged, np.int8(NO_OPERATION), np.int8(UPDATE)))
         keep = np.ones(batch.num_rows, bool)
         keep[hits] = unchanged
-        result = result.with_operations(np.where(unchanged, np.int8(NO_OPERATION), np.int8(UPDATE)))
-        yield _Piece(batch.filter(pa.array(keep)), Merged(older, newer, result))
+        if columns is not None:
+            batch = batch.select(columns)
+        yield Piece(filtered(batch, keep), Merged(older, newer, result))
         log.store.release(mark)
 
-    def _leftovers(self, entries: BufferedBatch, unmet: np.ndarray, log: LogSide) -> _Piece:
-        """Return what only the log has."""
-        newer = entries.take(np.flatnonzero(unmet))
+    def _leftovers(self, newer: BufferedBatch, log: LogSide) -> Piece:
+        """Return what becomes of records that only the log has."""
         result = log.inserted(newer)
         inserts = int((~result.deletes).sum())
         self.stats.deletes += len(result) - inserts
         self.stats.inserts += inserts
-        return _Piece(None, Merged(None, newer, result.with_operations(np.full(len(result), INSERT, np.int8))))
+        return Piece(None, Merged(None, newer, result.with_operations(np.full(len(result), INSERT, np.int8))))
 
     def _with_fallbacks(self, batch: pa.RecordBatch, base: BaseFileReader) -> pa.RecordBatch:
         """Fill columns that the file lacks and the partition path gives."""
@@ -282,11 +400,13 @@ class FileGroupReader:
     def _output(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns asked for, those that the partition path gives filled in."""
         arrays: list[Any] = []
+        decoder = self._decoder
         for field in self.schema:
             if field.name in self.info.constants:
-                arrays.append(constant(self.info.constants[field.name], field.type, batch.num_rows))
+                arrays.append(decoder.constant(field, self.info.constants[field.name], batch.num_rows))
             else:
-                arrays.append(batch.column(field.name))
+                array = batch.column(field.name)
+                arrays.append(decoder.strings(field.name, array) if pa.types.is_dictionary(array.type) else array)
         if not arrays:
             return batch.select([])
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.buffer import FoldedLog, LogBuffer
+from hoodie_py.reader.buffer import LogBuffer
 from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
@@ -84,9 +85,8 @@ class IncomingSide(LogSide):
         self._incoming = incoming
         self._read_stats = stats
 
-    def fold(self) -> FoldedLog | None:
-        """Return what the writer says of each key in the end; None without rows and deletes."""
-        buffer = LogBuffer(self.strategy)
+    def _fold(self) -> FoldedLog | None:
+        buffer = LogBuffer(self.strategy, self.spill)
         for part in self._incoming:
             buffer.add(self._buffered(part), _NO_INSTANT)
         self._read_stats.log_records = buffer.total_log_records

@@ -11,30 +11,17 @@ replaces them all.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hoodie_py.errors import CorruptFileError, HoodieError, HoodieWarning
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.log import BlockType, CorruptBlock, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, CorruptBlock, iter_blocks
 from hoodie_py.reader.file_slice import BlockRules, LogFile
+from hoodie_py.reader.log_bytes import ScannedBlock, open_logs
+from hoodie_py.reader.spill import Spill
 
-_READ_THREADS = 8
 _DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA, BlockType.DELETE)
-
-
-@dataclass(frozen=True, slots=True)
-class ScannedBlock:
-    """A block that counts and the file it lies in."""
-
-    block: LogBlock
-    path: str
-
-    @property
-    def instant(self) -> str:
-        """The instant that wrote the block."""
-        return self.block.instant_time or ""
 
 
 @dataclass(slots=True)
@@ -63,7 +50,13 @@ class _Collected:
 
 
 def scan_log_files(
-    files: TableFiles, log_files: Sequence[LogFile], rules: BlockRules, stats: ScanStats, *, strict: bool = False
+    files: TableFiles,
+    log_files: Sequence[LogFile],
+    rules: BlockRules,
+    stats: ScanStats,
+    spill: Spill,
+    *,
+    strict: bool = False,
 ) -> list[ScannedBlock]:
     """Return the blocks to merge, oldest first.
 
@@ -72,6 +65,7 @@ def scan_log_files(
         log_files: the slice's log files in read order.
         rules: which instants' blocks count.
         stats: counts what was met.
+        spill: says how much is read into memory, and takes copies of remote files that are larger.
         strict: raise on a corrupt block, which is otherwise skipped with a warning, as Hudi does.
 
     Raises:
@@ -79,18 +73,19 @@ def scan_log_files(
         UnsupportedFeatureError: a block or log format version that is not handled.
     """
     collected = _Collected()
-    for log_file, data in zip(log_files, _read_all(files, log_files), strict=True):
+    for log in open_logs(files, log_files, spill):
         stats.files += 1
-        stats.bytes += len(data)
         try:
+            data = log.data()
+            stats.bytes += len(data)
             for block in iter_blocks(data):
                 stats.blocks += 1
                 if isinstance(block, CorruptBlock):
-                    _corrupt(block, log_file.path, stats, strict)
+                    _corrupt(block, log.path, stats, strict)
                 else:
-                    _collect(collected, ScannedBlock(block, log_file.path), rules, stats)
+                    _collect(collected, log.scanned(block), rules, stats)
         except HoodieError as error:
-            error.located(path=log_file.path)
+            error.located(path=log.path)
             raise
     return _with_compacted_blocks_placed(collected)
 
@@ -147,13 +142,3 @@ def _with_compacted_blocks_placed(collected: _Collected) -> list[ScannedBlock]:
             emitted.add(replaced_by[instant])
             out.append(collected.by_instant[replaced_by[instant]])
     return [block for blocks in reversed(out) for block in blocks]
-
-
-def _read_all(files: TableFiles, log_files: Sequence[LogFile]) -> Iterator[bytes]:
-    """Read files in order, remote ones ahead of their turn."""
-    paths = [log_file.path for log_file in log_files]
-    if len(paths) <= 1 or files.local_path(paths[0]) is not None:
-        yield from map(files.read, paths)
-        return
-    with ThreadPoolExecutor(_READ_THREADS) as pool:
-        yield from pool.map(files.read, paths)

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.errors import HoodieError, UnsupportedFeatureError
+from hoodie_py.errors import HoodieError
 from hoodie_py.formats.blocks import decode_block_positions, decode_deleted
-from hoodie_py.formats.log import BlockType, LogBlock
+from hoodie_py.formats.log import BlockType
 from hoodie_py.formats.option_keys import MERGE_USE_POSITIONS, flag
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.block_decoder import BlockDecoder
-from hoodie_py.reader.buffer import FoldedLog, LogBuffer
-from hoodie_py.reader.conform import conform_batch
-from hoodie_py.reader.delete_ordering import delete_ordering
+from hoodie_py.reader.buffer import LogBuffer
+from hoodie_py.reader.conform import Conformer, conform_batch
+from hoodie_py.reader.delete_ordering import delete_order_column
 from hoodie_py.reader.delete_rules import DeleteRules
+from hoodie_py.reader.entries_together import EntriesTogether
 from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.log_scan import ScannedBlock, ScanStats, scan_log_files
+from hoodie_py.reader.folded_log import FoldedLog
+from hoodie_py.reader.log_bytes import ScannedBlock
+from hoodie_py.reader.log_scan import ScanStats, scan_log_files
+from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.pairing import pair
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_plan import MergeNeeds, merge_schema
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.row_store import RowStore
 from hoodie_py.reader.selection import select_strategy
+from hoodie_py.reader.spill import Spill
+from hoodie_py.reader.strategies import OrderedStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +100,16 @@ class LogSide:
         self.deletes = DeleteRules.of(info.schema, config.merge_properties, options.options)
         given = None if custom is None else (custom, config, selected.props)
         self.schema = merge_schema(info.schema, read, MergeNeeds(self.keys, ordering, self.deletes, given))
-        self.store = RowStore(self.schema)
+        self.spill = Spill(MemoryBudget.of(options), stats)
+        self.store = RowStore(self.schema, self.spill)
         self.context = ArrowRecordContext(self.store, info.schema, self.keys, ordering, self.deletes, info.defaults)
         self._custom = custom is not None
+        self._conform = Conformer(self.schema, {**info.defaults, **info.fallbacks})
         self._use_positions = flag(options.options, MERGE_USE_POSITIONS, True)
-        self._buffer = LogBuffer(self.strategy)
+        self._buffer = LogBuffer(self.strategy, self.spill)
+        self._folded: FoldedLog | None = None
+        self._is_folded = False
+        self.kept = False
 
     def base_schema(self, read: Sequence[str]) -> pa.Schema:
         """Return the columns that base rows need: all of the merge's for a custom merger, else those read and the
@@ -107,41 +120,100 @@ class LogSide:
         wanted = {*read, *(top_level(self.schema, name) for name in self.context.ordering_fields)}
         return pa.schema([field for field in self.schema if field.name in wanted])
 
+    @property
+    def whole_rows(self) -> bool:
+        """Whether one version wins as it is, so that merging looks at ordering values alone; known after ``fold``."""
+        return isinstance(self._buffer.final_strategy, OrderedStrategy)
+
+    def deciding(self, schema: pa.Schema) -> list[str]:
+        """Return those of some columns that hold ordering values."""
+        wanted = {top_level(self.schema, name) for name in self.context.ordering_fields}
+        return [name for name in schema.names if name in wanted]
+
     def fold(self) -> FoldedLog | None:
-        """Scan, decode and fold; None if the log files hold no record."""
+        """Scan, decode and fold, once; None if the log files hold no record."""
+        if not self._is_folded:
+            self._folded = self._fold()
+            self._is_folded = True
+        return self._folded
+
+    def _fold(self) -> FoldedLog | None:
         for block in self.blocks():
             self._buffer.add(block.entries, block.scanned.instant, block.positions, partial=block.partial)
         self._stats.log_records = self._buffer.total_log_records
-        return self._buffer.fold()
+        self.spill.settle()
+        folded = self._buffer.fold()
+        self.spill.settle()
+        return folded
 
     def blocks(self) -> Iterator[BlockEntries]:
         """Yield the entries of every block that counts, in merge order; their rows go into the store.
 
+        A large block comes in parts.
+
         Raises:
             CorruptFileError: a block's content is damaged.
-            UnsupportedFeatureError: a block of a type that is not handled, or more rows than ``memory_limit`` allows.
+            UnsupportedFeatureError: a block of a type that is not handled.
+            StorageError: rows had to be spilled and could not be.
         """
         blocks = self._scan()
-        decoder = BlockDecoder(blocks, self.schema.names)
+        decoder = self._decoder(blocks)
+        together = EntriesTogether(self.context, self.deletes, self._conform, decoder)
         for index, scanned in enumerate(blocks):
             with _located(scanned):
-                yield self._entries(scanned, decoder, index)
+                yield from self._entries(scanned, decoder, together, index)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of every data block in block order, unmerged; deletes are not looked at."""
         blocks = self._scan()
-        decoder = BlockDecoder(blocks, self.schema.names)
+        decoder = self._decoder(blocks)
         for index, scanned in enumerate(blocks):
             if scanned.block.type is not BlockType.DELETE:
                 with _located(scanned):
-                    rows, _ = self._in_merge_columns(decoder.records(index), partial=scanned.block.is_partial)
-                self._stats.inserts += rows.num_rows
-                yield rows
+                    for decoded in decoder.records(index):
+                        rows, _ = self._in_merge_columns(decoded, partial=scanned.block.is_partial)
+                        self._stats.inserts += rows.num_rows
+                        yield rows
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many log rows may be gathered at a time within the memory budget."""
+        return self.spill.budget.rows_at_once(2 * self.store.row_bytes)
+
+    def portions(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Cut a batch of base rows into pieces that merge within the memory budget."""
+        pairs = 2 * (batch.nbytes // max(1, batch.num_rows) + self.store.row_bytes) + self.strategy.bytes_a_pair
+        at_once = self.spill.budget.rows_at_once(pairs)
+        for start in range(0, batch.num_rows, at_once):
+            yield batch.slice(start, at_once)
+
+    def pair(
+        self, folded: FoldedLog, base_keys: Iterable[pa.Array], base_rows: int, *, again: bool = False
+    ) -> np.ndarray:
+        """Return for each base row the number of the record it meets; see ``pairing.pair``."""
+        at = pair(folded, base_keys, base_rows, self.spill, again=again)
+        self.spill.settle()
+        return at
+
+    def unmet(self, folded: FoldedLog, met: np.ndarray) -> Iterator[BufferedBatch]:
+        """Yield the records that no base row met, as many at a time as the memory budget has room for."""
+        at_once = self.spill.budget.rows_at_once(2 * self.store.row_bytes + self.strategy.bytes_a_pair)
+        yield from folded.chosen(met, at_once, value=False)
+
+    def close(self) -> None:
+        """Remove the spill files, unless the log side is kept for further use; what was read from them is void."""
+        if not self.kept:
+            self.spill.close()
+
+    def _decoder(self, blocks: Sequence[ScannedBlock]) -> BlockDecoder:
+        return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion)
 
     def _scan(self) -> list[ScannedBlock]:
         strict = self.options.integrity == "strict"
         met = ScanStats()
-        blocks = scan_log_files(self.info.files, self.file_slice.log_files, self.info.rules, met, strict=strict)
+        blocks = scan_log_files(
+            self.info.files, self.file_slice.log_files, self.info.rules, met, self.spill, strict=strict
+        )
         self._stats.blocks = met.blocks
         self._stats.skipped_blocks = met.skipped_blocks
         self._stats.corrupt_blocks = met.corrupt_blocks
@@ -165,47 +237,54 @@ class LogSide:
         """Return what becomes of log records that meet no base row."""
         return self._buffer.final_strategy.inserted(entries)
 
-    def _entries(self, scanned: ScannedBlock, decoder: BlockDecoder, index: int) -> BlockEntries:
-        block = scanned.block
-        if block.type is BlockType.DELETE:
+    def _entries(
+        self, scanned: ScannedBlock, decoder: BlockDecoder, together: EntriesTogether, index: int
+    ) -> Iterator[BlockEntries]:
+        if scanned.block.type is BlockType.DELETE:
+            block = scanned.loaded()
             deleted = decode_deleted(block)
-            ordering = delete_ordering(deleted, self.context.ordering_types)
+            ordering = delete_order_column(deleted, self.context.ordering_types)
             entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
-        else:
-            rows, absent = self._in_merge_columns(decoder.records(index), partial=block.is_partial)
+            yield BlockEntries(
+                scanned, entries, self._positions(scanned, lambda: len(entries)), scanned.block.is_partial
+            )
+            return
+        ready = together.of(index)
+        if ready is not None:
+            yield BlockEntries(scanned, ready, self._positions(scanned, lambda: len(ready)), scanned.block.is_partial)
+            return
+        positions: np.ndarray | None = None
+        done = 0
+        for decoded in decoder.records(index):
+            rows, absent = self._in_merge_columns(decoded, partial=scanned.block.is_partial)
+            if not done:
+                positions = self._positions(scanned, partial(decoder.count, index, decoded))
             first = self.store.add(rows, absent)
-            self._check_memory()
             entries = BufferedBatch.of_rows(self.context, first, rows, self.deletes.operations(rows))
-        return BlockEntries(scanned, entries, self._positions(block, len(entries)), block.is_partial)
+            some = None if positions is None else positions[done : done + len(entries)]
+            yield BlockEntries(scanned, entries, some, scanned.block.is_partial)
+            done += len(entries)
 
     def _in_merge_columns(
         self, decoded: pa.RecordBatch, *, partial: bool
     ) -> tuple[pa.RecordBatch, dict[str, np.ndarray]]:
         """Return a block's rows in the merge's columns, and which columns the rows of a partial block lack."""
-        missing = {**self.info.defaults, **self.info.fallbacks}
         if not partial:
-            return conform_batch(decoded, self.schema, missing), {}
+            return self._conform(decoded), {}
         lacks = np.broadcast_to(np.True_, decoded.num_rows)
         absent = {name: lacks for name in self.schema.names if name not in decoded.schema.names}
         return conform_batch(decoded, self.schema), absent
 
-    def _positions(self, block: LogBlock, count: int) -> np.ndarray | None:
+    def _positions(self, scanned: ScannedBlock, count_of: Callable[[], int]) -> np.ndarray | None:
         """Return the base row of each of a block's entries, where the block has that and it is about this base file."""
         base = self.file_slice.base_file
         if not self._use_positions or base is None or not self._buffer.by_position:
             return None
-        if block.base_instant_of_positions != base.instant:
+        if scanned.block.base_instant_of_positions != base.instant:
             return None
-        positions = decode_block_positions(block, count)
+        count = count_of()
+        positions = decode_block_positions(scanned.loaded(), count)
         return positions if positions is not None and (len(positions) or not count) else None
-
-    def _check_memory(self) -> None:
-        limit = self.options.memory_limit
-        if limit is not None and self.store.nbytes > limit:
-            raise UnsupportedFeatureError(
-                f"Spilling to disk: the log side of this file group needs more than memory_limit={limit} bytes.",
-                hint="Raise memory_limit, ask for fewer columns, or compact the table.",
-            )
 
 
 @contextmanager

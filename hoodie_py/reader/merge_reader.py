@@ -24,9 +24,9 @@ from hoodie_py.formats.option_keys import MERGE_USE_POSITIONS, flag
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.buffer import FoldedLog
-from hoodie_py.reader.file_group import FileGroupReader, Merged
+from hoodie_py.reader.file_group import FileGroupReader, Merged, Piece
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows, IncomingSide
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.merge_kinds import BufferKind, buffer_kind
@@ -46,7 +46,7 @@ class _Scanned:
 
 
 class MergeReader(FileGroupReader):
-    """Reads one file slice as records.
+    """Reads one file slice as records; the log is read once, and kept until ``close``.
 
     Args:
         file_slice: what to read.
@@ -72,7 +72,6 @@ class MergeReader(FileGroupReader):
     ) -> None:
         super().__init__(file_slice, table, None, merger, options)
         self._incoming = incoming
-        self._scanned: _Scanned | None = None
         self.kind = buffer_kind(
             self.options.options,
             streaming=incoming is not None,
@@ -130,69 +129,70 @@ class MergeReader(FileGroupReader):
                 yield self._output(log.store.take(self._changed(piece.merged), self.schema.names))
 
     def _log_side(self, read: Sequence[str]) -> LogSide:
-        if self._incoming is None:
+        if self._incoming is None or self._loaded is not None:
             return super()._log_side(read)
         return IncomingSide(self._incoming, self.file_slice, self.info, read, self._merger, self.options, self.stats)
 
     def _scan(self) -> _Scanned:
-        if self._scanned is None:
-            log = self._log_side(self.info.schema.names)
-            self._scanned = _Scanned(log, None if self.kind is BufferKind.UNMERGED else log.fold())
-        return self._scanned
+        log = self.load().loaded
+        return _Scanned(log, None if self.kind is BufferKind.UNMERGED else log.fold())
 
     def _merged_records(self, emit_deletes: bool, wanted: frozenset[str] | None) -> Records:
         scanned = self._scan()
         base_file = self.file_slice.base_file
         base = None if base_file is None else BaseFileReader(self.info.files, base_file)
-        at = np.empty(0, np.int64) if base is None else self._pairs(base, scanned, again=wanted is not None)
-        rest = _Rest(self._log_only(scanned, at, wanted, emit_deletes), in_order=self.kind is BufferKind.SORTED)
+        at = np.empty(0, np.int64) if base is None else self._row_pairs(base, scanned, again=wanted is not None)
+        log_only = self._log_only(scanned, at, wanted, emit_deletes)
+        rest = _Rest(list(log_only) if self.kind is BufferKind.SORTED else [])
         if base is not None:
             for record in self._base_records(base, scanned, at, emit_deletes):
                 yield from rest.before(record.record_key)
                 yield record
         yield from rest.all()
+        for records in log_only:
+            yield from _records(records)
 
-    def _pairs(self, base: BaseFileReader, scanned: _Scanned, *, again: bool) -> np.ndarray:
+    def _row_pairs(self, base: BaseFileReader, scanned: _Scanned, *, again: bool) -> np.ndarray:
         """Return for each base row the log record it meets, -1 for none; ``again`` lets a record meet many rows."""
-        at = self._match(base, scanned.log, scanned.folded)
-        if not again or scanned.folded is None or scanned.folded.positions is not None:
-            return at
-        keys = scanned.folded.records.keys
-        repeated: np.ndarray = at.copy()
-        done = 0
-        for batch in base.batches(scanned.log.schema, self.options.batch_rows):
-            found = pc.index_in(scanned.log.keys.keys_of_batch(self._with_fallbacks(batch, base)), value_set=keys)
-            repeated[done : done + batch.num_rows] = found.fill_null(-1).to_numpy(zero_copy_only=False)
-            done += batch.num_rows
-        return repeated
+        if scanned.folded is None:
+            return np.broadcast_to(np.int64(-1), base.num_rows)
+        return self._pairs(base, scanned.log, scanned.folded, again=again)
 
     def _base_records(self, base: BaseFileReader, scanned: _Scanned, at: np.ndarray, emit_deletes: bool) -> Records:
-        entries = None if scanned.folded is None else scanned.folded.records
         done = 0
-        for batch in base.batches(scanned.log.schema, self.options.batch_rows):
-            batch = self._with_fallbacks(batch, base)
-            self.stats.base_rows += batch.num_rows
-            here = at[done : done + batch.num_rows]
-            done += batch.num_rows
-            for piece in self._meet(batch, here, entries, scanned.log):
-                yield from _in_file_order(piece.untouched, piece.merged, here, scanned.log, emit_deletes)
+        for whole in base.batches(scanned.log.schema, self.options.batch_rows):
+            self.stats.base_rows += whole.num_rows
+            for batch in scanned.log.portions(self._with_fallbacks(whole, base)):
+                here = at[done : done + batch.num_rows]
+                done += batch.num_rows
+                for piece in self._met(batch, here, scanned.folded, scanned.log):
+                    yield from _in_file_order(piece.untouched, piece.merged, here, scanned.log, emit_deletes)
+
+    def _met(self, batch: pa.RecordBatch, at: np.ndarray, folded: FoldedLog | None, log: LogSide) -> Iterator[Piece]:
+        hits = np.flatnonzero(at >= 0)
+        if folded is None or not len(hits):
+            yield Piece(batch, None)
+        else:
+            yield from self._meet(batch, hits, folded.take(at[hits]), log)
 
     def _log_only(
         self, scanned: _Scanned, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool
-    ) -> BufferedBatch | None:
-        """Return what no base row meets, of all keys or of those asked for."""
-        if scanned.folded is None:
-            return None
-        entries = scanned.folded.records
-        unmet = np.ones(len(entries), bool)
-        unmet[at[at >= 0]] = False
+    ) -> Iterator[BufferedBatch]:
+        """Yield what no base row meets, of all keys or of those asked for."""
+        log, folded = scanned.log, scanned.folded
+        if folded is None:
+            return
+        passed = log.spill.array(len(folded), bool, False)
+        passed[at[at >= 0]] = True
         if wanted is not None:
-            unmet &= np.fromiter((key in wanted for key in entries.keys.to_pylist()), bool, len(entries))
-        merged = self._leftovers(entries, unmet, scanned.log).merged
-        result = None if merged is None else merged.result
-        if result is None or emit_deletes:
-            return result
-        return result.take(np.flatnonzero(~result.deletes))
+            keys = pa.array(wanted, pa.string())
+            for start, part in zip(folded.starts.tolist(), folded.parts, strict=False):
+                passed[start : start + len(part)] |= ~np.asarray(pc.is_in(part.keys, value_set=keys))
+        for newer in log.unmet(folded, passed):
+            merged = self._leftovers(newer, log).merged
+            if merged is not None:
+                result = merged.result
+                yield result if emit_deletes else result.take(np.flatnonzero(~result.deletes))
 
     def _unmerged_records(self) -> Records:
         log = self._scan().log
@@ -207,20 +207,21 @@ class MergeReader(FileGroupReader):
 
 
 class _Rest:
-    """What only the log has: at the end, or where its keys belong."""
+    """What only the log has, in key order."""
 
-    def __init__(self, records: BufferedBatch | None, *, in_order: bool) -> None:
-        self._records = records
-        self._in_order = in_order
-        keys = [] if records is None else [_java_order(key) for key in records.keys.to_pylist()]
-        self._order = sorted(range(len(keys)), key=keys.__getitem__) if in_order else list(range(len(keys)))
-        self._keys = [keys[i] for i in self._order] if in_order else []
+    def __init__(self, records: Sequence[BufferedBatch]) -> None:
+        self._records = BufferedBatch.concat(records) if records else None
+        keys = [] if self._records is None else [_java_order(key) for key in self._records.keys.to_pylist()]
+        self._order = sorted(range(len(keys)), key=keys.__getitem__)
+        self._keys = [keys[i] for i in self._order]
         self._next = 0
 
     def before(self, key: str) -> Records:
         """Yield the records whose keys come before a base row's."""
-        bound = _java_order(key) if self._in_order else b""
         first = self._next
+        if first == len(self._keys):
+            return iter(())
+        bound = _java_order(key)
         while self._next < len(self._keys) and self._keys[self._next] < bound:
             self._next += 1
         return self._given(first, self._next)

@@ -11,7 +11,7 @@ Rules (Hudi's OrderingValues, BufferedRecordMergerFactory):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie_py.formats.arrays import booleans, from_numpy, is_valid, numbers
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 Mask = np.ndarray
@@ -98,13 +99,20 @@ class OrderingColumn:
 
     def take(self, indices: np.ndarray) -> OrderingColumn:
         """Return the entries at the indices."""
-        at = pa.array(indices, pa.int64())
+        at = from_numpy(indices.astype(np.int64, copy=False))
         parts = tuple(_Part(p.values.take(at), p.default[indices]) for p in self.parts)
         return OrderingColumn(parts, self.default[indices], None if self.foreign is None else self.foreign[indices])
 
+    def slice(self, start: int, stop: int) -> OrderingColumn:
+        """Return the entries from one index up to another, without a copy."""
+        parts = tuple(_Part(p.values.slice(start, stop - start), p.default[start:stop]) for p in self.parts)
+        return OrderingColumn(
+            parts, self.default[start:stop], None if self.foreign is None else self.foreign[start:stop]
+        )
+
     def where(self, mask: Mask, other: OrderingColumn) -> OrderingColumn:
         """Return own entries where the mask is set, the other's elsewhere."""
-        arrow_mask = pa.array(mask)
+        arrow_mask = from_numpy(np.asarray(mask, bool))
         parts = tuple(
             _Part(pc.if_else(arrow_mask, mine.values, theirs.values), np.where(mask, mine.default, theirs.default))
             for mine, theirs in zip(self.parts, other.parts, strict=True)
@@ -127,6 +135,25 @@ class OrderingColumn:
         if any(c.foreign is not None for c in columns):
             foreign = np.concatenate([_objects(c) for c in columns])
         return cls(parts, np.concatenate([c.default for c in columns]), foreign)
+
+    def stored(self) -> dict[str, pa.Array]:
+        """Return columns that, with ``foreign``, ``restored`` makes the same entries of."""
+        columns = {"default": _bytes_of(self.default)}
+        for i, part in enumerate(self.parts):
+            columns[f"values{i}"], columns[f"default{i}"] = part.values, _bytes_of(part.default)
+        return columns
+
+    @classmethod
+    def restored(cls, columns: Mapping[str, pa.Array], foreign: np.ndarray | None) -> OrderingColumn:
+        """Build from what ``stored`` gave, without a copy."""
+        count = sum(name.startswith("values") for name in columns)
+        parts = tuple(_Part(columns[f"values{i}"], _mask_of(columns[f"default{i}"])) for i in range(count))
+        return cls(parts, _mask_of(columns["default"]), foreign)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values, those of another class left out."""
+        return int(self.default.nbytes + sum(part.values.nbytes + part.default.nbytes for part in self.parts))
 
     def value(self, index: int) -> Any:
         """Return one entry as a Python value (DEFAULT_ORDERING for the default, except the 0 of an int column)."""
@@ -228,11 +255,19 @@ def sort_codes(column: OrderingColumn) -> np.ndarray | None:
 
 
 def _part(column: pa.Array) -> _Part:
-    null = np.asarray(column.is_null())
+    null = ~is_valid(column)
     if pa.types.is_int32(column.type):
-        values = column.fill_null(0) if null.any() else column
-        return _Part(values, np.asarray(pc.equal(values, 0)))
+        filled = numbers(column)
+        return _Part(from_numpy(filled) if null.any() else column, filled == 0)
     return _Part(column, null)
+
+
+def _bytes_of(mask: Mask) -> pa.Array:
+    return pa.array(mask.view(np.uint8))
+
+
+def _mask_of(column: pa.Array) -> Mask:
+    return np.asarray(column.to_numpy(zero_copy_only=False)).view(bool)
 
 
 def _objects(column: OrderingColumn) -> np.ndarray:
@@ -245,29 +280,25 @@ def _codes(values: pa.Array) -> np.ndarray:
     if natural is not None:
         return natural
     encoded = values.dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    order = numbers(pc.sort_indices(encoded.dictionary))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return (
-        np.asarray(rank[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)])
-        if len(order)
-        else np.zeros(len(values), np.int64)
-    )
+    return np.asarray(rank[numbers(encoded.indices)]) if len(order) else np.zeros(len(values), np.int64)
 
 
 def _natural_codes(values: pa.Array) -> np.ndarray | None:
     """Codes that compare across arrays: integers, dates and times as they are, floats by the order of their bits."""
     type_ = values.type
     if pa.types.is_integer(type_):
-        return np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))
+        return numbers(values).astype(np.int64)
     if pa.types.is_date32(type_):
-        return np.asarray(values.view(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))
+        return numbers(values.view(pa.int32())).astype(np.int64)
     if pa.types.is_timestamp(type_):
-        return np.asarray(values.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
+        return numbers(values.view(pa.int64()))
     if pa.types.is_boolean(type_):
-        return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False).astype(np.int64))
+        return booleans(values).astype(np.int64)
     if pa.types.is_floating(type_):
-        floats = values.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+        floats = numbers(values).astype(np.float64)
         bits = np.where(np.isnan(floats), np.float64("nan"), floats).view(np.int64)
         return np.asarray(np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits))
     return None
@@ -278,8 +309,8 @@ def _compare_parts(older: _Part, newer: _Part) -> tuple[np.ndarray, Mask]:
     if mine is not None and theirs is not None:
         sign = (mine > theirs).astype(np.int8) - (mine < theirs).astype(np.int8)
     else:
-        above = pc.greater(older.values, newer.values).fill_null(False).to_numpy(zero_copy_only=False)
-        below = pc.less(older.values, newer.values).fill_null(False).to_numpy(zero_copy_only=False)
+        above = booleans(pc.greater(older.values, newer.values))
+        below = booleans(pc.less(older.values, newer.values))
         sign = above.astype(np.int8) - below.astype(np.int8)
     if older.integer:
         return sign, np.zeros(len(sign), bool)

@@ -56,11 +56,15 @@ class ReadOptions:
     Attributes:
         batch_rows: most rows in a batch.
         integrity: "strict" makes corrupt log blocks and sizes that differ from the commits' statistics errors.
-        memory_limit: most bytes of log-side rows held in memory; None for no limit.
+        memory_limit: most bytes of memory for log sides: of all slices that a scan reads at a time in this process
+            together, of each task in Spark.  A log side that needs more is folded in parts and spilled to disk.  None
+            for a share of what the process may use, see ``memory_budget.memory_share``.
         options: the user's reader options, by Hudi's keys.
+        readers: how many slices share ``memory_limit`` because they are read at the same time.
     """
 
     batch_rows: int = DEFAULT_BATCH_ROWS
     integrity: Integrity = "default"
     memory_limit: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    readers: int = 1

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class SpillStats:
+    """What a read wrote to spill files: how many files, and their bytes."""
+
+    files: int = 0
+    bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -16,6 +24,7 @@ class ReadStats:
         blocks, skipped_blocks, corrupt_blocks, rollback_blocks: log blocks met, and of them not counting, corrupt,
             rollbacks.
         log_bytes: bytes of log files read.
+        spill: what was written to disk to stay within ``memory_limit``.
     """
 
     base_rows: int = 0
@@ -28,3 +37,4 @@ class ReadStats:
     corrupt_blocks: int = 0
     rollback_blocks: int = 0
     log_bytes: int = 0
+    spill: SpillStats = field(default_factory=SpillStats)

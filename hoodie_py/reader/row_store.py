@@ -1,20 +1,44 @@
 """Rows behind handles: the Arrow batches of one file group, addressed by one number each.
 
 A handle stays valid until its chunk is released; -1 is "no data".  Chunks are added at the end only and released from
-the
-end only, so rows made for one base batch go away with it.  Nothing is copied until ``take``.
+the end only, so rows made for one base batch go away with it.  Nothing is copied until ``take``.  Chunks can be moved
+to spill files, from where rows are gathered through memory maps; handles stay what they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from hoodie_py.formats.arrays import booleans, from_numpy
 from hoodie_py.reader.conform import without_columns
+from hoodie_py.reader.spill import Spill, Spilled
 
 NO_ROW = -1
+_ABSENT = "absent."  # with a column's number: the mask of rows that lack it, where a chunk is spilled
+_JOINED_ROWS = 1 << 14  # small chunks are joined up to this when they are spilled
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Some rows: in memory, or in a spill file.
+
+    Attributes:
+        batch: the rows; None where they are spilled.
+        absent: bool per row for each column that some rows do not have, where rows are in memory.
+        spilled: where the rows are if not in memory.
+        masks: columns whose masks are spilled with the rows.
+        nbytes: memory that the rows take.
+    """
+
+    batch: pa.RecordBatch | None
+    absent: Mapping[str, np.ndarray]
+    spilled: Spilled | None = None
+    masks: frozenset[str] = frozenset()
+    nbytes: int = 0
 
 
 class RowStore:
@@ -22,22 +46,22 @@ class RowStore:
 
     Args:
         schema: the columns every chunk has, in this order.
+        spill: where rows go that the memory budget has no room for; None to hold all in memory.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, spill: Spill | None = None) -> None:
         self.schema = schema
-        self._chunks: list[pa.RecordBatch] = []
-        self._absent: list[Mapping[str, np.ndarray]] = []
+        self._chunks: list[_Chunk] = []
         self._starts: list[int] = [0]
+        self._spill = spill
+        self._most = None if spill is None else spill.budget.rows_most
+        self._added_bytes = 0
+        self._added_rows = 0
+        self.nbytes = 0
         self.generation = 0
 
     def __len__(self) -> int:
         return self._starts[-1]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by the chunks' buffers."""
-        return int(sum(chunk.nbytes for chunk in self._chunks))
 
     def add(self, batch: pa.RecordBatch, absent: Mapping[str, np.ndarray] | None = None) -> int:
         """Append a batch of the store's schema and return the handle of its first row.
@@ -45,20 +69,63 @@ class RowStore:
         Args:
             batch: the rows.
             absent: bool per row for each column that some rows do not have (which is not null: an older value stays).
+
+        Raises:
+            StorageError: rows had to be spilled and could not be.
         """
         first = self._starts[-1]
-        self._chunks.append(batch)
-        self._absent.append(absent or {})
-        self._starts.append(first + batch.num_rows)
+        self._append(_held(batch, absent or {}), batch.num_rows)
+        self._added_bytes += self._chunks[-1].nbytes
+        self._added_rows += batch.num_rows
+        if self._most is not None and self.nbytes > self._most:
+            self._write()
         return first
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row, on average over all that were added."""
+        return self._added_bytes // max(1, self._added_rows)
+
+    def spill_rows(self) -> None:
+        """Move all rows to spill files, and from now on whenever a smaller part of the budget is full.
+
+        Raises:
+            StorageError: the disk is full or fails.
+        """
+        if self._spill is not None:
+            self._most = self._spill.budget.rows_held
+            self._write()
+
     def release(self, length: int) -> None:
-        """Drop every chunk that begins at or after the handle ``length``; its handles will be given out again."""
+        """Drop every row from the handle ``length`` on; these handles will be given out again."""
         self.generation += 1
-        while self._starts[-1] > length and self._starts[-2] >= length:
-            self._chunks.pop()
-            self._absent.pop()
+        while self._starts[-1] > length:
+            chunk = self._chunks.pop()
             self._starts.pop()
+            self.nbytes -= chunk.nbytes
+            keep = length - self._starts[-1]
+            if keep > 0:  # rows from before and after were spilled together
+                self._append(_beginning(chunk, keep), keep)
+
+    def compact(self, handles: np.ndarray, at_once: int) -> np.ndarray:
+        """Keep the rows of some handles only and return their new handles; all others are void.
+
+        Args:
+            handles: the rows to keep, -1 for none.
+            at_once: how many rows to copy at a time.
+        """
+        kept = np.unique(handles[handles != NO_ROW])
+        fresh: list[_Chunk] = []
+        for start in range(0, len(kept), at_once):
+            rows = kept[start : start + at_once]
+            masks = {name: self.absent(rows, name) for name in self.schema.names} if self.partial else {}
+            fresh.append(_held(self.take(rows), {name: mask for name, mask in masks.items() if mask.any()}))
+        self._chunks, self._starts, self.nbytes = [], [0], 0
+        self.generation += 1
+        for chunk in fresh:
+            assert chunk.batch is not None
+            self._append(chunk, chunk.batch.num_rows)
+        return np.where(handles == NO_ROW, NO_ROW, np.searchsorted(kept, handles))
 
     def take(self, handles: np.ndarray, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """Gather rows, one per handle, null in every column where the handle is -1.
@@ -76,19 +143,20 @@ class RowStore:
             if chunk_index < 0:
                 pieces.append(_nulls(schema, len(where)))
             else:
-                local = pa.array(handles[where] - self._starts[chunk_index])
-                pieces.append(self._chunks[chunk_index].select(names).take(local))
+                local = from_numpy(handles[where] - self._starts[chunk_index])
+                pieces.append(self._rows_of(self._chunks[chunk_index]).select(names).take(local))
             positions.append(where)
         if not pieces:
             return _nulls(schema, 0)
         if len(pieces) == 1:
             return pieces[0]
+        whole = pa.concat_batches(pieces)
+        order = np.concatenate(positions)
+        if (order[1:] > order[:-1]).all():
+            return whole
         back = np.empty(len(handles), np.int64)
-        back[np.concatenate(positions)] = np.arange(len(handles))
-        arrays = [
-            pa.concat_arrays([piece.column(i) for piece in pieces]).take(pa.array(back)) for i in range(len(names))
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        back[order] = np.arange(len(handles))
+        return whole.take(from_numpy(back))
 
     def column(self, handles: np.ndarray, name: str) -> pa.Array:
         """Gather one column; null where the handle is -1."""
@@ -97,22 +165,118 @@ class RowStore:
     @property
     def partial(self) -> bool:
         """Whether any row lacks a column."""
-        return any(self._absent)
+        return any(chunk.absent or chunk.masks for chunk in self._chunks)
 
     def absent(self, handles: np.ndarray, name: str) -> np.ndarray:
         """Say for each handle whether its row does not have the column; -1 has none."""
         missing = np.asarray(handles == NO_ROW)
         for chunk_index, where in self._by_chunk(handles):
-            if chunk_index >= 0 and name in self._absent[chunk_index]:
-                missing[where] = self._absent[chunk_index][name][handles[where] - self._starts[chunk_index]]
+            if chunk_index >= 0:
+                local = handles[where] - self._starts[chunk_index]
+                missing[where] = self._lacking(self._chunks[chunk_index], name, local)
         return missing
 
+    def _lacking(self, chunk: _Chunk, name: str, local: np.ndarray) -> np.ndarray | bool:
+        if name in chunk.absent:
+            return np.asarray(chunk.absent[name][local])
+        if name not in chunk.masks:
+            return False
+        mask = self._rows_of(chunk).column(_mask_name(self.schema, name))
+        return booleans(mask.take(from_numpy(local)))
+
+    def _append(self, chunk: _Chunk, rows: int) -> None:
+        self._chunks.append(chunk)
+        self._starts.append(self._starts[-1] + rows)
+        self.nbytes += chunk.nbytes
+
+    def _rows_of(self, chunk: _Chunk) -> pa.RecordBatch:
+        if chunk.batch is not None:
+            return chunk.batch
+        assert self._spill is not None
+        assert chunk.spilled is not None
+        return self._spill.batch(chunk.spilled)
+
     def _by_chunk(self, handles: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Return (chunk, indices of its handles) for each chunk that has some; chunk -1 stands for no row."""
+        if not len(handles):
+            return []
         chunk_of = np.searchsorted(np.asarray(self._starts), handles, side="right") - 1
-        present = np.unique(chunk_of)
-        if len(present) == 1:
-            return [(int(present[0]), np.arange(len(handles)))]
-        return [(int(chunk), np.flatnonzero(chunk_of == chunk)) for chunk in present]
+        if (chunk_of == chunk_of[0]).all():
+            return [(int(chunk_of[0]), np.arange(len(handles)))]
+        order = np.argsort(chunk_of, kind="stable")
+        present, first = np.unique(chunk_of[order], return_index=True)
+        return list(zip(present.tolist(), np.split(order, first[1:]), strict=True))
+
+    def _write(self) -> None:
+        """Write the chunks that are in memory to a file, small ones that follow each other as one."""
+        first = len(self._chunks)
+        while first and self._chunks[first - 1].batch is not None:
+            first -= 1
+        held = self._chunks[first:]
+        if not held:
+            return
+        assert self._spill is not None
+        masks = frozenset(name for chunk in held for name in chunk.absent)
+        fields = [pa.field(_mask_name(self.schema, name), pa.bool_()) for name in sorted(masks)]
+        writer = self._spill.writer(pa.schema([*(field.with_nullable(True) for field in self.schema), *fields]))
+        groups = _groups(held)
+        spilled = [writer.add(_joined(self.schema, group, sorted(masks))) for group in groups]
+        writer.close()
+        del self._chunks[first:], self._starts[first + 1 :]
+        self.nbytes = 0
+        for place in spilled:
+            self._append(_Chunk(None, {}, place, masks), place.rows)
+
+
+def _held(batch: pa.RecordBatch, absent: Mapping[str, np.ndarray]) -> _Chunk:
+    masks = sum(mask.nbytes for mask in absent.values() if mask.strides != (0,))
+    return _Chunk(batch, absent, nbytes=batch.nbytes + masks)
+
+
+def _beginning(chunk: _Chunk, rows: int) -> _Chunk:
+    """Return the first rows of a chunk; a spilled batch keeps the others, which no handle names."""
+    if chunk.batch is None:
+        return chunk
+    return _held(chunk.batch.slice(0, rows), {name: mask[:rows] for name, mask in chunk.absent.items()})
+
+
+def _mask_name(schema: pa.Schema, name: str) -> str:
+    return f"{_ABSENT}{schema.get_field_index(name)}"
+
+
+def _groups(chunks: Sequence[_Chunk]) -> Iterator[list[_Chunk]]:
+    """Split chunks into runs that are spilled as one batch."""
+    group: list[_Chunk] = []
+    rows = 0
+    for chunk in chunks:
+        assert chunk.batch is not None
+        rows += chunk.batch.num_rows
+        if group and rows > _JOINED_ROWS:
+            yield group
+            group, rows = [], chunk.batch.num_rows
+        group.append(chunk)
+    yield group
+
+
+def _joined(schema: pa.Schema, chunks: Sequence[_Chunk], masks: Sequence[str]) -> pa.RecordBatch:
+    """Return chunks as one batch, with a column for each mask."""
+    batches = [chunk.batch for chunk in chunks if chunk.batch is not None]
+    columns = dict(zip(schema.names, _columns(batches), strict=True))
+    for name in masks:
+        parts = [
+            chunk.absent.get(name, np.broadcast_to(np.False_, batch.num_rows))
+            for chunk, batch in zip(chunks, batches, strict=True)
+        ]
+        columns[_mask_name(schema, name)] = from_numpy(np.concatenate(parts))
+    if not columns:
+        return without_columns(sum(batch.num_rows for batch in batches))
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _columns(batches: Sequence[pa.RecordBatch]) -> list[pa.Array]:
+    if len(batches) == 1:
+        return list(batches[0].columns)
+    return [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
 
 
 def _nulls(schema: pa.Schema, length: int) -> pa.RecordBatch:

@@ -16,6 +16,7 @@ Hudi's BufferedRecordMergerFactory:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,7 +28,13 @@ from hoodie_py.reader.row_store import NO_ROW
 
 
 class MergeStrategy(ABC):
-    """Decides between aligned older and newer versions."""
+    """Decides between aligned older and newer versions.
+
+    Class attributes:
+        bytes_a_pair: memory that merging a pair takes beside the pair's rows, about.
+    """
+
+    bytes_a_pair: ClassVar[int] = 128
 
     @abstractmethod
     def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
@@ -121,19 +128,48 @@ class EventTimeStrategy(OrderedStrategy):
         return np.asarray(unordered | (sign <= 0))
 
     def winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
-        """Without deletes that commit time orders the fold is a maximum: greatest ordering value, then the latest."""
-        if entries.commit_time_deletes.any():
-            return None
-        values = sort_codes(entries.order)
+        """The fold is a maximum (greatest ordering value, then the latest) of what follows a key's last delete that
+        commit time orders: the rows, and entries of delete blocks behind the first row.
+        """
+        unordered = entries.commit_time_deletes
+        at = np.flatnonzero(~unordered) if unordered.any() else np.arange(len(codes))
+        values = sort_codes(entries.order.take(at) if len(at) < len(codes) else entries.order)
         if values is None:
             return None
-        position = np.arange(len(codes))
-        best = np.full(count, np.iinfo(np.int64).min)
-        np.maximum.at(best, codes, values)
-        at_best = values == best[codes]
         last = np.full(count, -1, np.int64)
-        last[codes[at_best]] = position[at_best]
+        if len(at) < len(codes):
+            cuts = np.flatnonzero(unordered)
+            last[codes[cuts]] = cuts
+            counts = _after_cuts(entries, codes, at, last)
+            at, values = at[counts], values[counts]
+            alone = np.ones(count, bool)
+            alone[codes[at]] = False
+            if (alone & (np.bincount(codes[cuts], minlength=count) > 1)).any():
+                return None  # which of several such deletes stays depends on where they come from
+        keys = codes[at]
+        best = np.full(count, np.iinfo(np.int64).min)
+        np.maximum.at(best, keys, values)
+        at_best = values == best[keys]
+        last[keys[at_best]] = at[at_best]
         return last
+
+
+def _after_cuts(entries: BufferedBatch, codes: np.ndarray, at: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Say which entries still count after their key's last delete that commit time orders.
+
+    Args:
+        entries: all entries.
+        codes: the key number of each.
+        at: ascending indices of the entries in question.
+        cuts: for each key the index of that delete, -1 for none.
+    """
+    keys = codes[at]
+    cut = cuts[keys]
+    counts = at > cut
+    rows = counts & ((entries.rows[at] != NO_ROW) | ~entries.deletes[at])
+    first_row = np.full(len(cuts), len(codes))
+    first_row[keys[rows][::-1]] = at[rows][::-1]
+    return np.asarray(counts & ((cut < 0) | (at >= first_row[keys])))
 
 
 class PartialUpdateStrategy(MergeStrategy):

@@ -37,6 +37,15 @@ def dump_mergers(mergers: Sequence[Merger]) -> bytes:
     """
     for merger in mergers:
         _check(merger)
+    return pack_mergers(mergers)
+
+
+def pack_mergers(mergers: Sequence[Merger]) -> bytes:
+    """Pack mergers that were given for one table, which need not name them.
+
+    Raises:
+        MergeError: a merger that holds what cannot be pickled.
+    """
     try:
         with _by_value(mergers):
             return bytes(cloudpickle.dumps(tuple(mergers)))
@@ -60,7 +69,7 @@ def load_mergers(packed: bytes) -> tuple[Merger, ...]:
         mergers: tuple[Merger, ...] = cloudpickle.loads(packed)
     except Exception as error:
         raise MergeError(
-            f"The mergers given to register() cannot be loaded on this worker: {type(error).__name__}: {error}",
+            f"The mergers cannot be loaded on this worker: {type(error).__name__}: {error}",
             hint="Install what they import on every worker.",
         ) from error
     return mergers

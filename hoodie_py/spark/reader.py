@@ -15,26 +15,29 @@ import pickle
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
 from hoodie_py.spark.columns import find_names
-from hoodie_py.spark.mergers import choose_merger, load_mergers
 from hoodie_py.spark.options import LoadOptions
-from hoodie_py.spark.packing import pack
+from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.types import arrow_schema, fit, same_values, widens
-from hoodie_py.table.predicate import Predicate, and_
 from hoodie_py.table.query import make_scan
-from hoodie_py.table.scan import Scan
 from hoodie_py.table.scan_task import ScanTask
-from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.spark_filters import from_spark_filter
+
+if TYPE_CHECKING:
+    from hoodie_py.table.predicate import Predicate
+    from hoodie_py.table.scan import Scan
+    from hoodie_py.table.snapshot import Snapshot
 
 LARGEST_PARTITION = 48 << 10  # bytes of a pickled partition that holds several slices
+_BATCH_VALUES = 1 << 19
+_LEAST_BATCH_ROWS = 4096
 
 
 class HoodiePartition(InputPartition):
@@ -90,6 +93,9 @@ class HoodieReader(DataSourceReader):
 
     def push(self, filters: Sequence[Any]) -> list[Any]:
         """Take the filters that can be evaluated exactly as Spark does; return the others, the same objects."""
+        from hoodie_py.table.predicate import and_
+        from hoodie_py.table.spark_filters import from_spark_filter
+
         table = self._snapshot.schema.arrow
         exact = pa.schema(
             [
@@ -104,6 +110,8 @@ class HoodieReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return the work, in partitions of less than 64 KB each."""
+        from hoodie_py.spark.packing import pack
+
         scan = ask(self._snapshot, self._options, list(self._columns.values()), self._predicate)
         return [partition for group in pack(scan.tasks()) for partition in partitions_of(group)]
 
@@ -132,10 +140,17 @@ def ask(snapshot: Snapshot, options: LoadOptions, columns: Sequence[str], predic
         columns=columns,
         filter=predicate,
         memory_limit=options.memory_limit,
-        batch_rows=options.batch_rows,
+        batch_rows=batch_rows(len(columns)) if options.batch_rows is None else options.batch_rows,
         integrity=options.integrity,
         options=options.hoodie,
     )
+
+
+def batch_rows(columns: int) -> int:
+    """Return how many rows of so many columns go to Spark at once: fewer of wide rows, so that a batch that Python has
+    just written is still in the processor's cache when Spark unpacks it.
+    """
+    return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
 
 
 class _PushFilters:
@@ -157,12 +172,15 @@ def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Sche
     Raises:
         HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
     """
+    from hoodie_py.spark.mergers import choose_merger, load_mergers
+
     pa.set_cpu_count(1)  # Spark gives a task one core
     mergers = load_mergers(packed_mergers)
     for task in tasks:
         merger = choose_merger(task.info.config, mergers)
         for batch in replace(task, merger=merger).to_batches():
             yield fit(batch, target)
+    settle()
 
 
 def partitions_of(group: Sequence[ScanTask]) -> list[HoodiePartition]:

@@ -38,7 +38,7 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
 
     from hoodie_py.spark.source import source_class
 
-    settings = _s3_settings(spark)
+    settings = s3_settings(spark)
     try:
         spark.dataSource.register(source_class(name, tuple(mergers), settings))
     except AnalysisException as error:
@@ -79,11 +79,11 @@ def read(
     """
     from hoodie_py.spark.hybrid import load
 
-    rows: DataFrame = load(spark, {**options, "path": path}, _s3_settings(spark), columns, filter, mergers)
+    rows: DataFrame = load(spark, {**options, "path": path}, s3_settings(spark), columns, filter, mergers)
     return rows
 
 
-def _s3_settings(spark: Any) -> dict[str, str]:
+def s3_settings(spark: Any) -> dict[str, str]:
     """Return the session's settings for S3; those of a classic session's context show only there."""
     settings = dict(spark.conf.getAll)
     if not type(spark).__module__.startswith("pyspark.sql.connect"):

@@ -19,9 +19,9 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructField, StructType
 
 from hoodie_py.spark.columns import find_names
-from hoodie_py.spark.mergers import dump_mergers
 from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, LoadOptions
 from hoodie_py.spark.pin import Pin, open_table
+from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.reader import HoodieReader, ask
 from hoodie_py.spark.types import spark_schema
 
@@ -69,6 +69,7 @@ class HoodieSource(DataSource):
         self._pin = Pin.of(snapshot)
         if "provider" in self.options and columns.fields:
             columns = _annotated(columns, {PATH: snapshot.files.uri, **_kept(self.options)})
+        settle()
         return columns
 
     def reader(self, schema: StructType) -> HoodieReader:
@@ -81,7 +82,9 @@ class HoodieSource(DataSource):
         options = LoadOptions.parse(given, self.session)
         snapshot = open_table(options) if self._pin is None else self._pin.snapshot(options)
         self._planned = True
-        return HoodieReader(snapshot, options, schema, self.packed_mergers)
+        made = HoodieReader(snapshot, options, schema, self.packed_mergers)
+        settle()
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the pin out once a query is planned: its tasks have what they need."""
@@ -93,6 +96,8 @@ class HoodieSource(DataSource):
 
 def source_class(name: str, mergers: Sequence[Merger], session: Mapping[str, str]) -> type[HoodieSource]:
     """Return a data source of another name, with mergers and S3 settings of its own; it travels by value."""
+    from hoodie_py.spark.mergers import dump_mergers
+
     members = {
         "format_name": name,
         "packed_mergers": dump_mergers(mergers) if mergers else b"",

@@ -12,14 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from hoodie_py.errors import CorruptFileError, FileMissingError, UnsupportedFeatureError
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.log import LogBlock, iter_blocks
 from hoodie_py.formats.names import check_inside, parse_base_file_name, parse_log_file_name
-from hoodie_py.formats.parquet import spark_schema
 from hoodie_py.formats.timeline import Instant
 from hoodie_py.table.timeline_loader import TableTimeline
 
@@ -65,11 +61,14 @@ def newest_data_schema(
 def file_schema(files: TableFiles, path: str) -> pa.Schema | None:
     """Schema of one base or log file; None for other files and for log files without a data block."""
     name = path.rpartition("/")[2]
-    if name.startswith("."):
-        parsed = parse_log_file_name(name)
-        return None if parsed is None or parsed.is_cdc else _log_schema(files, path)
-    base = parse_base_file_name(name)
-    return None if base is None or base.extension != ".parquet" else _parquet_schema(files, path)
+    try:
+        if name.startswith("."):
+            parsed = parse_log_file_name(name)
+            return None if parsed is None or parsed.is_cdc else _log_schema(files, path)
+        base = parse_base_file_name(name)
+        return None if base is None or base.extension != ".parquet" else _parquet_schema(files, path)
+    except HoodieError as error:
+        raise error.located(path=path) from error.__cause__
 
 
 def _written_files(timeline: TableTimeline, instants: Iterable[Instant]) -> Iterator[str]:
@@ -81,14 +80,24 @@ def _written_files(timeline: TableTimeline, instants: Iterable[Instant]) -> Iter
 
 
 def _parquet_schema(files: TableFiles, path: str) -> pa.Schema:
+    import pyarrow.parquet as pq
+
+    from hoodie_py.formats.parquet import check_footer, spark_schema
+
     try:
         with files.open_file(path) as source, pq.ParquetFile(source) as parquet:
+            check_footer(parquet.metadata, 1)
             return spark_schema(parquet.schema_arrow)
-    except pa.ArrowInvalid as error:
-        raise CorruptFileError(f"not a Parquet file: {error}", path=path) from error
+    except HoodieError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise CorruptFileError(f"not a Parquet file: {error}") from error
 
 
 def _log_schema(files: TableFiles, path: str) -> pa.Schema | None:
+    from hoodie_py.formats.avro import AvroSchema
+    from hoodie_py.formats.log import LogBlock, iter_blocks
+
     size = files.stat(path).size
     stop = min(size, _FIRST_READ)
     data = files.read_range(path, 0, stop)

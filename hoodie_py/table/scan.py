@@ -6,15 +6,18 @@ for.  The same scan gives the same rows each time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.table.predicate import Predicate
+from hoodie_py.table.parallel import Numbered, read_in_threads, thread_count
 from hoodie_py.table.scan_task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     import polars
 
     from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.table.predicate import Predicate
+
+_FEW_BATCHES = 4
 
 
 @dataclass(frozen=True)
@@ -78,26 +84,57 @@ class Scan:
         """Return one picklable task a file slice; together they give the scan's rows (before the limit)."""
         return list(self._tasks)
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows batch by batch; memory stays bounded by one slice's log side and a batch.
+    def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the rows batch by batch, in no order.
+
+        File slices are read on several threads, one a core unless the option ``hoodie_py.read.threads`` or the variable
+        HOODIE_PY_READ_THREADS says otherwise.  Memory stays bounded by the log sides of that many slices and some
+        batches.  Whoever stops early should close the iterator.
 
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
         """
+        with closing(self._limited()) as batches:
+            for _, batch in batches:
+                yield batch
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table, those of a file slice next to each other."""
+        batches = sorted(self._limited(), key=itemgetter(0))
+        return pa.Table.from_batches([batch for _, batch in batches], self.schema)
+
+    def _limited(self) -> Generator[Numbered, None, None]:
+        """Yield up to ``limit`` rows, each batch with the number of its slice."""
         left = self.limit
-        for task in self._tasks:
-            for batch in task.to_batches():
+        with closing(self._read(self._tasks)) as batches:
+            for number, batch in batches:
                 part = batch if left is None else batch.slice(0, left)
                 if left is not None:
                     left -= part.num_rows
                 if part.num_rows:
-                    yield part
+                    yield number, part
                 if left == 0:
                     return
 
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as a table."""
-        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+    def _read(self, tasks: Sequence[ScanTask]) -> Generator[Numbered, None, None]:
+        """Read tasks, several at a time where that pays."""
+        threads = min(self._threads(), len(tasks))
+        if threads <= 1:
+            for number, task in enumerate(tasks):
+                for batch in task.to_batches():
+                    yield number, batch
+            return
+        options = replace(self.options, readers=threads)
+        starts = [replace(task, options=options).to_batches for task in tasks]
+        with closing(read_in_threads(starts, threads)) as batches:
+            yield from batches
+
+    def _threads(self) -> int:
+        """Return how many tasks to read at once: one for few rows, and where Python code of a merger decides."""
+        few = self.limit is not None and self.limit <= _FEW_BATCHES * self.options.batch_rows
+        if few or self.merger is not None or self.snapshot.config.merge_mode is MergeMode.CUSTOM:
+            return 1
+        return thread_count(self.options.options)
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream."""
@@ -130,7 +167,7 @@ class Scan:
         """Return the number of rows, reading no more columns than the merge and the filter need."""
         if self.limit is not None:
             return sum(batch.num_rows for batch in self.to_batches())
-        return sum(batch.num_rows for task in self._tasks for batch in _counting(task).to_batches())
+        return sum(batch.num_rows for _, batch in self._read([_counting(task) for task in self._tasks]))
 
     def __repr__(self) -> str:
         parts = [repr(self.snapshot.table_name), f"at {self.instant}", f"{len(self.columns)} columns"]

@@ -5,21 +5,21 @@ What reading takes is imported when a task is read, so that planning (in Spark a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from hoodie_py.table.predicate import Predicate
-from hoodie_py.table.pruning import may_match_statistics
 
 if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
     from hoodie_py.reader.file_group import FileGroupReader
     from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.table.predicate import Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +64,19 @@ class ScanTask:
             self.file_slice, self.info, (*self.columns, *extra), self.merger, self.options, self._row_groups()
         )
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
+    def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the task's rows; empty batches are left out.
 
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
         """
-        from hoodie_py.table.evaluate import evaluate
-
         left = self.limit
         if left is not None and left <= 0:
             return
         for batch in self.reader().to_batches():
             if self.predicate is not None:
+                from hoodie_py.table.evaluate import evaluate
+
                 batch = batch.filter(evaluate(self.predicate, batch))
             if left is not None:
                 batch = batch.slice(0, left)
@@ -91,6 +91,8 @@ class ScanTask:
         predicate = self.predicate
         if predicate is None or self.file_slice.log_files:
             return None
+        from hoodie_py.table.pruning import may_match_statistics
+
         skip = {*self.info.constants, *self.info.fallbacks}
         return lambda metadata: [
             group

@@ -64,7 +64,7 @@ def _versions(text: bytes, as_of: str | None) -> list[Mapping[str, Any]]:
     try:
         schemas = json.loads(text)["schemas"]
         return [each for each in schemas if as_of is None or _digits(each) <= as_of.ljust(17, "9")]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise CorruptFileError("the schema history is not what Hudi writes", path=SCHEMA_FOLDER) from error
 
 
@@ -76,7 +76,10 @@ def _columns(node: Any, prefix: str, depth: int) -> Iterator[tuple[int, str, str
     """Every column and nested element of a version: id, full name, type (its kind where nested)."""
     if depth > _MAX_DEPTH or not isinstance(node, Mapping):
         raise CorruptFileError("the schema history is not what Hudi writes", path=SCHEMA_FOLDER)
-    entries = [(each.get("id"), each.get("name"), each.get("type")) for each in node.get("fields") or ()]
+    fields = node.get("fields") or []
+    if not isinstance(fields, list) or not all(isinstance(each, Mapping) for each in fields):
+        raise CorruptFileError("the schema history has fields that are none", path=SCHEMA_FOLDER)
+    entries = [(each.get("id"), each.get("name"), each.get("type")) for each in fields]
     entries += [(node[key], name, node.get(type_)) for key, type_, name in _NESTED if key in node]
     for column_id, name, type_ in entries:
         if not isinstance(column_id, int) or not isinstance(name, str):

@@ -90,6 +90,19 @@ def slice_at(group: FileGroup, commits: Commits, query_instant: str | None = Non
     return FileSlice(group.partition_path, group.file_id, base_instant, base, tuple(logs))
 
 
+def all_slices(group: FileGroup, commits: Commits) -> list[FileSlice]:
+    """Every slice of ``group`` that some query may read, oldest first; files that do not count are in none.
+
+    The slice of a pending compaction has what was written since, perhaps nothing.
+    """
+    keyed = _key_files(group, commits)
+    found = []
+    for key in keyed.keys:
+        logs = sorted(keyed.logs.get(key, ()), key=lambda log: log.name.sort_key)
+        found.append(FileSlice(group.partition_path, group.file_id, key, keyed.bases.get(key), tuple(logs)))
+    return found
+
+
 def base_file_at(group: FileGroup, commits: Commits, query_instant: str | None = None) -> BaseFile | None:
     """The newest committed base file of ``group`` at ``query_instant``: what a read-optimised query reads."""
     bases = _committed_bases(group, commits)

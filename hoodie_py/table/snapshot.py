@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo
-from hoodie_py.table.expected_sizes import expected_sizes
 from hoodie_py.table.instants import AsOf, parse_instant, parse_zone
 from hoodie_py.table.partition_values import missing_defaults, partition_constants
 from hoodie_py.table.partitions import Partition
-from hoodie_py.table.predicate import Predicate
-from hoodie_py.table.pruning import may_match_partition
 from hoodie_py.table.table_schema import TableSchema, resolve_schema
 from hoodie_py.table.timeline_loader import TableTimeline, load_config
 from hoodie_py.table.travel import check_travel
 from hoodie_py.table.view import FileSystemView
+
+if TYPE_CHECKING:
+    from hoodie_py.table.predicate import Predicate
 
 
 def open_snapshot(
@@ -126,7 +126,11 @@ class Snapshot:
             raise InvalidQueryError(f"Unknown query type {query_type!r}.")
 
         def keep(partition: Partition) -> bool:
-            return predicate is None or may_match_partition(predicate, partition.known)
+            if predicate is None:
+                return True
+            from hoodie_py.table.pruning import may_match_partition
+
+            return may_match_partition(predicate, partition.known)
 
         listings = self._view.partitions(self.schema.arrow, None if predicate is None else keep)
         paths = [listing.partition.path for listing in listings]
@@ -146,8 +150,13 @@ class Snapshot:
             rules=self._view.block_rules(self._as_of),
             constants=partition_constants(self.config, schema.arrow, path),
             fallbacks=missing_defaults(self.config, schema.arrow, path),
-            expected_sizes=expected_sizes(self.timeline, [file_slice]) if strict else {},
+            expected_sizes=self._expected_sizes(file_slice) if strict else {},
         )
+
+    def _expected_sizes(self, file_slice: FileSlice) -> dict[str, int]:
+        from hoodie_py.table.expected_sizes import expected_sizes
+
+        return expected_sizes(self.timeline, [file_slice])
 
     @cached_property
     def _slim_config(self) -> TableConfig:

@@ -28,7 +28,6 @@ from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.formats.timeline import Instant
 from hoodie_py.table.data_schema import newest_data_schema
 from hoodie_py.table.partition_values import is_formatted_time
-from hoodie_py.table.schema_history import needs_matching_by_id
 from hoodie_py.table.timeline_loader import TableTimeline
 
 META_COLUMNS = (
@@ -116,7 +115,11 @@ def _stored(
 
 
 def _is_evolving(timeline: TableTimeline, metadata: CommitMetadata, as_of: str | None) -> bool:
-    return metadata.latest_schema is not None and needs_matching_by_id(timeline.files, as_of)
+    if metadata.latest_schema is None:
+        return False
+    from hoodie_py.table.schema_history import needs_matching_by_id
+
+    return needs_matching_by_id(timeline.files, as_of)
 
 
 def _parse(text: str, instant: str | None) -> AvroSchema:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from hoodie_py.errors import (
     FileMissingError,
@@ -25,10 +25,12 @@ from hoodie_py.errors import (
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
-from hoodie_py.formats.plans import CleanMetadata, CompactionPlan
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
 from hoodie_py.formats.timeline import Instant, Timeline
-from hoodie_py.table.archive_loader import ArchivedTimeline, load_archive
+
+if TYPE_CHECKING:
+    from hoodie_py.formats.plans import CompactionPlan
+    from hoodie_py.table.archive_loader import ArchivedTimeline
 
 METADATA_FOLDER = ".hoodie"
 
@@ -124,6 +126,8 @@ class TableTimeline:
         """Metadata of many instants in their order, read in parallel."""
         if len(instants) < 2:
             return [self.metadata(instant) for instant in instants]
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(min(_READ_THREADS, len(instants)), "hoodie-timeline") as pool:
             return list(pool.map(self.metadata, instants))
 
@@ -144,6 +148,8 @@ class TableTimeline:
             InvalidTableError: the plan's file is gone.
             CorruptFileError: it is damaged.
         """
+        from hoodie_py.formats.plans import CompactionPlan
+
         path = self._plan_path(instant)
         data = self._read(path)
         try:
@@ -171,6 +177,8 @@ class TableTimeline:
         last = self.timeline.completed().of("clean").last
         if last is None:
             return None
+        from hoodie_py.formats.plans import CleanMetadata
+
         path = f"{self.config.timeline_dir()}/{last.file_name(self.config.timeline_layout)}"
         try:
             return CleanMetadata.from_bytes(self._read(path)).earliest_commit_to_retain
@@ -185,6 +193,8 @@ class TableTimeline:
 
     @cached_property
     def _archive(self) -> ArchivedTimeline:
+        from hoodie_py.table.archive_loader import load_archive
+
         return load_archive(self.files, self.config)
 
     def _read_metadata(self, instant: Instant) -> CommitMetadata:

@@ -63,8 +63,12 @@ class Visibility:
 
     def is_replaced(self, key: GroupKey, query_instant: str | None) -> bool:
         """Whether a file group was replaced at or before ``query_instant`` (None: now)."""
-        replaced = self._replaced.get(key)
+        replaced = self.replaced_by(key)
         return replaced is not None and (query_instant is None or replaced <= query_instant)
+
+    def replaced_by(self, key: GroupKey) -> str | None:
+        """Request time of the replace commit that did away with a file group; None while it is in use."""
+        return self._replaced.get(key)
 
     def pick_base_file(self, partition_path: str, candidates: Sequence[BaseFile]) -> BaseFile:
         """The one that the commit's write statistics name, else the last by name.

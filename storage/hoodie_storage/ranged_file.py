@@ -61,15 +61,33 @@ class RangedFile(io.RawIOBase):
             ValueError: a range that starts below zero or ends before it starts.
         """
         self._open()
-        inside = [(start, min(stop, self._size)) for start, stop in ranges if start < self._size]
-        # The gaps between close ranges come along anyway, so they are kept too; the store cuts what is too large.
-        requests = plan_ranges(inside, GAP, max(1, self._size)).requests
-        missing = [gap for start, stop in requests for gap in self._gaps(start, stop)]
-        kept = dict(zip(self._starts, self._kept, strict=True))
-        for (start, _), data in zip(missing, self._store.read_ranges(self._path, missing), strict=True):
-            kept[start] = data
+        self.keep(self._read([gap for start, stop in self._requests(ranges) for gap in self._gaps(start, stop)]))
+
+    def fetch(self, ranges: Sequence[Range]) -> list[tuple[int, bytes]]:
+        """Fetch ranges as ``prefetch`` does, for a later ``keep``; another thread may do this while the file is read.
+
+        Returns:
+            (start, data) each.
+
+        Raises:
+            ValueError: as ``prefetch``.
+        """
+        return self._read(self._requests(ranges))
+
+    def keep(self, fetched: Sequence[tuple[int, bytes]]) -> None:
+        """Keep what was fetched until ``drop``."""
+        kept = dict(zip(self._starts, self._kept, strict=True)) | dict(fetched)
         self._starts = sorted(kept)
         self._kept = [kept[start] for start in self._starts]
+
+    def _requests(self, ranges: Sequence[Range]) -> Sequence[Range]:
+        inside = [(start, min(stop, self._size)) for start, stop in ranges if start < self._size]
+        # The gaps between close ranges come along anyway, so they are kept too; the store cuts what is too large.
+        return plan_ranges(inside, GAP, max(1, self._size)).requests
+
+    def _read(self, ranges: Sequence[Range]) -> list[tuple[int, bytes]]:
+        found = self._store.read_ranges(self._path, ranges)
+        return [(start, data) for (start, _), data in zip(ranges, found, strict=True)]
 
     def drop(self) -> None:
         """Forget what was fetched."""

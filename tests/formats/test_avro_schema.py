@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.avro_schema import MAX_DEPTH, MAX_WIDTH, Decimal, Fixed, Primitive, Record, parse_record
+from hoodie_py.formats.avro_schema import Decimal, Fixed, Primitive, Record, parse_record
+from hoodie_py.formats.limits import Limits
 
 
 def record(*types: Any, name: str = "r", **more: Any) -> dict[str, Any]:
@@ -54,8 +55,8 @@ def test_recursion_is_refused(tree: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["array", "map", "record"])
 def test_depth_is_limited(kind: str) -> None:
-    parse(record(nested(MAX_DEPTH - 1, kind), name="top"))
-    for depth in (MAX_DEPTH, 200):
+    parse(record(nested(Limits().schema_depth - 1, kind), name="top"))
+    for depth in (Limits().schema_depth, 200):
         with pytest.raises(UnsupportedFeatureError, match="nested too deeply"):
             parse(record(nested(depth, kind), name="top"))
 
@@ -87,7 +88,7 @@ def test_width_counts_every_use_of_a_named_type() -> None:
 def test_a_hundred_thousand_columns_are_refused_and_ten_thousand_are_not() -> None:
     with pytest.raises(UnsupportedFeatureError, match="too many"):
         parse(record(*["int"] * 100_000))
-    assert len(parse(record(*["int"] * 10_000)).fields) == 10_000 < MAX_WIDTH
+    assert len(parse(record(*["int"] * 10_000)).fields) == 10_000 < Limits().schema_types
 
 
 @pytest.mark.parametrize(

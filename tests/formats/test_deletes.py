@@ -201,6 +201,28 @@ def test_what_is_written_is_read(records: list[tuple[str, str | None, Any]]) -> 
             assert value == written
 
 
+@given(
+    st.lists(st.none() | st.integers(-(2**63), 2**63 - 1) | st.just((K.DATE, -5)), min_size=1, max_size=5),
+    st.integers(40, 60),
+    st.sampled_from([3, 200]),
+)
+def test_many_integers_are_read_as_few_are(written: list[Any], count: int, size: int) -> None:
+    records = [(f"{i:0{size}}", "p", written[i % len(written)]) for i in range(count)]
+    together = decode_deletes(deletes(records))
+    alone = [row for record in records for row in rows(decode_deletes(deletes([record])))]
+    assert rows(together) == alone
+    assert together.numbers is not None
+    assert together.numbers.tolist() == [value or 0 for value in together.values]
+
+
+def test_one_damaged_integer_among_many() -> None:
+    good, bad = bytes.fromhex("0202026b00" + "0602")[1:], bytes.fromhex("02026b00" + "06ffffffffffffffffff02")
+    payload = varint(100) + good * 60 + bad + good * 39 + b"\0"
+    with pytest.raises(CorruptFileError, match="64 bits") as caught:
+        decode_deletes(delete_content(3, payload))
+    assert caught.value.where["offset"] == payload.index(bad) + 5
+
+
 @given(st.sampled_from([1, 2, 3]), st.binary(max_size=80))
 def test_junk_is_an_error_or_deletes(version: int, junk: bytes) -> None:
     start = {1: KryoWriter().keys([])[:-1], 2: KryoWriter().deletes([])[:-1], 3: b""}[version]

@@ -13,8 +13,9 @@ from pyroaring import BitMap64
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.blocks import decode_block_positions, decode_deleted, decode_records
+from hoodie_py.formats.limits import Limits
 from hoodie_py.formats.log import BlockType
-from hoodie_py.formats.positions import MAX_POSITIONS, decode_positions
+from hoodie_py.formats.positions import decode_positions
 from tests.formats.real_logs import real_blocks
 
 
@@ -57,7 +58,7 @@ def test_the_count_must_agree() -> None:
 
 def test_a_few_bytes_for_billions_of_positions_are_refused() -> None:
     bitmap = BitMap64()
-    bitmap.add_range(0, MAX_POSITIONS + 1)
+    bitmap.add_range(0, Limits().block_records + 1)
     bitmap.run_optimize()
     text = encode(bitmap.serialize())
     assert len(text) < 50_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,17 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
+from pyroaring import BitMap64
 
 from hoodie_py import FileGroupReader, FileSlice, RecordMerger
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.deletes import OrderingKind
-from hoodie_py.formats.log import HeaderKey
+from hoodie_py.formats.log import BlockType, HeaderKey
 from hoodie_py.formats.names import LogFileName
 from hoodie_py.formats.option_keys import UNAVAILABLE_VALUE
 from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.reader.file_slice import BaseFile, BlockRules, LogFile
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from tests.formats.log_writer import data_block, delete_block
+from tests.formats.log_writer import block, data_block, deletes
 
 FILE_ID = "11111111-2222-3333-4444-555555555555-0"
 BASE_INSTANT = "20260101000000000"
@@ -96,8 +98,12 @@ def write_slice(
     *,
     schema: pa.Schema = SCHEMA,
     row_group_rows: int = 999,
+    positions: bool = False,
 ) -> FileSlice:
-    """Write base rows and log versions, a log file for each run of versions that one block can hold."""
+    """Write base rows and log versions, a log file for each run of versions that one block can hold.
+
+    With ``positions`` blocks whose keys are all in the base file have the positions of their rows.
+    """
     base_file = None
     if base:
         table = pa.Table.from_pylist([version.values for version in base], schema)
@@ -106,13 +112,40 @@ def write_slice(
     runs = [
         list(run) for _, run in itertools.groupby(log, key=lambda version: (version.kind == "block", version.absent))
     ]
-    return FileSlice("", FILE_ID, BASE_INSTANT, base_file, tuple(_log(folder, schema, *run) for run in enumerate(runs)))
+    places = {version.key: place for place, version in enumerate(base)} if positions else {}
+    if places:
+        runs = [rising for run in runs for rising in _rising(run, places)]
+    logs = tuple(_log(folder, schema, number, run, places) for number, run in enumerate(runs))
+    return FileSlice("", FILE_ID, BASE_INSTANT, base_file, logs)
 
 
-def _log(folder: Path, schema: pa.Schema, number: int, run: Sequence[Version]) -> LogFile:
+def _rising(run: Sequence[Version], places: Mapping[str, int]) -> list[list[Version]]:
+    """Cut a run where positions do not rise, as a block has them in rising order."""
+    parts: list[list[Version]] = [[run[0]]]
+    for before, version in itertools.pairwise(run):
+        if places.get(before.key, 0) < places.get(version.key, -1):
+            parts[-1].append(version)
+        else:
+            parts.append([version])
+    return parts
+
+
+def _positions(run: Sequence[Version], places: Mapping[str, int]) -> dict[HeaderKey, str]:
+    if not all(version.key in places for version in run):
+        return {}
+    bitmap = BitMap64([places[version.key] for version in run])
+    return {
+        HeaderKey.RECORD_POSITIONS: base64.b64encode(bitmap.serialize()).decode(),
+        HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: BASE_INSTANT,
+    }
+
+
+def _log(folder: Path, schema: pa.Schema, number: int, run: Sequence[Version], places: Mapping[str, int]) -> LogFile:
     instant = f"2026010200000{number:04}"
+    headers = _positions(run, places)
     if run[0].kind == "block":
-        data = delete_block(instant, [(v.key, "", _ordering(v.ts, schema)) for v in run])
+        entries = deletes([(v.key, "", _ordering(v.ts, schema)) for v in run])
+        data = block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant, **headers}, entries)
     else:
         fields = [field for field in schema if field.name not in run[0].absent]
         avro = {
@@ -120,7 +153,7 @@ def _log(folder: Path, schema: pa.Schema, number: int, run: Sequence[Version]) -
             "name": "r",
             "fields": [{"name": f.name, "type": ["null", _AVRO_TYPES[f.type]], "default": None} for f in fields],
         }
-        headers = {HeaderKey.IS_PARTIAL: "true"} if run[0].absent else {}
+        headers |= {HeaderKey.IS_PARTIAL: "true"} if run[0].absent else {}
         data = data_block(instant, avro, [version.values for version in run], headers)
     name = LogFileName(FILE_ID, instant, 1, "0-0-0")
     (folder / name.name).write_bytes(data)
@@ -144,10 +177,12 @@ def reader_of(
     options: Mapping[str, str] | None = None,
     schema: pa.Schema = SCHEMA,
     defaults: Mapping[str, Any] | None = None,
+    memory_limit: int | None = None,
 ) -> FileGroupReader:
     """Open a slice."""
     info = ReadInfo(TableFiles.open(str(folder)), config, schema, defaults or {}, BlockRules())
-    return FileGroupReader(file_slice, info, columns, merger, ReadOptions(batch_rows, options=options or {}))
+    settings = ReadOptions(batch_rows, memory_limit=memory_limit, options=options or {})
+    return FileGroupReader(file_slice, info, columns, merger, settings)
 
 
 def rows_of(reader: FileGroupReader) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from pyspark.sql import datasource
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from hoodie_py import HoodieError, HoodieTable
-from hoodie_py.spark.reader import HoodiePartition
+from hoodie_py.spark.reader import HoodiePartition, batch_rows
 from hoodie_py.spark.source import HoodieSource, source_class
 
 TABLE = "event_time_updates_mor_v9"
@@ -39,6 +39,11 @@ def rows(source: HoodieSource, schema: StructType | None = None, filters: list[A
     partitions = [pickle.loads(pickle.dumps(each)) for each in reader.partitions()]
     batches = [batch for partition in partitions for batch in worker.read(partition)]
     return pa.Table.from_batches(batches, worker._target)
+
+
+def test_batches_of_wide_rows_have_fewer() -> None:
+    rows_by_width = [batch_rows(columns) for columns in (0, 1, 8, 27, 100, 10_000)]
+    assert rows_by_width == [65_536, 65_536, 65_536, 19_418, 5_242, 4_096]
 
 
 def test_rows_come_in_the_declared_schema(path: str) -> None:

@@ -1,0 +1,90 @@
+"""``hoodie clean``: remove file slices that nobody needs any more."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
+from hoodie_py.cli.reporting import reported
+from hoodie_py.cli.values import size_of
+from hoodie_py.cli.write_options import DryRun, HudiOptions, Metadata, Timezone, hudi_options
+
+if TYPE_CHECKING:
+    from hoodie_py.writer.clean_plan import CleanReport
+
+RetainCommits = Annotated[
+    int | None,
+    typer.Option("--retain-commits", min=1, metavar="N", help="Commits that stay readable (10)."),
+]
+Policy = Annotated[
+    str | None,
+    typer.Option("--policy", metavar="NAME", help="KEEP_LATEST_COMMITS (the default) or KEEP_LATEST_FILE_VERSIONS."),
+]
+
+
+def clean(
+    table: TableUri,
+    retain_commits: RetainCommits = None,
+    policy: Policy = None,
+    dry_run: DryRun = False,
+    option: HudiOptions = None,
+    metadata_mode: Metadata = None,
+    timezone: Timezone = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Remove file slices that nobody needs any more, and finish cleans that were cut short."""
+    from hoodie_py.formats.clean_keys import POLICY
+
+    given = hudi_options(option, metadata_mode)
+    options = {**given, POLICY: policy} if policy else given
+    with reported(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import print_json, working
+
+        with working("looking for old file slices"):
+            opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url), timezone)
+            if dry_run:
+                report = opened.clean(retain_commits, options, dry_run=True)
+            else:
+                result = opened.clean(retain_commits, options)
+        if as_json:
+            print_json(dataclasses.asdict(report if dry_run else result))
+        elif dry_run:
+            _print_report(report)
+        else:
+            typer.echo(str(result))
+
+
+def _print_report(report: CleanReport) -> None:
+    from hoodie_py.cli.console import Column, build_table, stdout
+
+    columns = [
+        Column("", style="bold"),
+        Column("partition", style="bold"),
+        Column("file group", keep=True),
+        Column("instant", style="cyan", keep=True),
+        Column("files", justify="right"),
+        Column("bytes", justify="right"),
+        Column("why"),
+    ]
+    rows = [
+        [
+            "goes" if each.removed else "stays",
+            each.partition_path or "(the table)",
+            each.file_id[:8],
+            each.instant,
+            str(len(each.files)),
+            size_of(each.size),
+            each.reason,
+        ]
+        for each in report.slices
+    ]
+    if rows:
+        stdout().print(build_table(columns, rows))
+    typer.echo(str(report))

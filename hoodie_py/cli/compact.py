@@ -1,0 +1,219 @@
+"""``hoodie compact``: merge log files into new base files, in this process or on Spark."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
+from hoodie_py.cli.reporting import reported
+from hoodie_py.cli.values import number_of, size_of
+from hoodie_py.cli.write_options import DryRun, HudiOptions, Metadata, Timezone, hudi_options
+
+if TYPE_CHECKING:
+    from hoodie_py import HoodieTable
+    from hoodie_py.spark.compaction import Engine
+    from hoodie_py.writer.compaction_report import PlannedSlice, PlanReport
+    from hoodie_py.writer.compaction_result import CompactionResult, OnProgress, Progress
+
+
+class EngineName(StrEnum):
+    """What carries out the work."""
+
+    local = "local"
+    spark = "spark"
+
+
+ScheduleOnly = Annotated[bool, typer.Option("--schedule-only", help="Save a plan, and carry out nothing.")]
+Instant = Annotated[
+    str | None, typer.Option("--instant", metavar="INSTANT", help="Carry out this pending plan, and make none.")
+]
+On = Annotated[
+    EngineName, typer.Option("--engine", help="Threads of this process, or Spark as the environment configures it.")
+]
+Strategy = Annotated[
+    str | None,
+    typer.Option("--strategy", metavar="NAME", help="Hudi's compaction strategy, or several joined by commas."),
+]
+Merger = Annotated[
+    str | None,
+    typer.Option("--merger", metavar="MODULE.CLASS", help="The RecordMerger of a table that needs one."),
+]
+
+
+def compact(
+    table: TableUri,
+    schedule_only: ScheduleOnly = False,
+    instant: Instant = None,
+    engine: On = EngineName.local,
+    dry_run: DryRun = False,
+    strategy: Strategy = None,
+    option: HudiOptions = None,
+    merger: Merger = None,
+    metadata_mode: Metadata = None,
+    timezone: Timezone = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Merge a table's log files into new base files: plan it and carry it out.
+
+    Where nothing is left to plan, the oldest pending plan is carried out.
+    """
+    if instant is not None and (schedule_only or dry_run or strategy):
+        raise typer.BadParameter("names a plan that is there; nothing is to be planned", param_hint="--instant")
+    options = _options(option, metadata_mode, merger)
+    with reported(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import working
+
+        with working("reading the table's metadata"):
+            opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url), timezone)
+        if dry_run:
+            _print_report(opened, opened.schedule_compaction(strategy, options, dry_run=True), as_json)
+        elif schedule_only:
+            _print_plan(opened.schedule_compaction(strategy, options), as_json)
+        else:
+            with _engine(engine) as chosen:
+                planned = instant or opened.schedule_compaction(strategy, options)
+                with _progress() as told:
+                    result = opened.run_compaction(planned, chosen, options, on_progress=told)
+            _print_result(result, as_json)
+
+
+def _options(pairs: list[str] | None, mode: Any, merger: str | None) -> dict[str, str]:
+    from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
+
+    options = hudi_options(pairs, mode)
+    return {**options, CUSTOM_MERGER_CLASSES: merger} if merger else options
+
+
+@contextmanager
+def _engine(name: EngineName) -> Iterator[Engine | None]:
+    if name is EngineName.local:
+        yield None
+        return
+    from hoodie_py.errors import UnsupportedFeatureError
+
+    try:
+        import pyspark  # noqa: F401 - looked for, not used
+    except ImportError as error:
+        raise UnsupportedFeatureError(
+            "PySpark is not installed.", hint="pip install 'hoodie_py[spark]'; `hoodie doctor` checks Java, too."
+        ) from error
+    from hoodie_py.spark.compact_job import spark_session
+
+    with spark_session("hoodie compact") as spark:
+        yield spark
+
+
+@contextmanager
+def _progress() -> Iterator[OnProgress | None]:
+    """Show a bar on stderr while the body runs; None where stderr is no terminal."""
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    from hoodie_py.cli.console import stderr
+
+    console = stderr()
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("compacting"), BarColumn(), TextColumn("{task.description}"))
+    with Bar(*columns, console=console, transient=True) as bar:
+        shown = bar.add_task("", total=None)
+
+        def tell(progress: Progress) -> None:
+            bar.update(
+                shown, description=progress_text(progress), total=progress.bytes_total, completed=progress.bytes_done
+            )
+
+        yield tell
+
+
+def progress_text(progress: Progress) -> str:
+    """Say how far a compaction has come: file groups, bytes, rows a second, time to go."""
+    parts = [
+        f"{progress.file_groups_done}/{progress.file_groups} file groups",
+        f"{size_of(progress.bytes_done)} of {size_of(progress.bytes_total)}",
+        f"{progress.rows_per_second:,.0f} rows/s",
+    ]
+    if progress.seconds_left is not None:
+        minutes, seconds = divmod(round(progress.seconds_left), 60)
+        parts.append(f"{minutes}:{seconds:02d} left")
+    return ", ".join(parts)
+
+
+# Output -------------------------------------------------------------------------------------------------------------
+
+
+def _print_plan(instant: str | None, as_json: bool) -> None:
+    from hoodie_py.cli.console import note, print_json
+
+    if as_json:
+        print_json({"instant": instant})
+    elif instant is None:
+        note("There is nothing to compact, or it is not due; --dry-run says why.")
+    else:
+        typer.echo(instant)
+
+
+def _print_result(result: CompactionResult, as_json: bool) -> None:
+    from hoodie_py.cli.console import print_json
+
+    if as_json:
+        print_json(dataclasses.asdict(result))
+    else:
+        typer.echo(str(result))
+
+
+def _print_report(opened: HoodieTable, report: PlanReport, as_json: bool) -> None:
+    from hoodie_py.cli.console import note, print_json
+
+    pending = [each.request_time for each in opened.timeline.pending_compactions()]
+    if as_json:
+        facts = {**dataclasses.asdict(report), "cost_bytes": report.cost_bytes, "pending": pending}
+        costs = [each.cost_bytes for each in report.slices]
+        facts["slices"] = [{**each, "cost_bytes": cost} for each, cost in zip(facts["slices"], costs, strict=True)]
+        print_json(facts)
+        return
+    if report.slices:
+        _print_slices(report.slices)
+    typer.echo(str(report))
+    if pending:
+        note(f"{number_of(len(pending), 'plan')} pending, which --instant carries out: {', '.join(pending)}")
+
+
+def _print_slices(slices: tuple[PlannedSlice, ...]) -> None:
+    from hoodie_py.cli.console import Column, build_table, stdout
+
+    columns = [
+        Column("", style="bold"),
+        Column("partition", style="bold"),
+        Column("file group", keep=True),
+        Column("base file", justify="right"),
+        Column("logs", justify="right"),
+        Column("log bytes", justify="right"),
+        Column("cost", justify="right"),
+        Column("why"),
+    ]
+    rows = [
+        [
+            "in" if each.taken else "out",
+            each.partition_path or "(the table)",
+            each.file_id[:8],
+            size_of(each.base_bytes) if each.base_bytes else "none",
+            str(each.log_files) if each.log_files else "",
+            size_of(each.log_bytes) if each.log_files else "",
+            size_of(each.cost_bytes) if each.taken else "",
+            each.reason,
+        ]
+        for each in slices
+    ]
+    stdout().print(build_table(columns, rows))

@@ -1,0 +1,42 @@
+"""``hoodie rollback``: undo an instant that has not completed."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
+from hoodie_py.cli.reporting import reported
+from hoodie_py.cli.write_options import HudiOptions, Timezone, hudi_options
+
+Instant = Annotated[str, typer.Argument(metavar="INSTANT", help="Request time of a pending instant.")]
+
+
+def rollback(
+    table: TableUri,
+    instant: Instant,
+    option: HudiOptions = None,
+    timezone: Timezone = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Undo an instant that has not completed: a write that failed, or a compaction.
+
+    A compaction under way goes back to requested; a requested one is removed.
+    """
+    options = hudi_options(option)
+    with reported(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import print_json, working
+
+        with working("rolling back"):
+            opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url), timezone)
+            result = opened.rollback(instant, options)
+        if as_json:
+            print_json(dataclasses.asdict(result))
+        else:
+            typer.echo(str(result))

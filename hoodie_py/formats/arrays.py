@@ -1,0 +1,69 @@
+"""NumPy arrays as Arrow arrays and back.
+
+pyarrow's own ways (``pa.array``, ``pa.scalar``, ``to_numpy``) import pandas wherever it is installed: some tenths of a
+second and 50 MB for a package that is not needed. What reading a table does for every batch goes this way instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_TYPES = {np.dtype(str(t)): t for t in (pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64())}
+_FLOATS: dict[pa.DataType, np.dtype[Any]] = {
+    pa.float16(): np.dtype(np.float16),
+    pa.float32(): np.dtype(np.float32),
+    pa.float64(): np.dtype(np.float64),
+}
+
+
+def from_numpy(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return booleans or integers as an Arrow array of the same type, null where ``missing`` is set."""
+    valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    if values.dtype == np.bool_:
+        bits = np.packbits(values, bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(values), [valid, pa.py_buffer(bits)])
+    buffers = [valid, pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.Array.from_buffers(_TYPES[values.dtype], len(values), buffers)
+
+
+def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Say for each value whether it is not null."""
+    return np.ones(len(array), np.bool_) if not array.null_count else booleans(array.is_valid())
+
+
+def booleans(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return a boolean array; null is False."""
+    found = _bits(array.buffers()[1], array.offset, len(array))
+    if array.null_count:
+        found &= _bits(array.buffers()[0], array.offset, len(array))
+    return found
+
+
+def numbers(array: pa.Array, null: float = 0) -> npt.NDArray[Any]:
+    """Return values of a fixed width as NumPy's type of that name, with a number in place of nulls.
+
+    Args:
+        array: integers or floats; dates and times are to be viewed as integers first.
+        null: what stands for null.
+    """
+    dtype: np.dtype[Any] = _FLOATS.get(array.type) or np.dtype(str(array.type))
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.full(len(array), null, dtype)
+    found = np.frombuffer(data, dtype, len(array), array.offset * dtype.itemsize)
+    return np.asarray(np.where(is_valid(array), found, dtype.type(null))) if array.null_count else found
+
+
+def _bits(buffer: pa.Buffer | None, offset: int, length: int) -> npt.NDArray[np.bool_]:
+    if buffer is None:
+        return np.ones(length, np.bool_)
+    if not length:
+        return np.zeros(0, np.bool_)
+    first = offset >> 3
+    octets = np.frombuffer(buffer, np.uint8, (offset + length + 7 >> 3) - first, first)
+    start = offset & 7
+    return np.unpackbits(octets, bitorder="little")[start : start + length].astype(np.bool_)

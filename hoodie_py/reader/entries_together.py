@@ -1,0 +1,86 @@
+"""Entries of small data blocks made in one go.
+
+Turning a block's rows into entries takes some dozens of calls, whatever the number of rows, so the rows of blocks that
+were decoded together are joined, and what is made of them is cut up again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.reader.arrow_context import ArrowRecordContext
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.block_decoder import BlockDecoder
+from hoodie_py.reader.conform import Conformer
+from hoodie_py.reader.delete_rules import DeleteRules
+
+_FEW_ROWS = 4096  # in a block, on average
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Entries of some blocks, and their rows: they are void once the store's generation is another."""
+
+    entries: BufferedBatch
+    rows: pa.RecordBatch
+    generation: int
+
+
+class EntriesTogether:
+    """Makes the entries of blocks that a decoder decodes together.
+
+    Args:
+        context: the door to the rows; they go into its store.
+        deletes: says which rows are deletes.
+        conform: brings decoded rows to the store's schema.
+        decoder: decodes the blocks.
+    """
+
+    def __init__(
+        self, context: ArrowRecordContext, deletes: DeleteRules, conform: Conformer, decoder: BlockDecoder
+    ) -> None:
+        self._context = context
+        self._deletes = deletes
+        self._conform = conform
+        self._decoder = decoder
+        self._made: dict[int, tuple[_Made, int, int]] = {}
+
+    def of(self, index: int) -> BufferedBatch | None:
+        """Return the entries of a block; None if the block has to be looked at alone.
+
+        Raises:
+            CorruptFileError, UnsupportedFeatureError: as ``BlockDecoder.records``.
+            StorageError: rows had to be spilled and could not be.
+        """
+        if index not in self._made:
+            group = self._decoder.together(index)
+            if sum(rows.num_rows for rows in group.values()) > _FEW_ROWS * len(group) or not self._make(group):
+                self._decoder.give_back(group)
+                return None
+        made, start, stop = self._made.pop(index)
+        if made.generation == self._context.store.generation:
+            return made.entries.slice(start, stop)
+        rows = made.rows.slice(start, stop - start)
+        return BufferedBatch.of_rows(self._context, self._context.store.add(rows), rows, made.entries.codes[start:stop])
+
+    def _make(self, group: dict[int, pa.RecordBatch]) -> bool:
+        """Make entries; say whether that worked: with an error in one of the blocks all are better made alone."""
+        if not group:
+            return False
+        store = self._context.store
+        first = len(store)
+        try:
+            rows = self._conform(pa.concat_batches(list(group.values())))
+            store.add(rows)
+            entries = BufferedBatch.of_rows(self._context, first, rows, self._deletes.operations(rows))
+        except HoodieError:
+            store.release(first)
+            return False
+        made = _Made(entries, rows, store.generation)
+        bounds = pairwise(accumulate((batch.num_rows for batch in group.values()), initial=0))
+        self._made.update({index: (made, *bound) for index, bound in zip(group, bounds, strict=True)})
+        return True

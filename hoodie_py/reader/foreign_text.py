@@ -1,0 +1,76 @@
+"""The text that ordering values of another class than their column's are spilled as.
+
+Only delete blocks bring such values, after the ordering field changed its type.  The text is JSON: pairs of a type's
+name and the value, as what was written must come back with the type it had.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.reader.ordering import Foreign
+from hoodie_py.reader.records import DEFAULT_ORDERING
+
+
+def foreign_texts(values: np.ndarray | None, length: int) -> pa.Array:
+    """Return a text for each Foreign of an object array, null for None."""
+    if values is None:
+        return pa.nulls(length, pa.string())
+    return pa.array([None if value is None else json.dumps(_plain(value)) for value in values], pa.string())
+
+
+def foreign_objects(texts: pa.Array) -> np.ndarray | None:
+    """Return what ``foreign_texts`` made the texts of; None where no text is."""
+    if texts.null_count == len(texts):
+        return None
+    values = np.full(len(texts), None, dtype=object)
+    for i, text in enumerate(texts.to_pylist()):
+        values[i] = None if text is None else _typed(json.loads(text))
+    return values
+
+
+_WRITE: Final[Mapping[type, Callable[[Any], Any]]] = {
+    bool: bool,
+    int: str,
+    float: float.hex,
+    str: lambda value: value.encode("utf-8", "surrogatepass").hex(),
+    bytes: bytes.hex,
+    Decimal: str,
+    datetime.datetime: datetime.datetime.isoformat,
+    datetime.date: datetime.date.isoformat,
+    tuple: lambda value: [_plain(item) for item in value],
+    Foreign: lambda value: [value.kind, _plain(value.value)],
+}
+_READ: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "bool": bool,
+    "int": int,
+    "float": float.fromhex,
+    "str": lambda text: bytes.fromhex(text).decode("utf-8", "surrogatepass"),
+    "bytes": bytes.fromhex,
+    "Decimal": Decimal,
+    "datetime": datetime.datetime.fromisoformat,
+    "date": datetime.date.fromisoformat,
+    "tuple": lambda items: tuple(_typed(item) for item in items),
+    "Foreign": lambda pair: Foreign(pair[0], _typed(pair[1])),
+}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or value is DEFAULT_ORDERING:
+        return ["null" if value is None else "default", None]
+    kind = next(kind for kind in type(value).__mro__ if kind in _WRITE)  # an IntEnum is an int
+    return [kind.__name__, _WRITE[kind](value)]
+
+
+def _typed(pair: Any) -> Any:
+    name, value = pair
+    if name in ("null", "default"):
+        return None if name == "null" else DEFAULT_ORDERING
+    return _READ[name](value)

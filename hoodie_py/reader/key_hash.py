@@ -1,0 +1,64 @@
+"""A hash of record keys, for splitting keys into parts that fit into memory.
+
+Keys come from strangers, so the hash is drawn at random for each read: a sum of the key's bytes, each multiplied by a
+random number of its place (multilinear hashing, of which the upper bits are universal).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+_BYTES_AT_ONCE = 1 << 17
+_SHIFT = np.uint64(33)
+
+
+class KeyHash:
+    """A hash function; two of them differ."""
+
+    def __init__(self) -> None:
+        self._random = np.random.default_rng(secrets.randbits(128))
+        self._weights = self._draw(64)
+
+    def parts_of_keys(self, keys: pa.Array, parts: int) -> np.ndarray:
+        """Return for each key of a string array the number of its part, from 0 on."""
+        sums = [self._sums(piece) for piece in _pieces(keys)]
+        return _parts(np.concatenate(sums) if sums else np.empty(0, np.uint64), parts)
+
+    def parts_of_numbers(self, numbers: np.ndarray, parts: int) -> np.ndarray:
+        """Return for each integer the number of its part."""
+        return _parts(numbers.astype(np.uint64) * self._weights[0], parts)
+
+    def _sums(self, keys: pa.Array) -> np.ndarray:
+        offsets = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
+        size = int(offsets[-1] - offsets[0])
+        data = keys.buffers()[2]
+        texts = np.frombuffer(data, np.uint8, size, int(offsets[0])) if size else np.empty(0, np.uint8)
+        lengths = np.diff(offsets)
+        starts = offsets[:-1] - offsets[0]
+        longest = int(lengths.max(initial=0))
+        if longest >= len(self._weights):
+            self._weights = np.concatenate([self._weights, self._draw(longest + 1)])
+        places = np.arange(size) - np.repeat(starts, lengths)
+        total = np.zeros(size + 1, np.uint64)
+        np.cumsum(self._weights[places] * (texts.astype(np.uint64) + np.uint64(1)), out=total[1:])
+        return np.asarray(total[starts + lengths] - total[starts])
+
+    def _draw(self, count: int) -> np.ndarray:
+        return self._random.integers(1, 1 << 63, count, np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+def _parts(sums: np.ndarray, parts: int) -> np.ndarray:
+    return ((sums >> _SHIFT) % np.uint64(parts)).astype(np.int64)
+
+
+def _pieces(keys: pa.Array) -> Iterator[pa.Array]:
+    """Cut keys so that what is made of their bytes stays small."""
+    if not len(keys):
+        return
+    rows = max(1, _BYTES_AT_ONCE * len(keys) // max(keys.nbytes, 1))
+    for start in range(0, len(keys), rows):
+        yield keys.slice(start, rows)

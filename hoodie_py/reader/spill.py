@@ -1,0 +1,202 @@
+"""Spill files: record batches and arrays on disk, read through memory maps.
+
+Batches are Arrow IPC files, uncompressed, so that reading one back is a map and no copy: its pages belong to the file
+and the kernel can drop them.  Maps that were used last stay open, up to some number and, where the process's address
+space is limited, some bytes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import OrderedDict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.files import TableFiles
+from hoodie_py.reader.memory_budget import MemoryBudget
+from hoodie_py.reader.read_stats import ReadStats, SpillStats
+from hoodie_py.reader.spill_directory import SpillDirectory, spill_error
+
+_OPEN_MAPS = 64
+_SMALL = 1 << 16  # bytes of an array that is not worth a file
+_FILLED = 1 << 16
+_COPY_THREADS = 4
+_COPY_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """A record batch in a spill file: which file, which batch of it, how many rows."""
+
+    file: str
+    number: int
+    rows: int
+
+
+class Spill:
+    """The spill files of one log side; the directory is made when the first is written.
+
+    Args:
+        budget: where files go and how large maps may be.
+        stats: counts files and bytes.
+    """
+
+    def __init__(self, budget: MemoryBudget, stats: ReadStats) -> None:
+        self.budget = budget
+        self._stats: SpillStats = stats.spill
+        self._directory: SpillDirectory | None = None
+        self._files = 0
+        self._maps: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        if self._directory is None:
+            self._directory = SpillDirectory(self.budget.directory)
+        return self._directory.path
+
+    def settle(self) -> None:
+        """Give back memory that is free but held on to, if anything was spilled; some 50 MB are common."""
+        if self._directory is not None:
+            pa.default_memory_pool().release_unused()
+            trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # where NumPy's memory comes from, on glibc
+            if trim is not None:
+                trim(0)
+
+    def close(self) -> None:
+        """Remove every file."""
+        self._maps.clear()
+        if self._directory is not None:
+            self._directory.close()
+            self.settle()
+
+    def writer(self, schema: pa.Schema) -> SpillWriter:
+        """Start a file of record batches."""
+        return SpillWriter(self, schema)
+
+    def batch(self, spilled: Spilled) -> pa.RecordBatch:
+        """Return a batch that was written; its buffers are the map's."""
+        with self.guard():
+            return self._map(spilled.file).get_batch(spilled.number)
+
+    def loose(self, spilled: Spilled) -> pa.RecordBatch:
+        """Return a batch that was written, which keeps no map open where maps are scarce."""
+        batch = self.batch(spilled)
+        if self.budget.mapped_bytes is None:
+            return batch
+        return batch.take(pa.array(np.arange(batch.num_rows)))
+
+    def array(self, length: int, dtype: Any, fill: int) -> np.ndarray:
+        """Return an array for values to be set in, in a file unless it is small."""
+        size = length * np.dtype(dtype).itemsize
+        if size <= max(_SMALL, self.budget.portion // 4):
+            return np.full(length, fill, dtype)
+        path = self.new_file()
+        with self.guard(), Path(path).open("w+b") as file:
+            for start in range(0, length, _FILLED):  # written out, as a full disk is an error here and a signal later
+                np.full(min(_FILLED, length - start), fill, dtype).tofile(file)
+            array: np.ndarray = np.memmap(file, dtype, "r+", shape=(length,))
+        self.count(size)
+        return array
+
+    def copy(self, files: TableFiles, path: str, size: int) -> str:
+        """Copy a table's file here, by ranges, and return the copy's path."""
+        step = min(_COPY_BYTES, max(1, self.budget.portion // _COPY_THREADS))
+        ranges = ((start, min(start + step, size)) for start in range(0, size, step))
+        copy = self.new_file()
+        with Path(copy).open("wb") as target, ThreadPoolExecutor(_COPY_THREADS) as pool:
+            while some := list(islice(ranges, _COPY_THREADS)):
+                for data in pool.map(lambda each: files.read_range(path, *each), some):
+                    with self.guard():
+                        target.write(data)
+            with self.guard():
+                target.flush()
+        self.count(size)
+        return copy
+
+    def count(self, size: int) -> None:
+        """Note a file that is complete."""
+        self._stats.files += 1
+        self._stats.bytes += size
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Say of an error that it was met with spill files, and where they are."""
+        try:
+            yield
+        except OSError as error:
+            raise spill_error(error, str(self.path)) from error
+
+    def new_file(self) -> str:
+        """Return the path of another file."""
+        self._files += 1
+        return str(self.path / str(self._files))
+
+    def _map(self, file: str) -> Any:
+        found = self._maps.get(file)
+        if found is None:
+            source = pa.memory_map(file)
+            found = self._maps[file] = pa.ipc.open_file(source), source.size()
+            self._drop_maps()
+        self._maps.move_to_end(file)
+        return found[0]
+
+    def _drop_maps(self) -> None:
+        most = self.budget.mapped_bytes
+        while len(self._maps) > 1 and (
+            len(self._maps) > _OPEN_MAPS or (most is not None and sum(size for _, size in self._maps.values()) > most)
+        ):
+            self._maps.popitem(last=False)
+
+
+class SpillWriter:
+    """Writes record batches of one schema, to a file or several; they can be read once it is closed.
+
+    Args:
+        spill: what the files belong to.
+        schema: the batches' schema.
+
+    Raises:
+        StorageError: from every method, the disk is full or fails.
+    """
+
+    def __init__(self, spill: Spill, schema: pa.Schema) -> None:
+        self._spill = spill
+        self._schema = schema
+        self._file = ""
+        self._sink: Any = None
+        self._writer: Any = None
+        self._batches = 0
+
+    def add(self, batch: pa.RecordBatch) -> Spilled:
+        """Write a batch."""
+        with self._spill.guard():
+            if self._writer is None:
+                self._file = self._spill.new_file()
+                self._sink = pa.OSFile(self._file, "wb")
+                self._writer = pa.ipc.new_file(self._sink, self._schema)
+                self._batches = 0
+            self._writer.write_batch(batch)
+            spilled = Spilled(self._file, self._batches, batch.num_rows)
+            self._batches += 1
+            if self._sink.tell() > self._spill.budget.file_bytes:
+                self.close()
+        return spilled
+
+    def close(self) -> None:
+        """Complete the file that is being written, if one is."""
+        if self._writer is None:
+            return
+        with self._spill.guard():
+            self._writer.close()
+            self._spill.count(self._sink.tell())
+            self._sink.close()
+        self._writer = self._sink = None

@@ -1,0 +1,204 @@
+"""Log entries on disk, folded part by part.
+
+Entries are written in log order as they come.  Once the last is there, and with it known whether rows pair by position
+or by key, they are split by a hash of that into parts small enough to be folded in memory, as a grace hash join does;
+their rows stay where the row store has spilled them.  Within a part log order is kept, and a fold may be cut anywhere
+as long as what it gave so far comes first, so that many versions of one key do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.reader.arrow_context import ArrowRecordContext
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.entry_batches import entry_bytes, extra_of, from_batch, to_batch
+from hoodie_py.reader.folded_log import FoldedLog, Partition
+from hoodie_py.reader.key_hash import KeyHash
+from hoodie_py.reader.spill import Spill, Spilled, SpillWriter
+
+_MOST_PARTS = 4096
+_PARTS_FOR_LIMIT = 16  # parts that entries as large as the whole limit are split into
+_NO_POSITION = -1
+
+Fold = Callable[[BufferedBatch, np.ndarray | None, int | None], tuple[BufferedBatch, np.ndarray | None]]
+
+
+class SpilledEntries:
+    """Entries in log order, in a spill file.
+
+    Args:
+        context: the door to their rows.
+        spill: holds the file.
+    """
+
+    def __init__(self, context: ArrowRecordContext, spill: Spill) -> None:
+        self._context = context
+        self._spill = spill
+        self._writer: SpillWriter | None = None
+        self._written: list[Spilled] = []
+        self._bytes = 0
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+
+    def add(self, entries: BufferedBatch, positions: np.ndarray | None, *, block: int, late: bool) -> None:
+        """Append entries.
+
+        Args:
+            entries: the entries.
+            positions: the base row of each; None without.
+            block: number of the block they come from.
+            late: whether they come after the first partial block began.
+        """
+        at_once = max(1, self._spill.budget.portion * len(entries) // max(1, entry_bytes(entries)))
+        for start in range(0, len(entries), at_once):
+            some = (
+                entries
+                if len(entries) <= at_once
+                else entries.take(np.arange(start, min(start + at_once, len(entries))))
+            )
+            places = np.full(len(some), _NO_POSITION) if positions is None else positions[start : start + at_once]
+            blocks, lates = np.full(len(some), block, np.int32), np.full(len(some), late, np.int8)
+            batch = to_batch(some, {"position": places, "block": blocks, "late": lates})
+            self._waiting.append(batch)
+            self._waiting_bytes += batch.nbytes
+            if self._waiting_bytes > self._spill.budget.portion:
+                self._write()
+
+    def fold(self, fold: Fold, *, by_position: bool) -> FoldedLog:
+        """Return one record a key or position.
+
+        Args:
+            fold: folds (entries, their positions, index of the first late one) to (records, their positions).
+            by_position: whether entries pair by their positions.
+
+        Raises:
+            StorageError: the disk is full or fails.
+            MergeError: as ``fold`` does.
+        """
+        if self._waiting:
+            self._write()
+        assert self._writer is not None
+        self._writer.close()
+        key_hash = KeyHash()
+        count = self._parts()
+        writer: SpillWriter | None = None
+        folded: list[Spilled] = []
+        numbers: list[int] = []
+        for number, part in enumerate(self._split(key_hash, count, by_position=by_position)):
+            if not part:
+                continue
+            numbers.append(number)
+            records, positions = self._folded(part, fold, by_position=by_position)
+            places = np.full(len(records), _NO_POSITION) if positions is None else positions
+            batch = to_batch(records, {"position": places})
+            writer = self._spill.writer(batch.schema) if writer is None else writer
+            folded.append(writer.add(batch))
+        assert writer is not None
+        writer.close()
+        batches = [self._spill.batch(each) for each in folded]
+        positions_of = [extra_of(batch, "position") for batch in batches] if by_position else None
+        partition = Partition(key_hash, count, numbers) if count > 1 else None
+        return FoldedLog([from_batch(self._context, batch) for batch in batches], positions_of, partition)
+
+    def blocks_of(self, key: str) -> list[int]:
+        """Return the numbers of the blocks that have versions of a key; entries must be complete."""
+        found: list[int] = []
+        for batch in self._batches(self._written):
+            has = pc.equal(batch.column("key"), key).to_numpy(zero_copy_only=False)
+            found += np.unique(extra_of(batch, "block")[has]).tolist()
+        return list(dict.fromkeys(found))
+
+    def _write(self) -> None:
+        batch = pa.concat_batches(self._waiting)
+        if self._writer is None:
+            self._writer = self._spill.writer(batch.schema)
+        self._written.append(self._writer.add(batch))
+        self._bytes += batch.nbytes
+        self._waiting, self._waiting_bytes = [], 0
+
+    def _parts(self) -> int:
+        rows = sum(each.rows for each in self._written)
+        return min(_MOST_PARTS, rows, 1 + self._bytes * _PARTS_FOR_LIMIT // self._spill.budget.limit)
+
+    def _split(self, key_hash: KeyHash, parts: int, *, by_position: bool) -> list[list[Spilled]]:
+        """Return the entries of each part, in log order."""
+        if parts == 1:
+            return [self._written]
+
+        def part_of(batch: pa.RecordBatch) -> np.ndarray:
+            if by_position:
+                return key_hash.parts_of_numbers(extra_of(batch, "position"), parts)
+            return key_hash.parts_of_keys(batch.column("key"), parts)
+
+        return split(self._spill, self._batches(self._written), part_of, parts)
+
+    def _folded(
+        self, part: Sequence[Spilled], fold: Fold, *, by_position: bool
+    ) -> tuple[BufferedBatch, np.ndarray | None]:
+        """Fold the entries of a part, as many at a time as make a portion."""
+        records: BufferedBatch | None = None
+        positions: np.ndarray | None = None
+        for batch in joined(map(self._spill.loose, part), self._spill.budget.portion):
+            late = np.flatnonzero(extra_of(batch, "late"))
+            first_late = int(late[0]) if len(late) else None
+            entries = from_batch(self._context, batch)
+            places = extra_of(batch, "position") if by_position else None
+            if records is not None:
+                first_late = None if first_late is None else first_late + len(records)
+                entries = BufferedBatch.concat([records, entries])
+                places = None if positions is None or places is None else np.concatenate([positions, places])
+            records, positions = fold(entries, places, first_late)
+        assert records is not None
+        return records, positions
+
+    def _batches(self, spilled: Sequence[Spilled]) -> Iterator[pa.RecordBatch]:
+        return map(self._spill.batch, spilled)
+
+
+def split(
+    spill: Spill,
+    batches: Iterator[pa.RecordBatch],
+    part_of: Callable[[pa.RecordBatch], np.ndarray],
+    parts: int,
+) -> list[list[Spilled]]:
+    """Write the rows of batches again, by parts, and return the batches of each part; rows keep their order.
+
+    Args:
+        spill: where to write.
+        batches: at least one.
+        part_of: says of each row of a batch the number of its part.
+        parts: how many parts there are.
+    """
+    found: list[list[Spilled]] = [[] for _ in range(parts)]
+    writer: SpillWriter | None = None
+    for batch in batches:
+        numbers = part_of(batch)
+        order = np.argsort(numbers, kind="stable")
+        bounds = np.searchsorted(numbers[order], np.arange(parts + 1))
+        rows = batch.take(pa.array(order))
+        writer = spill.writer(rows.schema) if writer is None else writer
+        for part in np.flatnonzero(np.diff(bounds)).tolist():
+            start, stop = int(bounds[part]), int(bounds[part + 1])
+            found[part].append(writer.add(rows.slice(start, stop - start)))
+    if writer is not None:
+        writer.close()
+    return found
+
+
+def joined(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """Join batches that follow each other up to some bytes."""
+    waiting: list[pa.RecordBatch] = []
+    held = 0
+    for batch in batches:
+        if waiting and held + batch.nbytes > size:
+            yield pa.concat_batches(waiting)
+            waiting, held = [], 0
+        waiting.append(batch)
+        held += batch.nbytes
+    if waiting:
+        yield pa.concat_batches(waiting)

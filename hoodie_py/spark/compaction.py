@@ -1,0 +1,208 @@
+"""Compaction tasks in Spark: one Spark task for each file group, the largest first; the driver commits.
+
+The file groups go out in a few jobs that run at the same time, because Spark hands over the rows of a job only when all
+of it is done: so results, errors and progress come while the compaction runs. Only DataFrames are used, so classic and
+Connect sessions do alike.
+
+Spark may try a task again, or run two copies of it. Each attempt writes a file of its own name and reports it; the
+driver commits what was reported and removes the rest (``writer.compaction``). An error that another try cannot mend
+comes back as a result instead of failing the Spark task, so it keeps its type and is not tried four times.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import traceback
+import zlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.util import inheritable_thread_target
+
+from hoodie_py.errors import HoodieError, StorageError
+from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.reader.registry import supplied_merger
+from hoodie_py.spark.mergers import load_mergers, pack_mergers
+from hoodie_py.spark.python_process import settle
+from hoodie_py.writer.compaction_task import CompactionTask, OnRows, TaskResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hoodie_py.writer.local_runner import Runner
+
+    Engine = Runner | SparkSession
+
+JOBS = 16  # at the same time
+JOB_BYTES = 128 << 20  # read by a job at least, so that planning it costs little beside its work
+LARGEST_JOB = 256  # file groups
+
+_RESULT = pa.schema([("done", pa.binary()), ("failed", pa.binary()), ("trace", pa.string())])
+_RESULT_DDL = "done BINARY, failed BINARY, trace STRING"
+_LOCAL = re.compile(r"local(?:\[[^,\]]*(?:,\s*(\d+)\s*)?\])?")
+_FAILURES = 4  # Spark's default of spark.task.maxFailures
+
+
+class SparkRunner:
+    """Carries out compaction tasks in a Spark session, classic or Connect.
+
+    The workers need this package, and have to reach the table. Mergers travel from the driver: the one that was given,
+    or the one that the driver finds for the table.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
+        """Yield the result of each task as it becomes known; rows of tasks under way are not.
+
+        Args:
+            tasks: in the order in which they are to begin.
+            on_rows: never called; the results tell the rows.
+
+        Raises:
+            HoodieError: what a task raised, or that Spark did not carry it out; what still ran was cancelled.
+        """
+        if not tasks:
+            return
+        packed_merger, attempts = _packed_merger(tasks[0]), _attempts(self._spark)
+        jobs = [_Job.of(each, packed_merger, attempts) for each in split(tasks)]
+        tag = f"hoodie-compaction-{uuid4().hex}"
+        inherit = inheritable_thread_target(self._spark)
+        with ThreadPoolExecutor(min(len(jobs), JOBS), "hoodie-compaction") as pool:
+            waiting = [pool.submit(inherit(self._rows), job, tag) for job in jobs]
+            try:
+                for future in as_completed(waiting):
+                    yield from map(_result, future.result())
+            except BaseException:
+                for future in waiting:
+                    future.cancel()
+                self._spark.interruptTag(tag)
+                raise
+
+    def _rows(self, job: _Job, tag: str) -> list[Any]:
+        """Run a job, in a thread of its own."""
+        spark = self._spark
+        spark.addTag(tag)
+        try:
+            return list(spark.range(0, job.count, 1, job.count).mapInArrow(job, _RESULT_DDL).collect())
+        except Exception as error:
+            raise HoodieError(
+                f"Spark did not carry out the compaction: {_summary(error)}",
+                hint="The table is as it was. What Spark reported in full is the cause of this error.",
+            ) from error
+        finally:
+            spark.removeTag(tag)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Job:
+    """Some tasks on their way to workers, which run task i for row i; its repr shows no storage options.
+
+    Attributes:
+        packed: the tasks, without their merger.
+        count: how many there are.
+        packed_merger: the merger of all of them, if one was given or found.
+        attempts: how often Spark tries a task.
+    """
+
+    packed: bytes
+    count: int
+    packed_merger: bytes
+    attempts: int
+
+    @classmethod
+    def of(cls, tasks: Sequence[CompactionTask], packed_merger: bytes, attempts: int) -> _Job:
+        """Pack tasks; what they have in common is sent once."""
+        bare = tuple(replace(task, merger=None) for task in tasks)
+        packed = zlib.compress(pickle.dumps(bare, pickle.HIGHEST_PROTOCOL), 1)
+        return cls(packed, len(tasks), packed_merger, attempts)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the tasks whose numbers come in, on a worker."""
+        pa.set_cpu_count(1)  # Spark gives a task one core
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield self._attempt(number)
+        settle()
+
+    def _attempt(self, number: int) -> pa.RecordBatch:
+        try:
+            tasks: tuple[CompactionTask, ...] = pickle.loads(zlib.decompress(self.packed))  # noqa: S301 - the driver made it
+            merger = next(iter(load_mergers(self.packed_merger)), None)
+            result = replace(tasks[number], merger=merger).run()
+        except HoodieError as error:
+            if _may_pass(error) and _attempt_number() + 1 < self.attempts:
+                raise  # so that Spark tries again, perhaps on another machine
+            row = {"done": None, "failed": pickle.dumps(_portable(error)), "trace": traceback.format_exc()}
+        else:
+            row = {"done": pickle.dumps(result), "failed": None, "trace": None}
+        return pa.RecordBatch.from_pylist([row], _RESULT)
+
+    def __repr__(self) -> str:
+        return f"_Job({self.count} file groups)"
+
+
+def split(tasks: Sequence[CompactionTask]) -> list[Sequence[CompactionTask]]:
+    """Divide tasks among jobs without changing their order; of large file groups each has a job to itself."""
+    worth = sum(task.size for task in tasks) // JOB_BYTES
+    size = min(LARGEST_JOB, -(-len(tasks) // max(1, min(JOBS, worth))))
+    return [tasks[start : start + size] for start in range(0, len(tasks), size)]
+
+
+def _packed_merger(task: CompactionTask) -> bytes:
+    """Pack the merger of a compaction, which all its tasks have in common."""
+    merger = task.merger
+    if merger is None and task.info.config.merge_mode is MergeMode.CUSTOM:
+        merger = supplied_merger(task.info.config, task.options.options)
+    return b"" if merger is None else pack_mergers([merger])
+
+
+def _attempts(spark: SparkSession) -> int:
+    """Return how often Spark tries a task: in local mode only the master says so."""
+    local = _LOCAL.fullmatch(spark.conf.get("spark.master", None) or "")
+    if local is not None:
+        return int(local.group(1) or 1)
+    text = spark.conf.get("spark.task.maxFailures", None) or ""
+    return int(text) if text.isdecimal() else _FAILURES
+
+
+def _attempt_number() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.attemptNumber()
+
+
+def _may_pass(error: HoodieError) -> bool:
+    """Whether an error may be of one machine or one moment."""
+    return isinstance(error, StorageError) and not error.missing
+
+
+def _portable(error: HoodieError) -> HoodieError:
+    """Return the error with nothing in it that could not be pickled."""
+    where = {name: value if isinstance(value, str | int) else str(value) for name, value in error.where.items()}
+    return type(error)(error.message, hint=error.hint, **where)
+
+
+def _result(row: Any) -> TaskResult:
+    """Return what a task reported, or raise it."""
+    if row["failed"] is not None:
+        error: HoodieError = pickle.loads(bytes(row["failed"]))  # noqa: S301 - this session's workers made it
+        error.add_note(f"On a Spark worker:\n{row['trace']}")
+        raise error
+    return cast("TaskResult", pickle.loads(bytes(row["done"])))  # noqa: S301 - this session's workers made it
+
+
+def _summary(error: Exception) -> str:
+    """Return the line of a Spark error that says what happened: where Python failed, the end of its traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    python = next((at for at, line in enumerate(lines) if line.startswith("Traceback ")), None)
+    if python is None:
+        return lines[0] if lines else type(error).__name__
+    named = (line for line in lines[python:] if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line))
+    return next(named, lines[-1])

@@ -1,0 +1,185 @@
+"""Several slices read at the same time, on threads of this process.
+
+Arrow and NumPy let go of Python's lock while they work, so two threads keep two cores busy.  What the threads have read
+waits in a queue with room for a few batches of each; a thread that finds no room waits, so memory stays bounded however
+slow the reader of the rows is.  Batches come out as they are ready, each with the number of its slice.
+
+Whoever stops early (a limit, ``break``, an error, Ctrl-C) closes the queue: threads end at their next batch, and are
+waited for.  Threads do not live on in a forked process, where going on is an error instead of an endless wait.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from contextvars import copy_context
+from pathlib import Path
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.option_keys import READ_THREADS, option
+
+_VARIABLE = "HOODIE_PY_READ_THREADS"
+_MOST_THREADS = 1024
+_WAITING = 1  # batches of each thread
+_CGROUP = Path("/sys/fs/cgroup/cpu.max")
+
+Batches = Callable[[], Generator[pa.RecordBatch, None, None]]
+Numbered = tuple[int, pa.RecordBatch]
+
+
+def thread_count(options: Mapping[str, str]) -> int:
+    """Return how many slices to read at once: what the option or HOODIE_PY_READ_THREADS says, else one a core.
+
+    Cores are those that this process may use (CPU affinity, cgroup quota), and no more than ``pyarrow.cpu_count()``.
+
+    Raises:
+        InvalidQueryError: the option or the variable is no positive number.
+    """
+    text = option(options, READ_THREADS) or os.environ.get(_VARIABLE, "").strip()
+    if not text:
+        return max(1, min(int(pa.cpu_count()), _cores()))
+    if not text.isdecimal() or not 0 < int(text) <= _MOST_THREADS:
+        raise InvalidQueryError(
+            f"{text!r} is no number of threads.", hint=f"Set {READ_THREADS} or {_VARIABLE} from 1 to {_MOST_THREADS}."
+        )
+    return int(text)
+
+
+def _cores() -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = _CGROUP.read_text().split()
+    except (OSError, ValueError):
+        return cores
+    return cores if not quota.isdecimal() else max(1, min(cores, round(int(quota) / int(period))))
+
+
+def read_in_threads(slices: Sequence[Batches], threads: int) -> Generator[Numbered, None, None]:
+    """Yield the batches of slices with the number of their slice, in any order.
+
+    Args:
+        slices: each starts to read one.
+        threads: how many to read at once.
+
+    Raises:
+        InvalidQueryError: the iterator was carried over into a forked process.
+        Exception: whatever reading a slice raises; the other slices are given up.
+    """
+    queue = _Queue(_WAITING * threads)
+    work = iter(list(enumerate(slices)))
+    lock = threading.Lock()
+
+    def run() -> None:
+        try:
+            while True:
+                with lock:
+                    number, start = next(work, (-1, None))
+                if start is None or not _read(number, start, queue):
+                    return
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the rows are read
+            queue.fail(error)
+        finally:
+            queue.leave()
+
+    workers = [
+        threading.Thread(target=copy_context().run, args=(run,), name=f"hoodie-read-{i}", daemon=True)
+        for i in range(min(threads, len(slices)))
+    ]
+    try:
+        for worker in workers:
+            queue.join()
+            worker.start()
+        yield from queue.batches()
+    finally:
+        queue.close()
+        if queue.own:
+            _wait_for(workers)
+
+
+def _wait_for(workers: Sequence[threading.Thread]) -> None:
+    """Wait until threads have ended; not in one of them, where Python may clear up an iterator that was given up."""
+    if threading.current_thread() not in workers:
+        for worker in workers:
+            if worker.ident is not None:
+                worker.join()
+
+
+def _read(number: int, start: Batches, queue: _Queue) -> bool:
+    """Read one slice; say whether more are wanted."""
+    with closing(start()) as batches:
+        return all(queue.put((number, batch)) for batch in batches) and not queue.closed
+
+
+class _Queue:
+    """Batches on their way from some threads to one reader."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._waiting: deque[Numbered] = deque()
+        self._changed = threading.Condition()
+        self._working = 0
+        self._error: BaseException | None = None
+        self._process = os.getpid()
+        self.closed = False
+
+    @property
+    def own(self) -> bool:
+        """Whether the threads are of this process."""
+        return self._process == os.getpid()
+
+    def join(self) -> None:
+        """Note that a thread is about to start."""
+        self._working += 1
+
+    def leave(self) -> None:
+        """Note that a thread has nothing more to do."""
+        with self._changed:
+            self._working -= 1
+            self._changed.notify_all()
+
+    def put(self, batch: Numbered) -> bool:
+        """Hand over a batch as soon as there is room; False once nobody wants more."""
+        with self._changed:
+            while len(self._waiting) >= self._room and not self.closed:
+                self._changed.wait()
+            if not self.closed:
+                self._waiting.append(batch)
+                self._changed.notify_all()
+            return not self.closed
+
+    def fail(self, error: BaseException) -> None:
+        """Hand over an error; the first one counts."""
+        with self._changed:
+            self._error = self._error or error
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let every thread end."""
+        if self.own:
+            with self._changed:
+                self.closed = True
+                self._waiting.clear()
+                self._changed.notify_all()
+
+    def batches(self) -> Iterator[Numbered]:
+        """Yield batches until all threads are done, or raise the error of one."""
+        while True:
+            if not self.own:
+                raise InvalidQueryError(
+                    "A scan cannot go on in a forked process.", hint="Start it anew there, or read with one thread."
+                )
+            with self._changed:
+                while not self._waiting and self._working and self._error is None:
+                    self._changed.wait()
+                if self._error is not None:
+                    raise self._error
+                if not self._waiting:
+                    return
+                batch = self._waiting.popleft()
+                self._changed.notify_all()
+            yield batch

@@ -1,0 +1,99 @@
+"""What must hold of a table whatever happened to it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Collection
+from typing import Any
+
+import fastavro
+
+from hoodie_py import HoodieTable
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.hfile import read_hfile
+from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.table.timeline_loader import load_config, load_timeline
+
+METADATA = ".hoodie/metadata"
+_EVERY = "__all_partitions__"
+
+
+def rows(files: TableFiles, query_type: str = "snapshot") -> str:
+    """Return a digest of all rows, in any order, the file's name aside."""
+    found = HoodieTable(open_snapshot(files)).scan(query_type=query_type).to_arrow()
+    if "_hoodie_file_name" in found.schema.names:
+        found = found.drop_columns(["_hoodie_file_name"])
+    text = "\n".join([str(found.num_rows), *sorted(map(repr, found.to_pylist()))])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_data_file(path: str) -> bool:
+    """Whether a path is that of a base or log file of the table itself."""
+    name = path.rpartition("/")[2]
+    named = parse_base_file_name(name) if not name.startswith(".") else parse_log_file_name(name)
+    return named is not None and not path.startswith(".hoodie/")
+
+
+def orphans(snapshot: Snapshot, paths: Collection[str]) -> list[str]:
+    """Return base files of completed instants that their commit does not name: a listing reader would see them."""
+    named = {
+        instant.request_time: {stat.path for stat in snapshot.timeline.metadata(instant).stats()}
+        for instant in snapshot.timeline.completed_writes()
+    }
+    found = []
+    for path in filter(is_data_file, paths):
+        instant = _base_instant(path)
+        if instant is not None and path not in named.get(instant, {path}):
+            found.append(path)
+    return found
+
+
+def metadata_faults(snapshot: Snapshot, sizes: dict[str, int], since: str) -> list[str]:
+    """Compare what the metadata table was told since an instant with the timeline and the files that are there."""
+    if not snapshot.config.metadata_partitions:
+        return []
+    place = snapshot.files.sub(METADATA)
+    told = {each.request_time for each in load_timeline(place, load_config(place)) if each.is_completed}
+    done = {each.request_time for each in snapshot.timeline.timeline if each.is_completed and each.request_time > since}
+    only = {each for each in told - done if each > since}
+    faults = [f"the metadata table has {each}, the timeline has not" for each in only]
+    removed = {path for instant in done for path, _, gone in _records(place, instant) if gone}
+    for instant in sorted(done):
+        records = _records(place, instant) if instant in told else []
+        added = {path: size for path, size, gone in records if not gone}
+        written = {path: size for path, size in sizes.items() if is_data_file(path) and _base_instant(path) == instant}
+        expected = {path: size for path, size in added.items() if path not in removed}
+        if expected != {path: size for path, size in written.items() if path not in removed}:
+            faults.append(f"the metadata table says {added} of {instant}, there are {written}")
+    faults += [f"{path} is there, the metadata table says it is not" for path in removed if path in sizes]
+    return faults
+
+
+def _base_instant(path: str) -> str | None:
+    base = parse_base_file_name(path.rpartition("/")[2])
+    return None if base is None else base.instant
+
+
+def _records(files: TableFiles, instant: str) -> list[tuple[str, int, bool]]:
+    """Return path, size and whether it is gone of each file that the metadata table was told of by an instant."""
+    found: list[tuple[str, int, bool]] = []
+    for info in files.list("files"):
+        if ".log." not in info.name or info.name.endswith(".crc"):
+            continue
+        for block in iter_blocks(files.read(info.path)):
+            if not isinstance(block, LogBlock) or block.instant_time != instant or not block.schema_text:
+                continue
+            schema = fastavro.parse_schema(json.loads(block.schema_text))
+            for key, value in read_hfile(block.content):
+                record: Any = fastavro.schemaless_reader(io.BytesIO(value), schema, None)
+                partition = key.decode()
+                if partition == _EVERY:
+                    continue
+                folder = "" if partition == "." else f"{partition}/"
+                told = record["filesystemMetadata"].items()
+                found += [(f"{folder}{name}", each["size"], each["isDeleted"]) for name, each in told]
+    return found

@@ -1,0 +1,206 @@
+"""What is cut short: each operation with the state it starts from, and how one goes on afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hoodie_py import HoodieTable
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.instants import COMMIT, COMPACTION, DELTA_COMMIT
+from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.writer.local_runner import LocalRunner
+from integration.crash import checks
+
+QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
+OTHERS = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.write.lock.wait_time_ms": "2000",
+    "hoodie.write.lock.wait_time_ms_between_retry": "20",
+}
+LOCKS: Mapping[str, Mapping[str, str]] = {
+    "machine": {},
+    "file": OTHERS
+    | {
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+        "hoodie.write.lock.filesystem.expire": "30",
+    },
+    "object": OTHERS
+    | {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"},
+}
+"""Options of a writer, by the lock it takes; with the first one it is alone."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What an operation is about: options of the writer, and the instant that was pending when it began."""
+
+    options: Mapping[str, str]
+    instant: str = ""
+    commits: int = 0
+    newest: str = ""
+
+
+def schedule(table: HoodieTable, subject: Subject) -> Any:
+    return table.schedule_compaction(options=subject.options)
+
+
+def run(table: HoodieTable, subject: Subject) -> Any:
+    return table.run_compaction(subject.instant or None, LocalRunner(1), subject.options)
+
+
+def rollback(table: HoodieTable, subject: Subject) -> Any:
+    return table.rollback(subject.instant, subject.options)
+
+
+def clean(table: HoodieTable, subject: Subject) -> Any:
+    return table.clean(1, subject.options)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing to do to a table.
+
+    Attributes:
+        name: of it in reports.
+        act: does it.
+        setup: what is done to a table before, step by step; "schedule!commit" is a step that dies right before the
+            file is made whose name ends so; "-deltacommit" takes the newest completed one back to pending.
+        pending: action of the instant that it is about.
+        done: how the name of a file ends that is there once the operation has returned, and was not before; None where
+            it rather takes files away.
+    """
+
+    name: str
+    act: Callable[[HoodieTable, Subject], Any]
+    setup: tuple[str, ...] = ()
+    pending: str = ""
+    done: str | None = None
+
+    @property
+    def removes(self) -> bool:
+        """Whether data files may go."""
+        return self.act is clean
+
+    @property
+    def undoes_a_write(self) -> bool:
+        return self.pending == DELTA_COMMIT
+
+
+OPERATIONS = {
+    each.name: each
+    for each in (
+        Operation("schedule", schedule, done=".compaction.requested"),
+        Operation("run", run, ("schedule",), COMPACTION, ".commit"),
+        Operation("run again", run, ("schedule", "run!.commit"), COMPACTION, ".commit"),
+        Operation("rollback of a run", rollback, ("schedule", "run!.commit"), COMPACTION),
+        Operation("rollback of a plan", rollback, ("schedule",), COMPACTION),
+        Operation("rollback of a write", rollback, ("-deltacommit",), DELTA_COMMIT),
+        Operation("clean", clean, ("schedule", "run"), done=".clean"),
+        Operation("clean again", clean, ("schedule", "run", "clean!.clean"), done=".clean"),
+    )
+}
+STEPS = {"schedule": schedule, "run": run, "clean": clean}
+
+
+def subject_of(files: TableFiles, operation: Operation, options: Mapping[str, str]) -> Subject:
+    """Look at the table before the operation."""
+    timeline = _opened(files).timeline
+    pending = [each.request_time for each in timeline.pending() if each.action == operation.pending]
+    return Subject(
+        options=options,
+        instant=pending[-1] if pending else "",
+        commits=_commits(timeline),
+        newest=max((max(each.request_time, each.completion_time or "") for each in timeline), default=""),
+    )
+
+
+def recover(files: TableFiles, operation: Operation, subject: Subject, *, undo_first: bool) -> None:
+    """Go on after the operation was cut short, as the documentation says: run it again, perhaps after a rollback."""
+    if operation.removes:
+        clean(_opened(files), subject)
+        return
+    if operation.undoes_a_write:
+        if any(each.request_time == subject.instant for each in _opened(files).timeline.pending()):
+            rollback(_opened(files), subject)
+        return
+    for _ in range(2 if undo_first else 0):  # back to requested, then gone
+        pending = _opened(files).timeline.pending_compactions().last
+        if pending is not None:
+            _opened(files).rollback(pending.request_time, subject.options)
+    table = _opened(files)
+    if _commits(table.timeline) > subject.commits:
+        schedule(table, subject)  # finds nothing, and removes what a run that ended too early left
+        return
+    pending = table.timeline.pending_compactions().last
+    if pending is None:
+        table.compact(LocalRunner(1), options=subject.options)
+    else:
+        table.run_compaction(pending.request_time, LocalRunner(1), subject.options)
+
+
+def problems(
+    files: TableFiles,
+    operation: Operation,
+    subject: Subject,
+    before: str,
+    sizes: Callable[[], dict[str, int]],
+    *,
+    undo_first: bool,
+    go_on: Callable[[], None],
+) -> list[str]:
+    """Check the table, go on, check again, and return what was not as it must be.
+
+    Args:
+        files: the table's.
+        operation: that was cut short.
+        subject: of it.
+        before: digest of the rows.
+        sizes: returns the files that are there.
+        undo_first: whether to roll back before running again.
+        go_on: called between; lets time pass.
+    """
+    found = []
+    if checks.rows(files) != before:
+        found.append("the rows are others after the fault")
+    if checks.orphans(_opened(files)._snapshot, sizes()):
+        found.append("an orphan is visible after the fault")
+    go_on()
+    recover(files, operation, subject, undo_first=undo_first)
+    table = _opened(files)
+    there = sizes()
+    snapshot = table._snapshot
+    if checks.rows(files) != before:
+        found.append("the rows are others after the re-run")
+    compacts = not operation.removes and not operation.undoes_a_write
+    if compacts and checks.rows(files, "read_optimized") != before:
+        found.append("the compacted rows are others")
+    if _commits(table.timeline) != subject.commits + (1 if compacts else 0):
+        found.append(f"there are {_commits(table.timeline)} commits, there were {subject.commits}")
+    times = {each.request_time for each in table.timeline.pending()}
+    pending = [each for each in times if each > subject.newest or each == subject.instant]
+    if pending:
+        found.append(f"still pending: {pending}")
+    found += [f"orphan {path}" for path in checks.orphans(snapshot, there)]
+    since = subject.newest if not operation.pending else min(subject.newest, _before(subject.instant))
+    found += checks.metadata_faults(snapshot, there, since)
+    found += [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(".tmp")]
+    return found
+
+
+def scratch(sizes: Mapping[str, int]) -> list[str]:
+    """Return files under a scratch name, which nobody reads: a process died while it wrote them."""
+    return [path for path in sizes if path.endswith(".tmp")]
+
+
+def _before(instant: str) -> str:
+    return str(int(instant) - 1).zfill(len(instant)) if instant else ""
+
+
+def _commits(timeline: Any) -> int:
+    return sum(each.is_completed and each.action == COMMIT for each in timeline)
+
+
+def _opened(files: TableFiles) -> HoodieTable:
+    return HoodieTable(open_snapshot(files))

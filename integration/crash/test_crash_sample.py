@@ -1,0 +1,55 @@
+"""A sample of ``make crash``: points by lot, other ones with each seed; HOODIE_CRASH_SEED repeats a run."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from integration.crash.children import warm_up, warm_up_for_s3
+from integration.crash.operations import LOCKS, OPERATIONS, QUICK
+from integration.crash.stores import Bucket, Folder, Place
+from integration.crash.tables import TABLES, table
+from integration.crash.trials import Bench
+
+SEED = int(os.environ.get("HOODIE_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+TRIALS = 6
+TRIALS_ON_S3 = 3
+
+
+def some(place: Place, name: str, lock: str, operation: str, count: int) -> None:
+    bench = Bench(place, table(name), OPERATIONS[operation], {**QUICK, **LOCKS[lock]}, name, lock)
+    chosen = bench.some(SEED, count / len(bench.points))
+    found = list(bench.run(chosen))
+    wrong = [trial for trial in found if trial.problems or not trial.reached]
+    assert wrong == [], f"repeat with HOODIE_CRASH_SEED={SEED}"
+    assert len({trial.combination for trial in found}) == len(chosen) >= min(count, math.ceil(len(bench.points)))
+
+
+@pytest.mark.parametrize("operation", list(OPERATIONS))
+@pytest.mark.parametrize("name", TABLES)
+def test_on_a_disk(tmp_path: Path, name: str, operation: str) -> None:
+    warm_up()
+    (tmp_path / "t").mkdir()
+    some(Folder(tmp_path / "t"), name, "machine", operation, TRIALS)
+
+
+def test_on_a_disk_with_a_lock_file(tmp_path: Path) -> None:
+    warm_up()
+    (tmp_path / "t").mkdir()
+    some(Folder(tmp_path / "t"), "basic_mor_v9_part", "file", "run", TRIALS)
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("operation", ["schedule", "run again", "rollback of a run", "clean"])
+def test_on_s3(operation: str) -> None:
+    warm_up()
+    warm_up_for_s3()
+    bucket = Bucket()
+    try:
+        some(bucket, "mdt_files_mor_v9", "object", operation, TRIALS_ON_S3)
+    finally:
+        bucket.close()

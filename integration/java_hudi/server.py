@@ -1,0 +1,113 @@
+"""Real Java Hudi behind a pipe: runs under PySpark 3.5 in an environment of its own, and imports nothing of hoodie_py.
+
+One request a line on stdin, ``{"command": name, ...arguments}``; one answer a line on stdout, ``{"ok": value}`` or
+``{"error": text}``. Rows travel as Parquet files, so that types and nulls survive. Whatever Java prints goes to stderr.
+Arguments of the process: the Hudi bundle's jar, and a folder for the warehouse.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_LONGEST_ERROR = 6000
+
+
+def start(jar: str, folder: str) -> SparkSession:
+    # Short runs: the first compiler alone starts faster than it would ever pay to optimise.
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC -Dderby.system.home=" + folder
+    settings = {
+        "spark.jars": jar,
+        "spark.driver.extraJavaOptions": java,
+        "spark.driver.memory": "2g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.ui.enabled": "false",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("java hudi")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+class Server:
+    """The commands, one method each."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+
+    def write(self, table: str, rows: str, mode: str, options: dict[str, str]) -> None:
+        """Write the rows of a Parquet file as the options say."""
+        frame = self._spark.read.parquet(rows)
+        frame.write.format("hudi").options(**options).mode(mode).save(table)
+
+    def read(self, table: str, into: str, options: dict[str, str], where: str | None) -> None:
+        """Read a table afresh (no cached file index) into a folder of Parquet files."""
+        self._spark.catalog.clearCache()
+        frame = self._spark.read.format("hudi").options(**options).load(table)
+        if where:
+            frame = frame.where(where)
+        frame.coalesce(1).write.mode("overwrite").parquet(into)
+
+    def sql(self, text: str) -> list[dict[str, Any]]:
+        """Run one statement and return its rows."""
+        return [json.loads(row) for row in self._spark.sql(text).toJSON().collect()]
+
+    def call(self, table: str, procedure: str, arguments: str) -> list[dict[str, Any]]:
+        """Call a procedure that takes a table's name and no path."""
+        self._spark.sql("drop table if exists called")
+        self._spark.sql(f"create table called using hudi location '{table}'")
+        try:
+            return self.sql(f"call {procedure}(table => 'called'{arguments})")
+        finally:
+            self._spark.sql("drop table called")
+
+    def configure(self, settings: dict[str, str | None]) -> None:
+        """Set what the session's writers and procedures take from the session; None takes a setting away."""
+        for name, value in settings.items():
+            if value is None:
+                self._spark.conf.unset(name)
+            else:
+                self._spark.conf.set(name, value)
+
+    def version(self) -> dict[str, str]:
+        """What runs here."""
+        return {"spark": self._spark.version, "java": self._spark._jvm.System.getProperty("java.version")}
+
+
+def main(jar: str, folder: str) -> None:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # the Java process inherits stdout, and prints there
+    spark = start(jar, folder)
+    server = Server(spark, Path(folder))
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"ok": getattr(server, request.pop("command"))(**request)}
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+    spark.stop()
+    shutil.rmtree(Path(folder, "warehouse"), ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

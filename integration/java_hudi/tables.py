@@ -1,0 +1,242 @@
+"""Tables that Java Hudi writes for the tests, and what must be in them: a model of the rows in plain Python."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py import HoodieTable
+from integration.java_hudi.session import JavaSession
+
+SCHEMA = pa.schema([
+    ("id", pa.string()),
+    ("part", pa.string()),
+    ("ts", pa.int64()),
+    ("name", pa.string()),
+    ("price", pa.float64()),
+    ("amount", pa.decimal128(12, 2)),
+    ("at", pa.timestamp("us", "UTC")),
+    ("day", pa.date32()),
+    ("data", pa.binary()),
+    ("flag", pa.bool_()),
+    ("tags", pa.list_(pa.string())),
+    ("st", pa.struct([("a", pa.int32()), ("b", pa.string())])),
+    ("counts", pa.map_(pa.string(), pa.int64())),
+])  # fmt: skip
+META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What kind of table: Hudi's table version, whether it has partitions, whether it has a metadata table."""
+
+    version: int
+    partitioned: bool
+    metadata: bool
+
+    def __str__(self) -> str:
+        return f"v{self.version}-{'part' if self.partitioned else 'flat'}-{'mdt' if self.metadata else 'nomdt'}"
+
+    @property
+    def service_options(self) -> dict[str, str]:
+        """Java's options for table services on it."""
+        return {
+            "hoodie.write.table.version": str(self.version),
+            "hoodie.write.auto.upgrade": "false",
+            "hoodie.metadata.enable": str(self.metadata).lower(),
+        }
+
+    @property
+    def write_options(self) -> dict[str, str]:
+        """Java's options for writes to it."""
+        options = {
+            **self.service_options,
+            "hoodie.table.name": "round_trips",
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.table.ordering.fields": "ts",
+            "hoodie.compact.inline": "false",  # else the fifth delta commit is compacted by its writer
+            "hoodie.parquet.small.file.limit": "0",  # else updates beside inserts rewrite base files: no log, no test
+            "hoodie.insert.shuffle.parallelism": "1",
+            "hoodie.upsert.shuffle.parallelism": "1",
+            "hoodie.delete.shuffle.parallelism": "1",
+        }
+        if self.partitioned:
+            return {**options, "hoodie.datasource.write.partitionpath.field": "part"}
+        keys = "org.apache.hudi.keygen.NonpartitionedKeyGenerator"
+        return {**options, "hoodie.datasource.write.keygenerator.class": keys}
+
+
+KINDS = [
+    Kind(version, partitioned, metadata)
+    for version in (9, 8, 6)
+    for partitioned in (True, False)
+    for metadata in (True, False)
+]
+
+
+def make_row(number: int, ts: int = 1, **changes: Any) -> Row:
+    """A row with something in every column, and nulls here and there."""
+    row: Row = {
+        "id": f"k{number:03d}",
+        "part": f"p{number % 3}",
+        "ts": ts,
+        "name": f"näme {number}" if number % 5 else None,
+        "price": number * 1.5,
+        "amount": Decimal(number) / 4 if number % 4 else None,
+        "at": dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=number, microseconds=number),
+        "day": dt.date(1969, 12, 30) + dt.timedelta(days=number),
+        "data": bytes([number % 256, 0, 255]) if number % 7 else None,
+        "flag": number % 2 == 0,
+        "tags": [f"t{each}" for each in range(number % 4)] if number % 6 else None,
+        "st": {"a": number, "b": f"b{number}" if number % 3 else None},
+        "counts": [(f"c{each}", each) for each in range(number % 3)],
+    }
+    return row | changes
+
+
+@dataclass(slots=True)
+class Lake:
+    """A table of one test: Java's hands on it, and what must be in it.
+
+    Args:
+        java: the session.
+        path: base path.
+        kind: of the table.
+        rows: the rows by id.
+    """
+
+    java: JavaSession
+    path: Path
+    kind: Kind
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    def write(self, rows: Iterable[Row], operation: str = "upsert", mode: str = "append") -> None:
+        """Have Java write rows, and note what that must do."""
+        given = list(rows)
+        self.java.write(
+            self.path, pa.Table.from_pylist(given, SCHEMA), self.kind.write_options, operation=operation, mode=mode
+        )
+        for row in given:
+            known = self.rows.get(row["id"])
+            if known is not None and known["ts"] > row["ts"]:
+                continue
+            if operation == "delete":
+                self.rows.pop(row["id"], None)
+            else:
+                self.rows[row["id"]] = row
+
+    def change(self, ts: int) -> None:
+        """Have Java update some rows, insert two and delete one."""
+        known = sorted(self.rows)
+        numbers = [int(key[1:]) for key in known]
+        updated = [make_row(each, ts, price=each * 10.0 + ts, name=f"at {ts}") for each in numbers[:: 3 + ts % 2]]
+        new = max(numbers) + 1
+        self.write([*updated, make_row(new, ts), make_row(new + 1, ts)])
+        victim = self.rows[known[ts % len(known)]]
+        self.write([{**victim, "ts": ts}], "delete")
+
+    def open(self) -> HoodieTable:
+        """Our view of the table as it is now."""
+        return HoodieTable.open(self.path)
+
+    def schedule_java(self) -> str:
+        """Have Java plan a compaction."""
+        instant = self.java.schedule_compaction(self.path, self.kind.service_options)
+        assert instant is not None
+        return instant
+
+    def run_java(self, instant: str | None = None) -> str:
+        """Have Java run a compaction, planning it first unless it is named."""
+        done = self.java.run_compaction(self.path, self.kind.service_options, instant)
+        assert done is not None
+        return done
+
+    def check(self) -> dict[str, Row]:
+        """Compare all reads with the model and with each other; return the rows with meta columns.
+
+        Java's default read, its read without the metadata table, its read with a filter, and ours.
+        """
+        want = {key: _plain(row) for key, row in self.rows.items()}
+        reads = {
+            "java": by_key(self.java.read(self.path)),
+            "java, listing": by_key(self.java.read(self.path, metadata=False)),
+            "ours": by_key(self.open().scan().to_arrow()),
+        }
+        for name, found in reads.items():
+            assert {key: _only(row, SCHEMA.names) for key, row in found.items()} == want, name
+            assert _meta(found) == _meta(reads["java"]), name
+        for where, keep in _FILTERS.items():
+            found = by_key(self.java.read(self.path, where=where))
+            wanted = {key for key, row in want.items() if keep(row)}
+            assert found.keys() == wanted, where
+            assert all(_only(row, SCHEMA.names) == want[key] for key, row in found.items()), where
+        return reads["java"]
+
+    def check_metadata(self) -> None:
+        """Compare the metadata table with the files that are there, where there is one."""
+        if self.kind.metadata:
+            assert self.java.wrong_metadata(self.path) == []
+
+    def planned(self) -> list[str]:
+        """Request times of pending compactions."""
+        return [each.request_time for each in self.open().timeline.pending_compactions()]
+
+    def log_files(self) -> int:
+        """How many log files a snapshot still reads."""
+        return sum(len(each.log_files) for each in self.open().file_slices())
+
+    def copied(self, into: Path) -> Lake:
+        """A copy for another test."""
+        shutil.copytree(self.path, into)
+        return Lake(self.java, into, self.kind, dict(self.rows))
+
+
+_FILTERS: Mapping[str, Callable[[Row], bool]] = {
+    "price > 20": lambda row: row["price"] > 20,
+    "ts < 3": lambda row: row["ts"] < 3,
+}
+
+
+def same_rows(before: Mapping[str, Row], after: Mapping[str, Row]) -> None:
+    """Fail unless all columns but the file name are the same: a compaction changes no more than that."""
+    assert {key: _but_file(row) for key, row in before.items()} == {key: _but_file(row) for key, row in after.items()}
+
+
+def by_key(table: pa.Table) -> dict[str, Row]:
+    """Rows by id; a repeated id is an error."""
+    rows = [_plain(row) for row in table.to_pylist()]
+    found = {row["id"]: row for row in rows}
+    assert len(found) == len(rows), "an id is there twice"
+    return found
+
+
+def _plain(row: Row) -> Row:
+    """Values that compare: maps as sorted pairs."""
+    plain = dict(row)
+    if plain.get("counts") is not None:
+        plain["counts"] = sorted(tuple(pair) for pair in plain["counts"])
+    if plain.get("amount") is not None:
+        plain["amount"] = Decimal(plain["amount"])
+    return plain
+
+
+def _only(row: Row, names: Iterable[str]) -> Row:
+    return {name: row[name] for name in names}
+
+
+def _meta(rows: Mapping[str, Row]) -> dict[str, Row]:
+    return {key: _only(row, META) for key, row in rows.items()}
+
+
+def _but_file(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name != "_hoodie_file_name"}

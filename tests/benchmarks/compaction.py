@@ -1,0 +1,235 @@
+"""Compaction: in one process and on Spark, with --java beside Java Hudi's own; and how reads of the result prune.
+
+    python -m tests.benchmarks.compaction --groups 10 --rounds 3 --java
+
+Every run gets a fresh copy of its table, whose rows are checked by their sums afterwards, merged and read-optimised.
+Processor time is that of planning and running: of a process of its own, imports left out, or of the JVM and all Python
+workers, the start of the session and a first small query left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from integration.java_hudi.environment import JavaHudiMissingError, find_or_make
+from tests.benchmarks.bench_tables import BenchTable, TablesAbsentError, bench_table, cache_folder
+from tests.benchmarks.checksums import differences, sums_of
+from tests.benchmarks.child import peak_memory, processor_seconds
+from tests.benchmarks.processes import ROOT, PeakMemory, load, tree_seconds
+from tests.benchmarks.results import save, versions
+from tests.benchmarks.spark import SparkServer
+
+TABLES = ("mor_small", "mor_late")
+CODECS = ("snappy", "zstd")
+SCALES = (1, 4, 16)
+CODEC = "hoodie.parquet.compression.codec"
+IN_PROCESS, ONE_THREAD, SPARK, JAVA = "in process", "in process, one thread", "Spark local[2]", "Java Hudi local[2]"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Seconds of processor and wall time, bytes of peak resident memory and of the new base files."""
+
+    cpu: float
+    wall: float
+    peak: int
+    written: int = 0
+
+
+class CopyOf:
+    """A copy of a table that lives as long as a ``with`` block."""
+
+    def __init__(self, table: BenchTable) -> None:
+        self._table = table
+        self.path = cache_folder() / f"compacted-{os.getpid()}"
+
+    def __enter__(self) -> Self:
+        shutil.rmtree(self.path, ignore_errors=True)
+        shutil.copytree(self._table.path, self.path)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.path)
+
+    def faults(self) -> list[str]:
+        """Say what is wrong with the compacted rows, and whether anything was left to merge."""
+        from hoodie_py import HoodieTable
+
+        table = HoodieTable.open(self.path)
+        wrong = [f"{each.file_id} has log files still" for each in table.file_slices() if each.log_files]
+        for kind in ("snapshot", "read_optimized"):
+            found = sums_of(self._table.name, table.scan(query_type=kind).to_batches())
+            wrong += [f"{kind}: {text}" for text in differences(found, self._table.expected)]
+        return wrong
+
+    def written(self) -> int:
+        """Bytes of the newest base files."""
+        from hoodie_py import HoodieTable
+
+        return sum(each.base_file.size for each in HoodieTable.open(self.path).file_slices() if each.base_file)
+
+
+def in_process(path: Path, codec: str, threads: int | None) -> Sample:
+    """Compact in a process of its own."""
+    command = [sys.executable, "-m", "tests.benchmarks.compaction", "--child", str(path), codec, str(threads or 0)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"Compacting {path} failed: {done.stderr[-2000:]}")
+    return Sample(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def child(path: str, codec: str, threads: int) -> Sample:
+    """Compact in this process, which does nothing else."""
+    from hoodie_py import HoodieTable
+    from hoodie_py.writer import compaction, compaction_plan  # noqa: F401 - imports are not what is measured
+    from hoodie_py.writer.local_runner import LocalRunner
+
+    cpu, wall = processor_seconds(), time.monotonic()
+    HoodieTable.open(path).compact(LocalRunner(threads or None), options={CODEC: codec})
+    return Sample(processor_seconds() - cpu, time.monotonic() - wall, peak_memory())
+
+
+def by_server(server: SparkServer, reader: str, path: Path, codec: str) -> Sample:
+    """Compact in a Spark session."""
+    before = tree_seconds(server.pid)
+    with PeakMemory(server.pid) as peak:
+        answer = server.ask({"reader": reader, "query": "compact", "path": str(path), "codec": codec})
+    return Sample(tree_seconds(server.pid) - before, answer["wall"], peak.bytes)
+
+
+def once(way: str, table: BenchTable, codec: str, jar: tuple[str, str] | None = None) -> tuple[Sample, list[str]]:
+    """Compact a fresh copy; Spark in a new session, as a job has."""
+    with CopyOf(table) as copy:
+        if way in (IN_PROCESS, ONE_THREAD):
+            sample = in_process(copy.path, codec, 1 if way == ONE_THREAD else None)
+        else:
+            python, bundle = jar if jar is not None else (sys.executable, None)
+            with SparkServer(python, "local[2]", bundle) as server:
+                file = str(table.base_files[0])
+                server.ask({"reader": "parquet", "query": "count", "table": table.name, "path": "", "files": [file]})
+                sample = by_server(server, "java" if jar else "format", copy.path, codec)
+        sample = Sample(sample.cpu, sample.wall, sample.peak, copy.written())
+        _say(
+            f"{table.path.name:16} {codec:6} {way:22} cpu {sample.cpu:7.2f}  wall {sample.wall:7.2f}  "
+            f"peak {sample.peak / 1e6:6.0f} MB  written {sample.written / 1e6:6.1f} MB"
+        )
+        return sample, copy.faults()
+
+
+def compare(table: BenchTable, codecs: Sequence[str], rounds: int, jar: tuple[str, str] | None) -> dict[str, Any]:
+    """Return medians by codec and way, and what was wrong by way; Java Hudi runs once a codec."""
+    found: dict[str, Any] = {"rows": int(table.expected["n"]), "codecs": {}, "wrong": {}}
+    for codec in codecs:
+        samples: dict[str, list[Sample]] = defaultdict(list)
+        ways = [(way, None) for _ in range(rounds) for way in (IN_PROCESS, SPARK)] + ([(JAVA, jar)] if jar else [])
+        for way, needed in ways:
+            sample, wrong = once(way, table, codec, needed)
+            samples[way].append(sample)
+            if wrong:
+                found["wrong"][f"{way}, {codec}"] = wrong
+                _say(f"WRONG ROWS after {way}: {'; '.join(wrong)}")
+        found["codecs"][codec] = {way: _medians(each) for way, each in samples.items()}
+    return found
+
+
+def scaling(name: str, rounds: int) -> dict[str, Any]:
+    """Return figures for more and more file groups, compacted one at a time: time a row and memory should not grow."""
+    found: dict[str, Any] = {}
+    for groups in SCALES:
+        table = bench_table(name, groups)
+        samples, wrong = zip(*(once(ONE_THREAD, table, "zstd") for _ in range(rounds)), strict=True)
+        medians = _medians(samples)
+        rows = int(table.expected["n"])
+        found[str(groups)] = {**medians, "rows": rows, "cpu_us_a_row": medians["cpu"] / rows * 1e6, "wrong": wrong[0]}
+        _say(f"{name} x{groups}: {found[str(groups)]['cpu_us_a_row']:.2f} us a row, {medians['peak'] / 1e6:.0f} MB")
+    return found
+
+
+def pruning(table: BenchTable) -> dict[str, float]:
+    """Return which share of a compacted table's bytes a filter for one record key reads."""
+    with CopyOf(table) as copy:
+        in_process(copy.path, "zstd", None)
+        program = (
+            "import sys; from hoodie_py import HoodieTable\n"
+            "t = HoodieTable.open(sys.argv[1])\n"
+            "def read():\n"
+            "    said = dict(line.split(': ') for line in open('/proc/self/io').read().splitlines())\n"
+            "    return int(said['rchar'])\n"
+            "k = next(iter(t.scan(columns=['_hoodie_record_key'], limit=1).to_batches()))[0][0].as_py()\n"
+            "b = read(); n = t.scan(filter=f\"_hoodie_record_key = '{k}'\").to_arrow().num_rows; a = read()\n"
+            "print(n, a - b)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(copy.path)], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        rows, count = map(int, done.stdout.split())
+        share = count / copy.written()
+        _say(f"{table.path.name}: a filter for one key found {rows} row and read {share:.1%} of the bytes")
+        return {"rows": rows, "bytes": count, "share": share}
+
+
+def run(arguments: argparse.Namespace) -> bool:
+    """Measure what is asked for, keep the figures, and return whether all rows were right."""
+    before = load()
+    jar = None
+    if arguments.java:
+        environment = find_or_make()
+        jar = environment.python, environment.jar
+    figures: dict[str, Any] = {"groups": arguments.groups, "rounds": arguments.rounds, "tables": {}, "scaling": {}}
+    for name in arguments.table or TABLES:
+        table = bench_table(name, arguments.groups)
+        figures["tables"][name] = compare(table, arguments.codec or CODECS, arguments.rounds, jar)
+        figures["tables"][name]["pruning"] = pruning(table)
+        if not arguments.no_scaling:
+            figures["scaling"][name] = scaling(name, arguments.rounds)
+    save("compaction", figures, before, versions("hoodie_py", "pyspark", "pyarrow"))
+    return not any(found["wrong"] for found in figures["tables"].values()) and not any(
+        each["wrong"] for found in figures["scaling"].values() for each in found.values()
+    )
+
+
+def _medians(samples: Sequence[Sample]) -> dict[str, float]:
+    rows = [asdict(sample) for sample in samples]
+    return {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Run as the command line says; 1 when rows were wrong or the tables are absent."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--groups", type=int, default=10, help="how many times the file groups")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--table", action="append", choices=TABLES, help="only this table")
+    parser.add_argument("--codec", action="append", choices=CODECS, help="only this codec")
+    parser.add_argument("--java", action="store_true", help="Java Hudi as well, once")
+    parser.add_argument("--no-scaling", action="store_true", help="leave out 1, 4 and 16 times the file groups")
+    parser.add_argument("--child", nargs=3, metavar=("PATH", "CODEC", "THREADS"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        path, codec, threads = arguments.child
+        print(json.dumps(asdict(child(path, codec, int(threads)))))
+        return 0
+    try:
+        return 0 if run(arguments) else 1
+    except (TablesAbsentError, JavaHudiMissingError) as error:
+        _say(str(error))
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,253 @@
+"""The page docs/benchmarks/README.md and its plots, from the figures of the last runs.
+
+python -m tests.benchmarks.report
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.plots import draw_in_process, draw_spark
+from tests.benchmarks.results import saved
+from tests.benchmarks.targets import (
+    Target,
+    compaction_targets,
+    decoder_targets,
+    in_process_targets,
+    spark_targets,
+)
+
+FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks"
+_INTRODUCTION = """# Benchmarks
+
+Made by `make bench`, `make bench-spark` and `make bench-java`; this page is written by them. Read ratios, not seconds:
+they compare runs that took turns on one machine. Figures are medians.
+
+Each way of reading runs in processes of its own. A process reads the table twice: the first read, with the start of
+the interpreter and all imports, is the *cold start*; the second is what counts. *CPU* is user and system time of all
+threads. Every answer's number of rows is checked, and once for each way every sum that Java Hudi gave for the table.
+
+The tables were written by Java Hudi 1.2.0 (merge on read, event-time ordering, positions in the log blocks), then
+grown by copying their file groups with new ids and keys (`tests/benchmarks/grow.py`): *mor_small* has few updates a
+key and large files, *mor_late* up to nine versions a key that arrive out of order, in many small files.
+"""
+_WAYS = (
+    ("hoodie_py", "hudi-rs"),
+    ("hoodie_py, 1 processor", "hudi-rs"),
+    ("hoodie_py to_arrow", "hudi-rs"),
+    ("hoodie_py by keys", "hudi-rs"),
+    ("hudi-rs", "hudi-rs"),
+    ("hudi-rs stream", "hudi-rs"),
+    ("pyarrow base files, 1 processor", "hudi-rs"),
+    ("hoodie_py 3 columns", "hudi-rs 3 columns"),
+    ("hoodie_py 3 columns, 1 processor", "hudi-rs 3 columns"),
+    ("hudi-rs 3 columns", "hudi-rs 3 columns"),
+    ("hoodie_py count", None),
+)
+_QUERIES = {"noop": "all columns", "narrow": "sums of 3 columns", "count": "count"}
+_READERS = {
+    "read": "hoodie_py.spark.read",
+    "format": 'format("hoodie")',
+    "java": "Java Hudi",
+    "parquet": "Spark's Parquet reader, base files alone",
+    "read, local[1]": "hoodie_py.spark.read, one processor",
+}
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""
+
+
+def _about(figures: dict[str, Any]) -> str:
+    about = figures["about"]
+    machine = about["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    return (
+        f"{about['date']}, {machine['processors']} processors ({machine['processor']}), {machine['memory']}, "
+        f"{machine['system']}, Python {machine['python']}; {versions}. {figures['rounds']} rounds; load of the machine "
+        f"{about['load'][0]} before and {about['load'][1]} after.\n"
+    )
+
+
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:,.0f}"
+
+
+def in_process_lines(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the section about reading in one process."""
+    yield f"## In one process\n\n{_about(figures)}"
+    yield "![processor time in one process](in_process.svg)\n"
+    for name, table in figures["tables"].items():
+        ways = table["ways"]
+        base, logs = table["bytes"]
+        yield (
+            f"*{name}*: {table['rows']:,} rows; {table['files'][0]} base files ({_megabytes(base)} MB), "
+            f"{table['files'][1]} log files ({_megabytes(logs)} MB).\n"
+        )
+        yield from _table(
+            ("way", "CPU s", "min-max", "hudi-rs's CPU is", "wall s", "peak MB", "cold start CPU s"),
+            (_way(way, ways, peer) for way, peer in _WAYS),
+        )
+        for way, said in table["wrong"].items():
+            yield f"The answer of {way} is wrong: {'; '.join(said)}.\n"
+    flat = figures["flat"]
+    small, large = (flat[name]["peak"] for name in ("base x1", "base grown"))
+    yield (
+        f"Peak memory of a stream over the same logs with {figures['bases']} times the base rows: "
+        f"{_megabytes(large)} MB instead of {_megabytes(small)} MB, {large / small:.2f} times as much.\n"
+    )
+
+
+def _way(way: str, ways: dict[str, dict[str, float]], peer: str | None) -> tuple[str, ...]:
+    this = ways[way]
+    ratio = "" if peer is None else f"{ways[peer]['cpu'] / this['cpu']:.2f} times"
+    return (
+        way,
+        f"{this['cpu']:.2f}",
+        f"{this['least_cpu']:.2f}-{this['most_cpu']:.2f}",
+        ratio,
+        f"{this['wall']:.2f}",
+        _megabytes(this["peak"]),
+        f"{this['cold_cpu']:.2f}",
+    )
+
+
+def decoder_lines(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the section about the decoder."""
+    yield f"## Decoding log blocks\n\n{_about(figures)}"
+    yield "Records of *mor_small* (22 columns), in blocks of so many; the last line has all of them in one block.\n"
+    rows = []
+    for block in figures["blocks"]:
+        ours, dicts, arrow = (
+            block["seconds"][name] for name in ("hoodie_py", "fastavro to dicts", "fastavro to Arrow")
+        )
+        rows.append(
+            (
+                f"{block['records']:,}",
+                f"{block['records'] / ours:,.0f}",
+                f"{dicts / ours:.2f} times",
+                f"{arrow / ours:.2f} times",
+            )
+        )
+    yield from _table(("records", "records/s of CPU", "fastavro to dicts takes", "fastavro to Arrow takes"), rows)
+
+
+def spark_lines(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the section about Spark."""
+    yield f"## In Spark\n\n{_about(figures)}"
+    yield (
+        "CPU of the JVM and all Python workers, from opening the table to the result, in warm sessions of local[2] "
+        "with 4 GB of driver memory; starting the session is left out. Peak memory adds up all processes, which "
+        "keep what they had; one session serves all readers but Java Hudi. "
+        "`hoodie_py.spark.read` is told which columns the sums use, and one column for the count; the format is not.\n"
+    )
+    yield "![processor time in Spark](spark.svg)\n"
+    for name, table in figures["tables"].items():
+        yield f"*{name}*, {table['rows']:,} rows:\n"
+        rows = []
+        for query, ways in table["queries"].items():
+            peer = "java" if "java" in ways else FLOOR
+            for way, this in ways.items():
+                ratio = f"{ways[peer]['cpu'] / this['cpu']:.2f} times"
+                rows.append(
+                    (
+                        _QUERIES[query],
+                        _READERS[way],
+                        f"{this['cpu']:.2f}",
+                        ratio,
+                        f"{this['wall']:.2f}",
+                        _megabytes(this["peak"]),
+                    )
+                )
+        whose = "Java Hudi's CPU is" if "java" in table["queries"]["noop"] else "the Parquet reader's CPU is"
+        yield from _table(("query", "reader", "CPU s", whose, "wall s", "peak MB"), rows)
+        for way, said in table["wrong"].items():
+            yield f"The answer of {_READERS[way]} is wrong: {'; '.join(said)}.\n"
+
+
+def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the section about compaction."""
+    yield f"## Compaction\n\n{_about(figures)}"
+    yield (
+        "CPU of planning and running a compaction: of a process of its own without its imports, or of the JVM and all "
+        "Python workers without the start of the session. Every run compacts a fresh copy, whose rows are checked "
+        "afterwards. Java Hudi runs once.\n"
+    )
+    for name, table in figures["tables"].items():
+        yield f"*{name}*, {table['rows']:,} rows:\n"
+        rows = []
+        for codec, ways in table["codecs"].items():
+            theirs = ways.get("Java Hudi local[2]")
+            for way, this in ways.items():
+                ratio = "" if theirs is None else f"{theirs['cpu'] / this['cpu']:.2f} times"
+                peak, written = _megabytes(this["peak"]), _megabytes(this["written"])
+                rows.append((codec, way, f"{this['cpu']:.2f}", ratio, f"{this['wall']:.2f}", peak, written))
+        head = ("codec", "way", "CPU s", "Java Hudi's CPU is", "wall s", "peak MB", "MB written")
+        yield from _table(head, rows)
+        for way, said in table["wrong"].items():
+            yield f"The rows after compacting with {way} are wrong: {'; '.join(said)}.\n"
+        yield f"A filter for one record key then reads {table['pruning']['share']:.0%} of the table's bytes.\n"
+    for name, scales in figures["scaling"].items():
+        yield f"*{name}* with more file groups, one at a time:\n"
+        scaled = [
+            (f"{groups} times", f"{each['rows']:,}", f"{each['cpu_us_a_row']:.2f}", _megabytes(each["peak"]))
+            for groups, each in scales.items()
+        ]
+        yield from _table(("file groups", "rows", "CPU us a row", "peak MB"), scaled)
+
+
+FLOOR = "parquet"
+_SECTIONS = (
+    ("in_process", in_process_lines, in_process_targets, draw_in_process),
+    ("decoder", decoder_lines, decoder_targets, None),
+    ("spark", spark_lines, spark_targets, draw_spark),
+    ("compaction", compaction_lines, compaction_targets, None),
+)
+
+
+def target_lines(targets: Sequence[Target]) -> Iterator[str]:
+    """Yield the section that says which targets hold."""
+    yield "## Targets\n"
+    rows = []
+    for target in targets:
+        sign = "at least" if target.at_least else "at most"
+        goal = "" if target.goal is None else f"{target.goal:g}"
+        rows.append(
+            (
+                target.text,
+                f"{target.value:.{2 if target.value >= 10 else 3}f}{target.unit}",
+                f"{sign} {target.bound:g}",
+                goal,
+                target.verdict,
+            )
+        )
+    yield from _table(("figure", "measured", "target", "goal", ""), rows)
+
+
+def main() -> int:
+    """Write the page from what was measured, and print the targets."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    sections: list[str] = []
+    targets: list[Target] = []
+    for name, lines, judge, draw in _SECTIONS:
+        figures = saved(name)
+        if figures is None:
+            continue
+        sections += lines(figures)
+        targets += judge(figures)
+        if draw is not None:
+            draw(figures, FOLDER / f"{name}.svg")
+    judged = list(target_lines(targets))
+    (FOLDER / "README.md").write_text("\n".join([_INTRODUCTION, *judged, *sections]).rstrip() + "\n")
+    print("\n".join(judged))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

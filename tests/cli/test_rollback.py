@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hoodie_py import HoodieTable
+from tests.writer.compaction_tables import rows, writable
+
+QUICK = ("--option", "hoodie.time.generator.max_expected_clock_skew_ms=0")
+
+
+def test_a_plan_is_taken_back(hoodie, tmp_path: Path) -> None:
+    table = writable("basic_mor_v9_part", tmp_path)
+    instant = hoodie("compact", table, "--schedule-only", *QUICK).stdout.strip()
+    assert "is gone" in hoodie("rollback", table, instant, *QUICK).stdout
+    assert len(HoodieTable.open(table).timeline.pending_compactions()) == 0
+    assert "Pending instants: none" in hoodie("rollback", table, instant, status=1).stderr
+
+
+def test_a_failed_write_is_undone(hoodie, tmp_path: Path) -> None:
+    table = writable("inflight_last_mor_v6", tmp_path)
+    before = rows(HoodieTable.open(table))
+    [pending] = HoodieTable.open(table).timeline.pending()
+    result = json.loads(hoodie("rollback", table, pending.request_time, "--json", *QUICK).stdout)
+    assert (result["instant"], result["action"], result["left"]) == (pending.request_time, "deltacommit", "gone")
+    assert rows(HoodieTable.open(table)) == before
+
+
+def test_what_is_completed_stays(hoodie, tmp_path: Path) -> None:
+    table = writable("basic_mor_v9_part", tmp_path)
+    first = HoodieTable.open(table).timeline.instants[0].request_time
+    assert "is completed" in hoodie("rollback", table, first, status=1).stderr
+    hoodie("rollback", table, status=2)

@@ -1,0 +1,91 @@
+"""The default limit follows from what the process may use, and is shared among readers."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from hoodie_py.formats.option_keys import MERGE_MEMORY, SPILL_PATH
+from hoodie_py.reader import memory_budget
+from hoodie_py.reader.memory_budget import MemoryBudget, memory_share
+from hoodie_py.reader.read_info import ReadOptions
+
+GB = 1 << 30
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A machine of 64 GB and 8 processors without limits."""
+    monkeypatch.setattr(memory_budget, "_machine_memory", lambda: 64 * GB)
+    monkeypatch.setattr(memory_budget, "_processors", lambda: 8)
+    monkeypatch.setattr(memory_budget, "_address_space", lambda: None)
+    return monkeypatch
+
+
+def test_a_limit_is_shared_by_those_who_read_at_once(machine: pytest.MonkeyPatch) -> None:
+    assert memory_share(1000, 1) == 1000
+    assert memory_share(1000, 4) == 250
+    assert memory_share(1, 4) == 1
+
+
+def test_the_default_is_a_quarter_of_memory_by_processors(machine: pytest.MonkeyPatch) -> None:
+    assert memory_share(None, 1) == 2 * GB
+    assert memory_share(None, 8) == 2 * GB
+    assert memory_share(None, 16) == GB
+
+
+def test_the_default_keeps_to_the_process_own_limit(machine: pytest.MonkeyPatch) -> None:
+    machine.setattr(memory_budget, "_address_space", lambda: 4 * GB)
+    assert memory_share(None, 1) == GB // 2
+    assert memory_share(None, 2) == GB // 4
+    assert MemoryBudget(100).mapped_bytes == 50
+
+
+def test_the_limit_of_address_space_is_the_soft_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: {resource.RLIMIT_AS: (5 * GB, 9 * GB)}[kind])
+    assert memory_budget._address_space() == 5 * GB
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert memory_budget._address_space() is None
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "limits"),
+    [
+        ("0::/", {"memory.max": "1000\n"}, [1000]),
+        ("0::/a/b\n", {"a/b/memory.max": "max", "a/memory.max": "7", "memory.max": "9"}, [7, 9]),
+        (
+            "12:cpu,cpuacct:/x\n4:memory:/docker/1\n",
+            {"memory/docker/1/memory.limit_in_bytes": "5", "memory/memory.limit_in_bytes": "8", "memory.max": "1"},
+            [5, 8],
+        ),
+        ("0::/gone", {}, []),
+    ],
+)
+def test_control_groups(tmp_path: Path, membership: str, files: dict[str, str], limits: list[int]) -> None:
+    (tmp_path / "membership").write_text(membership)
+    for name, text in files.items():
+        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root" / name).write_text(text)
+    assert list(memory_budget._cgroup_limits(tmp_path / "membership", tmp_path / "root")) == limits
+
+
+def test_without_control_groups_there_is_no_limit(tmp_path: Path) -> None:
+    assert list(memory_budget._cgroup_limits(tmp_path / "none", tmp_path)) == []
+
+
+def test_options_of_hudi_are_understood(machine: pytest.MonkeyPatch) -> None:
+    options = {MERGE_MEMORY: "12345", SPILL_PATH: "/data/a, /data/b"}
+    assert MemoryBudget.of(ReadOptions(options=options)) == MemoryBudget(12345, "/data/a")
+    assert MemoryBudget.of(ReadOptions(memory_limit=99, options=options)).limit == 99
+    assert MemoryBudget.of(ReadOptions(memory_limit=99, readers=3)).limit == 33
+    assert MemoryBudget.of(ReadOptions()) == MemoryBudget(2 * GB, None)
+
+
+def test_entries_count_more_than_rows() -> None:
+    budget = MemoryBudget(1000)
+    assert budget.fits(700, 0)
+    assert not budget.fits(800, 0)
+    assert not budget.fits(0, 200)
+    assert MemoryBudget(1).rows_at_once(1 << 40) == 1

@@ -1,0 +1,61 @@
+"""Compaction tasks to which happens what happens in clusters; a module of its own, as workers import it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from hoodie_py.errors import StorageError
+from hoodie_py.spark.compaction import SparkRunner
+from hoodie_py.writer.compaction_task import CompactionTask, OnRows, TaskResult
+
+
+class FailsOnce(CompactionTask):
+    """The first attempt ends after its file was written; the file stays."""
+
+    def run(self, on_rows: OnRows | None = None) -> TaskResult:
+        """Write the file; fail unless it was tried before."""
+        result = super().run(on_rows)
+        note = Path(tempfile.gettempdir(), f"hoodie-tried-{self.run_id}-{self.index}")
+        if note.exists():
+            note.unlink()
+            return result
+        note.touch()
+        raise StorageError("The machine went away.", path=result.path)
+
+
+class RunsTwice(CompactionTask):
+    """Two attempts write whole files, as under speculation; one is reported."""
+
+    def run(self, on_rows: OnRows | None = None) -> TaskResult:
+        """Write two files."""
+        super().run(on_rows)
+        return super().run(on_rows)
+
+
+class Breaks(CompactionTask):
+    """Fails in a way that nobody thought of."""
+
+    def run(self, on_rows: OnRows | None = None) -> TaskResult:
+        """Fail."""
+        raise ZeroDivisionError("one over nothing")
+
+
+class Troubled(SparkRunner):
+    """Runs every task as one of another kind."""
+
+    kind: type[CompactionTask] = CompactionTask
+
+    def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
+        """Run them."""
+        changed = [self.kind(**{each.name: getattr(task, each.name) for each in fields(task)}) for task in tasks]
+        return super().run(changed, on_rows)
+
+    @classmethod
+    def by(cls, spark: object, kind: type[CompactionTask]) -> Troubled:
+        """Make one for a kind of trouble."""
+        runner = cls(spark)  # type: ignore[arg-type]
+        runner.kind = kind
+        return runner

@@ -1,0 +1,155 @@
+"""Slices read on threads: every row once, bounded, and nothing left behind however reading ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py import HoodieTable, InvalidQueryError
+from hoodie_py.table import parallel
+from hoodie_py.table.parallel import read_in_threads, thread_count
+
+Corpus = Callable[[str], Path]
+TABLES = ("basic_mor_v9_part", "event_time_updates_mor_v9", "is_deleted_column_mor_v9", "logonly_bucket_mor_v9")
+ONE, FOUR = {"hoodie_py.read.threads": "1"}, {"hoodie_py.read.threads": "4"}
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    yield
+    assert [each.name for each in threading.enumerate() if each.name.startswith("hoodie-read")] == []
+
+
+class Slices:
+    """Slices of numbered batches that note what was read of them."""
+
+    def __init__(self, slices: int, batches: int, fails_at: int | None = None) -> None:
+        self.made: list[tuple[int, int]] = []
+        self.closed: list[int] = []
+        self._batches = batches
+        self._fails_at = fails_at
+        self.starts = [self._start(number) for number in range(slices)]
+
+    def _start(self, number: int) -> Callable[[], Generator[pa.RecordBatch, None, None]]:
+        def read() -> Generator[pa.RecordBatch, None, None]:
+            try:
+                for i in range(self._batches):
+                    if number == self._fails_at:
+                        raise KeyError(number)
+                    self.made.append((number, i))
+                    yield pa.record_batch({"slice": [number], "batch": [i]})
+            finally:
+                self.closed.append(number)
+
+        return read
+
+
+def rows(batch: pa.RecordBatch) -> tuple[int, int]:
+    (row,) = batch.to_pylist()
+    return row["slice"], row["batch"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_every_batch_comes_once_and_in_order_within_its_slice(threads: int) -> None:
+    slices = Slices(5, 9)
+    found = [(number, *rows(batch)) for number, batch in read_in_threads(slices.starts, threads)]
+    assert sorted(found) == [(n, n, i) for n in range(5) for i in range(9)]
+    for number in range(5):
+        assert [i for n, _, i in found if n == number] == list(range(9))
+
+
+def test_threads_wait_for_whoever_reads_the_rows() -> None:
+    slices = Slices(2, 1000)
+    with closing(read_in_threads(slices.starts, 2)) as batches:
+        next(batches)
+        time.sleep(0.2)
+        assert len(slices.made) <= 1 + 2 * 2 + 2  # taken, waiting in the queue, in the hands of the threads
+    assert sorted(slices.closed) == [0, 1]
+
+
+def test_slices_that_nobody_wants_any_more_are_not_begun() -> None:
+    slices = Slices(100, 3)
+    with closing(read_in_threads(slices.starts, 2)) as batches:
+        next(batches)
+    assert len(slices.closed) < 10
+    assert {number for number, _ in slices.made} == set(slices.closed)
+
+
+def test_an_iterator_that_is_dropped_ends_its_threads() -> None:
+    slices = Slices(4, 100)
+    batches = read_in_threads(slices.starts, 2)
+    next(batches)
+    del batches
+    assert len(slices.made) < 20
+
+
+def test_an_error_in_a_slice_is_raised_where_the_rows_are_read() -> None:
+    slices = Slices(50, 3, fails_at=4)
+    with pytest.raises(KeyError) as caught:
+        list(read_in_threads(slices.starts, 2))
+    assert caught.value.args == (4,)
+    assert any(entry.name == "read" for entry in caught.traceback)
+    assert len(slices.closed) < 50
+
+
+def test_a_forked_process_gets_an_error() -> None:
+    batches = read_in_threads(Slices(2, 100).starts, 2)
+    next(batches)
+    child = os.fork()
+    if child == 0:
+        try:
+            next(batches)
+        except InvalidQueryError:
+            os._exit(17)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+    batches.close()
+
+
+def test_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOODIE_PY_READ_THREADS", raising=False)
+    monkeypatch.setattr(parallel, "_cores", lambda: 8)
+    monkeypatch.setattr(pa, "cpu_count", lambda: 6)
+    assert thread_count({}) == 6
+    monkeypatch.setattr(pa, "cpu_count", lambda: 1)  # as in a Spark worker
+    assert thread_count({}) == 1
+    monkeypatch.setenv("HOODIE_PY_READ_THREADS", "3")
+    assert thread_count({}) == 3
+    assert thread_count({"hoodie_py.read.threads": "5"}) == 5
+    for wrong in ("0", "-1", "many", "1.5", "99999"):
+        with pytest.raises(InvalidQueryError, match="number of threads"):
+            thread_count({"hoodie_py.read.threads": wrong})
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("max 100000", 4), ("200000 100000", 2), ("50000 100000", 1), ("", 4)])
+def test_a_container_s_quota_counts(quota: str, cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cpu.max").write_text(quota)
+    monkeypatch.setattr(parallel, "_CGROUP", tmp_path / "cpu.max")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)), raising=False)
+    assert parallel._cores() == cores
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_threads_change_nothing_in_a_table(corpus: Corpus, name: str) -> None:
+    table = HoodieTable.open(corpus(name))
+    alone, together = table.scan(options=ONE), table.scan(options=FOUR)
+    want = alone.to_arrow()
+    assert together.to_arrow().equals(want)
+    batches = pa.Table.from_batches(list(together.to_batches()), together.schema)
+    by_key = [("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")]
+    assert batches.sort_by(by_key).equals(want.sort_by(by_key))
+    assert together.count() == want.num_rows
+
+
+def test_a_limit_and_a_break_leave_no_thread(corpus: Corpus) -> None:
+    table = HoodieTable.open(corpus("basic_mor_v9_part"))
+    assert table.scan(limit=3, batch_rows=1, options=FOUR).to_arrow().num_rows == 3
+    for _ in table.scan(batch_rows=1, options=FOUR).to_batches():
+        break

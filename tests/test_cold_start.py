@@ -1,0 +1,39 @@
+"""What a fresh process does not import: every query of a command line or a new Spark worker would wait for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TABLE = "event_time_updates_mor_v9"
+_FOR_OTHER_STORES = {"fsspec", "asyncio", "hoodie_storage.remote", "hoodie_storage.options"}
+_FOR_ROWS = {"pyarrow.compute", "hoodie_py.reader.batch", "hoodie_py.reader.file_group", "hoodie_py.formats.avro_lanes"}
+_FOR_FILTERS = {"hoodie_py.table.evaluate", "hoodie_py.table.pruning", "hoodie_py.table.sql_filter"}
+_FOR_RARE_INSTANTS = {"hoodie_py.formats.plans", "hoodie_py.formats.archive", "hoodie_py.table.archive_loader"}
+_LATER = _FOR_OTHER_STORES | _FOR_ROWS | _FOR_FILTERS | _FOR_RARE_INSTANTS
+
+
+def imported(code: str, *arguments: str) -> set[str]:
+    program = f"import json, sys\n{code}\nprint(json.dumps(list(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout))
+
+
+def test_planning_a_local_scan_imports_no_more_than_it_needs(corpus: Callable[[str], Path]) -> None:
+    code = "import hoodie_py\nassert hoodie_py.HoodieTable.open(sys.argv[1]).scan().tasks()"
+    assert imported(code, str(corpus(TABLE))) & _LATER == set()
+
+
+def test_planning_for_spark_imports_no_more_than_it_needs(corpus: Callable[[str], Path]) -> None:
+    pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
+    code = """
+from pyspark_hoodie import DefaultSource
+source = DefaultSource({"path": sys.argv[1]})
+assert source.reader(source.schema()).partitions()
+"""
+    assert imported(code, str(corpus(TABLE))) & (_LATER - {"asyncio"}) == set()
