@@ -13,13 +13,14 @@ LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env demo test crash bench bench-spark bench-java fuzz lint format types imports wheel lock clean
+.PHONY: help setup python-found java-note java-env java demo test crash bench bench-spark bench-java fuzz lint format types imports wheel lock clean
 
 help:
 	@echo 'make demo     read a small table that Java Hudi wrote: its files, its log blocks, what merging does'
 	@echo 'make test     all tests (ARGS="-k name" passes arguments to pytest)'
 	@echo 'make java-env what the tests beside Java Hudi need: PySpark 3.5 and the Hudi bundle (make test does it too)'
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
+	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
 	@echo 'make bench    speed of merging, decoding and reading beside fastavro, hudi-rs and pyarrow (ARGS="--groups 10 --rounds 5")'
 	@echo 'make bench-spark   speed in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well'
 	@echo 'make fuzz     damaged and hostile files: every truncation and bit flip, then guided fuzzing (MINUTES=10 a parser)'
@@ -63,13 +64,16 @@ test: $(STAMP) java-note java-env
 	@# 5 is pytest's "none selected".
 	@$(BIN)/python -m pytest -n auto --maxprocesses 6 -m 'not spark and not java' $(ARGS); plain=$$?; \
 	$(BIN)/python -m pytest -m spark $(ARGS); spark=$$?; \
-	$(BIN)/python -m pytest -m java $(ARGS); java=$$?; \
+	$(BIN)/python -m pytest -m 'java and not slow' $(ARGS); java=$$?; \
 	for status in $$plain $$spark $$java; do case $$status in 0|5) ;; *) exit $$status;; esac; done; \
 	if [ "$$plain$$spark$$java" = 555 ]; then exit 5; fi
 
 # The whole takes an hour or two; `make test` has a sample of it.
 crash: $(STAMP)
 	PYTHONPATH=.:storage $(BIN)/python -m integration.crash --json .bench/crash.json $(ARGS)
+
+java: $(STAMP) java-env
+	$(BIN)/python -m pytest -m java $(ARGS)
 
 # Benchmarks have an environment of their own, with hudi-rs. BENCH_TABLES says where the packed tables are; grown ones and
 # results are kept in BENCH_CACHE (.bench). Each writes docs/benchmarks anew from the results there are.

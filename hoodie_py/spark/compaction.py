@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
@@ -134,9 +135,8 @@ class _Job:
 
     def _attempt(self, number: int) -> pa.RecordBatch:
         try:
-            tasks: tuple[CompactionTask, ...] = pickle.loads(zlib.decompress(self.packed))  # noqa: S301 - the driver made it
             merger = next(iter(load_mergers(self.packed_merger)), None)
-            result = replace(tasks[number], merger=merger).run()
+            result = replace(_unpacked(self.packed)[number], merger=merger).run()
         except HoodieError as error:
             if _may_pass(error) and _attempt_number() + 1 < self.attempts:
                 raise  # so that Spark tries again, perhaps on another machine
@@ -147,6 +147,13 @@ class _Job:
 
     def __repr__(self) -> str:
         return f"_Job({self.count} file groups)"
+
+
+@lru_cache(maxsize=2)
+def _unpacked(packed: bytes) -> tuple[CompactionTask, ...]:
+    """Unpack the tasks of a job, once in each worker; so what they share is shared there, too."""
+    tasks: tuple[CompactionTask, ...] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver made it
+    return tasks
 
 
 def split(tasks: Sequence[CompactionTask]) -> list[Sequence[CompactionTask]]:

@@ -14,15 +14,21 @@ from integration.java_hudi.session import JavaSession
 from integration.java_hudi.tables import Kind, Lake, make_row
 
 _HERE = Path(__file__).parent
+_QUICK = ("v9-part-mdt", "test_we_schedule_and_run[v6-part-mdt]", "test_we_schedule_and_run[v8-flat-nomdt]")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test here: `make test` runs them apart, so that they share the session."""
+    """Mark every test here: `make test` runs them apart, so that they share the session, and leaves out the slow ones.
+
+    Each takes some ten seconds. `make java` runs all.
+    """
     for item in items:
         if item.path.is_relative_to(_HERE):
             item.add_marker(pytest.mark.java)
             item.add_marker(pytest.mark.timeout(1200))  # many steps of Java each; a busy machine takes its time
+            if not any(name in item.nodeid for name in _QUICK):
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
