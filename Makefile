@@ -68,7 +68,7 @@ test: $(STAMP) java-note java-env
 	for status in $$plain $$spark $$java; do case $$status in 0|5) ;; *) exit $$status;; esac; done; \
 	if [ "$$plain$$spark$$java" = 555 ]; then exit 5; fi
 
-# The whole takes an hour or two; `make test` has a sample of it.
+# All points on a disk and a tenth of those on S3 (ARGS="--s3-share 1" for all, which takes hours); `make test` has a sample.
 crash: $(STAMP)
 	PYTHONPATH=.:storage $(BIN)/python -m integration.crash --json .bench/crash.json $(ARGS)
 

@@ -1,6 +1,6 @@
 """Kill, refuse and silence the store at every call of every operation, and check what is left: ``make crash``.
 
-    python -m integration.crash                      everything
+    python -m integration.crash                      all points on a disk, and a tenth of those on S3
     python -m integration.crash --share 0.1 --seed 7 a tenth of all points, by lot
     python -m integration.crash --stores local --tables basic_mor_v9_part --operations run
 
@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m integration.crash", description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--share", type=float, default=1.0, help="of the points of each operation, by lot")
-    parser.add_argument("--s3-share", type=float, default=1.0, help="the same on S3, where a trial takes longer")
+    parser.add_argument("--s3-share", type=float, default=0.1, help="the same on S3, where a trial takes seconds")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no trial after so long")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--stores", default="local,s3")

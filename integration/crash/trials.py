@@ -94,6 +94,7 @@ class Bench:
     ) -> None:
         self._place, self._operation, self._options = place, operation, options
         self._name, self._lock = name, lock
+        self.undo_first: bool | None = None  # go on after a cut by a rollback; None: for half the ends, by lot
         self._moment = datetime.now(UTC)
         self._known: dict[Any, list[str]] = {}
         for number, step in enumerate(operation.setup):
@@ -233,7 +234,8 @@ class Bench:
         """Check the table, go on and check again; the same files lead to the same, so that is done once for each."""
         key = tuple(sorted((_SCRATCH.sub(".tmp", path), size) for path, size in sizes.items()))
         if key not in self._known:
-            undo_first = hashlib.sha256(repr(key).encode()).digest()[0] % 2 == 1
+            lot = hashlib.sha256(repr(key).encode()).digest()[0] % 2 == 1
+            undo_first = lot if self.undo_first is None else self.undo_first
             self._known[key] = self._ask(lambda: self._problems(undo_first=undo_first), _AN_HOUR)
         return self._known[key]
 

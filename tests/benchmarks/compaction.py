@@ -4,7 +4,8 @@
 
 Every run gets a fresh copy of its table, whose rows are checked by their sums afterwards, merged and read-optimised.
 Processor time is that of planning and running: of a process of its own, imports left out, or of the JVM and all Python
-workers, the start of the session and a first small query left out.
+workers, the start of the session and a first small query left out. With --warm, sessions compact the table as it is
+without more groups first, so that what Java compiles and Python imports only once is left out, too.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ class Sample:
 class CopyOf:
     """A copy of a table that lives as long as a ``with`` block."""
 
-    def __init__(self, table: BenchTable) -> None:
+    def __init__(self, table: BenchTable, purpose: str = "compacted") -> None:
         self._table = table
-        self.path = cache_folder() / f"compacted-{os.getpid()}"
+        self.path = cache_folder() / f"{purpose}-{os.getpid()}"
 
     def __enter__(self) -> Self:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -109,7 +110,9 @@ def by_server(server: SparkServer, reader: str, path: Path, codec: str) -> Sampl
     return Sample(tree_seconds(server.pid) - before, answer["wall"], peak.bytes)
 
 
-def once(way: str, table: BenchTable, codec: str, jar: tuple[str, str] | None = None) -> tuple[Sample, list[str]]:
+def once(
+    way: str, table: BenchTable, codec: str, jar: tuple[str, str] | None = None, warm: bool = False
+) -> tuple[Sample, list[str]]:
     """Compact a fresh copy; Spark in a new session, as a job has."""
     with CopyOf(table) as copy:
         if way in (IN_PROCESS, ONE_THREAD):
@@ -119,7 +122,11 @@ def once(way: str, table: BenchTable, codec: str, jar: tuple[str, str] | None = 
             with SparkServer(python, "local[2]", bundle) as server:
                 file = str(table.base_files[0])
                 server.ask({"reader": "parquet", "query": "count", "table": table.name, "path": "", "files": [file]})
-                sample = by_server(server, "java" if jar else "format", copy.path, codec)
+                reader = "java" if jar else "format"
+                if warm:
+                    with CopyOf(bench_table(table.name), "warming") as small:
+                        by_server(server, reader, small.path, codec)
+                sample = by_server(server, reader, copy.path, codec)
         sample = Sample(sample.cpu, sample.wall, sample.peak, copy.written())
         _say(
             f"{table.path.name:16} {codec:6} {way:22} cpu {sample.cpu:7.2f}  wall {sample.wall:7.2f}  "
@@ -128,14 +135,16 @@ def once(way: str, table: BenchTable, codec: str, jar: tuple[str, str] | None = 
         return sample, copy.faults()
 
 
-def compare(table: BenchTable, codecs: Sequence[str], rounds: int, jar: tuple[str, str] | None) -> dict[str, Any]:
+def compare(
+    table: BenchTable, codecs: Sequence[str], rounds: int, jar: tuple[str, str] | None, warm: bool
+) -> dict[str, Any]:
     """Return medians by codec and way, and what was wrong by way; Java Hudi runs once a codec."""
     found: dict[str, Any] = {"rows": int(table.expected["n"]), "codecs": {}, "wrong": {}}
     for codec in codecs:
         samples: dict[str, list[Sample]] = defaultdict(list)
         ways = [(way, None) for _ in range(rounds) for way in (IN_PROCESS, SPARK)] + ([(JAVA, jar)] if jar else [])
         for way, needed in ways:
-            sample, wrong = once(way, table, codec, needed)
+            sample, wrong = once(way, table, codec, needed, warm)
             samples[way].append(sample)
             if wrong:
                 found["wrong"][f"{way}, {codec}"] = wrong
@@ -187,10 +196,16 @@ def run(arguments: argparse.Namespace) -> bool:
     if arguments.java:
         environment = find_or_make()
         jar = environment.python, environment.jar
-    figures: dict[str, Any] = {"groups": arguments.groups, "rounds": arguments.rounds, "tables": {}, "scaling": {}}
+    figures: dict[str, Any] = {
+        "groups": arguments.groups,
+        "rounds": arguments.rounds,
+        "warm": arguments.warm,
+        "tables": {},
+        "scaling": {},
+    }
     for name in arguments.table or TABLES:
         table = bench_table(name, arguments.groups)
-        figures["tables"][name] = compare(table, arguments.codec or CODECS, arguments.rounds, jar)
+        figures["tables"][name] = compare(table, arguments.codec or CODECS, arguments.rounds, jar, arguments.warm)
         figures["tables"][name]["pruning"] = pruning(table)
         if not arguments.no_scaling:
             figures["scaling"][name] = scaling(name, arguments.rounds)
@@ -217,6 +232,7 @@ def main() -> int:
     parser.add_argument("--table", action="append", choices=TABLES, help="only this table")
     parser.add_argument("--codec", action="append", choices=CODECS, help="only this codec")
     parser.add_argument("--java", action="store_true", help="Java Hudi as well, once")
+    parser.add_argument("--warm", action="store_true", help="have sessions compact a small table first")
     parser.add_argument("--no-scaling", action="store_true", help="leave out 1, 4 and 16 times the file groups")
     parser.add_argument("--child", nargs=3, metavar=("PATH", "CODEC", "THREADS"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()

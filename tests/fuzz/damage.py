@@ -11,6 +11,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import mmap
+import os
 import resource
 import signal
 import struct
@@ -102,7 +103,8 @@ def main(arguments: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     result = run(subjects()[name], kind, range(int(first), int(stop), int(stride)), Path(note))
-    print(json.dumps(result))
+    print(json.dumps(result), flush=True)
+    os._exit(0)  # what a library does with its threads at the end of a process is no case
 
 
 if __name__ == "__main__":
