@@ -99,6 +99,7 @@ def test_an_error_in_a_slice_is_raised_where_the_rows_are_read() -> None:
     assert len(slices.closed) < 50
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12's about forks beside threads
 def test_a_forked_process_gets_an_error() -> None:
     batches = read_in_threads(Slices(2, 100).starts, 2)
     next(batches)
