@@ -8,7 +8,7 @@ struct fields by name at every depth.  Anything else is refused, never guessed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -262,3 +262,14 @@ def java_float_text(value: float, single: bool) -> str:
         whole, fraction = text[:point].ljust(point, "0"), text[point:]
         return f"{prefix}{whole}.{fraction or '0'}"
     return f"{prefix}{text[0]}.{text[1:] or '0'}E{point - 1}"
+
+
+def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of batches of one schema, at least one, as a single batch (pyarrow 18 has no concat_batches)."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    if not first.num_columns:
+        return without_columns(sum(batch.num_rows for batch in batches))
+    columns = [pa.concat_arrays([batch.column(at) for batch in batches]) for at in range(first.num_columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=first.schema)

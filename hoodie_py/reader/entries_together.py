@@ -15,7 +15,7 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.block_decoder import BlockDecoder
-from hoodie_py.reader.conform import Conformer
+from hoodie_py.reader.conform import Conformer, one_batch
 from hoodie_py.reader.delete_rules import DeleteRules
 
 _FEW_ROWS = 4096  # in a block, on average
@@ -74,7 +74,7 @@ class EntriesTogether:
         store = self._context.store
         first = len(store)
         try:
-            rows = self._conform(pa.concat_batches(list(group.values())))
+            rows = self._conform(one_batch(list(group.values())))
             store.add(rows)
             entries = BufferedBatch.of_rows(self._context, first, rows, self._deletes.operations(rows))
         except HoodieError:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.formats.arrays import booleans, from_numpy
-from hoodie_py.reader.conform import without_columns
+from hoodie_py.reader.conform import one_batch, without_columns
 from hoodie_py.reader.spill import Spill, Spilled
 
 NO_ROW = -1
@@ -150,7 +150,7 @@ class RowStore:
             return _nulls(schema, 0)
         if len(pieces) == 1:
             return pieces[0]
-        whole = pa.concat_batches(pieces)
+        whole = one_batch(pieces)
         order = np.concatenate(positions)
         if (order[1:] > order[:-1]).all():
             return whole

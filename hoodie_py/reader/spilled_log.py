@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.conform import one_batch
 from hoodie_py.reader.entry_batches import entry_bytes, extra_of, from_batch, to_batch
 from hoodie_py.reader.folded_log import FoldedLog, Partition
 from hoodie_py.reader.key_hash import KeyHash
@@ -114,7 +115,7 @@ class SpilledEntries:
         return list(dict.fromkeys(found))
 
     def _write(self) -> None:
-        batch = pa.concat_batches(self._waiting)
+        batch = one_batch(self._waiting)
         if self._writer is None:
             self._writer = self._spill.writer(batch.schema)
         self._written.append(self._writer.add(batch))
@@ -196,9 +197,9 @@ def joined(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBa
     held = 0
     for batch in batches:
         if waiting and held + batch.nbytes > size:
-            yield pa.concat_batches(waiting)
+            yield one_batch(waiting)
             waiting, held = [], 0
         waiting.append(batch)
         held += batch.nbytes
     if waiting:
-        yield pa.concat_batches(waiting)
+        yield one_batch(waiting)
