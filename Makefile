@@ -21,7 +21,7 @@ help:
 	@echo 'make java-env what the tests beside Java Hudi need: PySpark 3.5 and the Hudi bundle (make test does it too)'
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
-	@echo 'make bench    speed of merging, decoding and reading beside fastavro, hudi-rs and pyarrow (ARGS="--groups 10 --rounds 5")'
+	@echo 'make bench    speed of merging, decoding, encoding and reading beside fastavro, hudi-rs and pyarrow (ARGS="--groups 10 --rounds 5")'
 	@echo 'make bench-spark   speed in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well;  make bench-compaction'
 	@echo 'make fuzz     damaged and hostile files: every truncation and bit flip, then guided fuzzing (MINUTES=10 a parser)'
 	@echo 'make lint     ruff check and ruff format --check;  make format mends what can be mended'
@@ -86,6 +86,7 @@ $(BENCH_STAMP): requirements/bench.txt pyproject.toml | python-found
 bench: $(BENCH_STAMP)
 	$(BENCH) -m tests.benchmarks.merge_pairs
 	$(BENCH) -m tests.benchmarks.decoder
+	$(BENCH) -m tests.benchmarks.encoder
 	$(BENCH) -m tests.benchmarks.in_process $(ARGS)
 	$(BENCH) -m tests.benchmarks.report
 

@@ -13,6 +13,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.table.query import make_scan
 from hoodie_py.table.scan import Scan, html_table
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.writer.table_writes import TableWrites
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
     from hoodie_py.writer.local_runner import Runner
     from hoodie_py.writer.lock import Lock
     from hoodie_py.writer.rollback import RollbackResult
-    from hoodie_py.writer.session import WriteSession
 
 
-class HoodieTable:
-    """A Hudi table; make one with ``HoodieTable.open``.
+class HoodieTable(TableWrites):
+    """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
 
-    The table is as it was when it was opened; ``refresh`` looks again.
+    The table is as it was when it was opened, or after the last rows that were written through it; ``refresh`` looks
+    again.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -62,6 +63,74 @@ class HoodieTable:
             StorageError: the store refused or failed.
         """
         return cls(open_snapshot(fspath(uri), storage_options=storage_options, timezone=timezone))
+
+    @classmethod
+    def create(
+        cls,
+        uri: str | PathLike[str],
+        schema: pa.Schema,
+        *,
+        record_key: str | Sequence[str],
+        ordering: str | Sequence[str] | None = None,
+        partition_by: str | Sequence[str] = (),
+        table_type: str = "MERGE_ON_READ",
+        table_version: int = 9,
+        name: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        properties: Mapping[str, Any] | None = None,
+        merge_mode: str | None = None,
+        merge_strategy_id: str | None = None,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        key_generator: str | None = None,
+        timezone: str | None = None,
+    ) -> HoodieTable:
+        """Make a table without rows, which Java Hudi can read and write too.
+
+        Args:
+            uri: where, as for ``open``.
+            schema: columns of the rows, as an Arrow schema; Hudi's meta columns need not be in it.
+            record_key: the field, or fields, that tell records apart; ``a.b`` for nested ones.
+            ordering: the field, or fields, that decide which version of a record is the newer one; None for the order
+                of commits.
+            partition_by: partition fields. ``field:TIMESTAMP`` and ``field:SIMPLE`` ask for a custom key generator.
+            table_type: "MERGE_ON_READ" or "COPY_ON_WRITE".
+            table_version: of Hudi's format: 9, 8 or 6.
+            name: of the table; the last part of the uri unless given.
+            storage_options: as for ``open``.
+            properties: further table properties, such as hive-style partition paths.
+            merge_mode: "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING" or "CUSTOM"; follows from the rest unless given.
+            merge_strategy_id: the id of a merger of your own.
+            merger: that merger, which names its id itself. It is not stored: readers must be given it again.
+            key_generator: "SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP" or "CUSTOM"; follows from the fields unless
+                given.
+            timezone: as for ``open``.
+
+        Raises:
+            ConflictError: there is a table already.
+            InvalidQueryError: a field that is no column, or arguments that contradict each other.
+            UnsupportedFeatureError: a column type, version or key generator that is not handled.
+            CommitStateUnknownError: the store did not say whether the table was made.
+            StorageError: the store refused or failed.
+        """
+        from hoodie_py.writer.table_creation import create_table
+
+        files = create_table(
+            uri,
+            schema,
+            record_key=record_key,
+            ordering=ordering,
+            partition_by=partition_by,
+            table_type=table_type,
+            table_version=table_version,
+            name=name,
+            storage_options=storage_options,
+            properties=properties,
+            merge_mode=merge_mode,
+            merge_strategy_id=merge_strategy_id,
+            merger=merger,
+            key_generator=key_generator,
+        )
+        return cls(open_snapshot(files, timezone=timezone))
 
     def refresh(self) -> HoodieTable:
         """Return the table as it is now."""
@@ -135,7 +204,7 @@ class HoodieTable:
             merger: a RecordMerger that decides instead of the table's merge mode.
             memory_limit: most bytes of memory for what log files say; more goes to disk.  None for a share of what the
                 process may use (docs/memory.md).
-            batch_rows: most rows in a batch; 65536 unless given.
+            batch_rows: most rows in a batch; 65536 unless given, fewer of tables with many columns.
             integrity: "strict" makes corrupt log blocks, and files whose size differs from their commit's statistics,
                 errors.
             options: Hudi's own reader keys, for what has no argument; an argument wins.
@@ -340,13 +409,6 @@ class HoodieTable:
 
         session = self._write_session(options, lock)
         return clean.dry_run(session, retain_commits) if dry_run else clean.clean(session, retain_commits)
-
-    def _write_session(
-        self, options: Mapping[str, Any] | None, lock: Lock | None, strategy: str | None = None
-    ) -> WriteSession:
-        from hoodie_py.writer.session import WriteSession
-
-        return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock)
 
     def __repr__(self) -> str:
         config = self.config

@@ -18,10 +18,11 @@ from hoodie_py.cli.rollback import rollback
 from hoodie_py.cli.show import show
 from hoodie_py.cli.slices import slices
 from hoodie_py.cli.timeline import timeline
+from hoodie_py.cli.write import write
 
 app = typer.Typer(
     name="hoodie",
-    help="Look into Apache Hudi tables, read and compact them, on disk or in an object store.",
+    help="Look into Apache Hudi tables, read, write and compact them, on disk or in an object store.",
     epilog="Results go to stdout, messages to stderr. Exit status: 0 done, 1 failed, 2 wrong usage.",
     no_args_is_help=True,
     add_completion=False,
@@ -43,10 +44,10 @@ def _hoodie(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Look into Apache Hudi tables, read and compact them, on disk or in an object store."""
+    """Look into Apache Hudi tables, read, write and compact them, on disk or in an object store."""
 
 
-for _command in (show, timeline, slices, log, read, explain, compact, rollback, clean, doctor, demo):
+for _command in (show, timeline, slices, log, read, explain, write, compact, rollback, clean, doctor, demo):
     app.command(_command.__name__)(_command)
 
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.arrays import is_valid, numbers
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.avro_schema import (
     Array,
@@ -125,7 +126,7 @@ def encode_branch(array: pa.Array, node: AvroType, branch: int, null: int = 0) -
     """Encode values of a union by the numbers of their branch, less than 64, and of the branch that is null; errors as
     ``encode_column``.
     """
-    valid = pc.is_valid(array).to_numpy(zero_copy_only=False) if array.null_count else None
+    valid = is_valid(array) if array.null_count else None
     return _values(array, node, _Lead(2 * branch, 2 * null, valid))
 
 
@@ -138,8 +139,8 @@ def _values(array: pa.Array, node: AvroType, lead: _Lead) -> Pieces:
         case Primitive(kind="int" | "long"):
             return [_varints(_whole(array, node), lead)]
         case Primitive(kind="float" | "double" as kind):
-            numbers = _numpy(array, _FLOATS[kind])
-            return [_packed(numbers.view(np.uint8).reshape(len(numbers), numbers.itemsize), lead)]
+            values = _numpy(array, _FLOATS[kind])
+            return [_packed(values.view(np.uint8).reshape(len(values), values.itemsize), lead)]
         case Primitive():
             return _texts(array, lead)
         case Enum(symbols=symbols):
@@ -172,26 +173,27 @@ def _whole(array: pa.Array, node: Primitive) -> npt.NDArray[np.int64]:
         array = array.cast(pa.timestamp("us", array.type.tz))
     if pa.types.is_date64(array.type):
         array = array.cast(pa.date32())
-    numbers = _numpy(array.cast(_WHOLE[node.kind]), pa.int64())
-    return numbers // MICROS_PER_MILLI if node.logical in MILLIS else numbers
+    values = _numpy(array.cast(_WHOLE[node.kind]), pa.int64())
+    return values // MICROS_PER_MILLI if node.logical in MILLIS else values
 
 
 def _symbols(array: pa.Array, symbols: tuple[str, ...]) -> npt.NDArray[np.int64]:
-    numbers = pc.index_in(array, pa.array(symbols, array.type))
-    if numbers.null_count != array.null_count:
+    places = pc.index_in(array, pa.array(symbols, array.type))
+    if places.null_count != array.null_count:
         raise InvalidTableError("a value that is not one of the symbols of its enum")
-    return _numpy(numbers, pa.int64())
+    return _numpy(places, pa.int64())
 
 
 def _numpy(array: pa.Array, t: pa.DataType) -> npt.NDArray[Any]:
     """Give the values as a contiguous array, 0 in place of nulls."""
-    cast = array.cast(t)
-    return np.ascontiguousarray((pc.fill_null(cast, 0) if cast.null_count else cast).to_numpy())
+    return numbers(array if array.type == t else array.cast(t))
 
 
 def _varints(values: npt.NDArray[np.int64], lead: _Lead) -> pa.Array:
     """Encode numbers as Avro does: zigzag, then seven bits a byte, lowest first."""
     rest = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    if not len(rest) or int(rest.max()) < 0x80:
+        return _packed(rest.astype(np.uint8)[:, None], lead)
     sizes = np.ones(len(values), np.int64)
     columns: list[Octets] = []
     while True:
@@ -211,6 +213,11 @@ def _texts(array: pa.Array, lead: _Lead) -> Pieces:
 
 def _binary(array: pa.Array) -> pa.Array:
     """Give strings or bytes as pieces; nulls are empty."""
+    if len(array) and not array.null_count and array.type in (pa.string(), pa.binary()):
+        _, offsets, texts = array.buffers()
+        wide = np.frombuffer(offsets, np.int32, len(array) + 1, 4 * array.offset).astype(np.int64)
+        buffers = [None, pa.py_buffer(wide), texts or pa.py_buffer(b"")]
+        return pa.Array.from_buffers(pa.large_binary(), len(array), buffers)
     data = array.cast(pa.large_binary())
     return pc.fill_null(data, b"") if data.null_count else data
 
@@ -317,7 +324,8 @@ def _offsets(piece: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _lengths(piece: pa.Array) -> npt.NDArray[np.int64]:
-    return np.diff(_offsets(piece))
+    offsets = _offsets(piece)
+    return offsets[1:] - offsets[:-1]
 
 
 def octets(piece: pa.Array) -> bytes:

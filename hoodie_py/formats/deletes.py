@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.avro_bytes import read_count, read_span, read_varint
 from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Source, zigzag
 from hoodie_py.formats.delete_values import OrderingKind, read_null_or_value, read_ordering
+from hoodie_py.formats.even_deletes import INT_LIMIT, INTEGER_TAGS, NOT_SHORT, PRESENT, SMALL_KINDS, even_deletes
 from hoodie_py.formats.kryo import read_deletes
 from hoodie_py.formats.limits import limits, refuse
 
@@ -37,18 +38,8 @@ KRYO_VERSIONS = (1, 2)
 
 _HEADER = struct.Struct(">ii")
 _SMALLEST_DELETE = 3
-_INT_LIMIT = 1 << 31
 _MANY = 48  # integers that are quicker read together
-_PRESENT = 2  # the byte in front of a key or a path that is there
-_NOT_SHORT = 0x81  # bits that the length of a short text does not have
-_INTEGER_TAGS = {
-    4: OrderingKind.INT,
-    6: OrderingKind.LONG,
-    16: OrderingKind.DATE,
-    20: OrderingKind.TIME_MICROS,
-    22: OrderingKind.TIMESTAMP_MICROS,
-}
-_IS_SMALL = np.array([kind in (OrderingKind.INT, OrderingKind.DATE) for kind in OrderingKind])
+_IS_SMALL = np.array([kind in SMALL_KINDS for kind in OrderingKind])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +121,9 @@ def _decode_avro(payload: bytes) -> DeleteRecords:
             total += count
             if total > limits().block_records:
                 refuse(UnsupportedFeatureError, f"A block has at least {total} deletes", "block_records")
+            even = even_deletes(payload, pos, count) if total == count else None
+            if even is not None:
+                return _records(even.keys, even.kinds, even.numbers)
             pos = walk.over(pos, count)
     except (IndexError, struct.error):
         raise CorruptFileError("A delete block ends within a record.", offset=len(payload)) from None
@@ -152,10 +146,10 @@ class _Walk:
         """Step over deletes that follow each other from a place on, and return the place behind them."""
         payload, end = self._payload, len(self._payload)
         note_bound, note_kind, note_place = self._bounds.append, self._kinds.append, self._places.append
-        integers = _INTEGER_TAGS
+        integers = INTEGER_TAGS
         for _ in range(count):
             stop = pos + 2 + (payload[pos + 1] >> 1)
-            if payload[pos] != _PRESENT or payload[pos + 1] & _NOT_SHORT or stop >= end:
+            if payload[pos] != PRESENT or payload[pos + 1] & NOT_SHORT or stop >= end:
                 start, stop = self._key(pos)
             else:
                 start = pos + 2
@@ -163,7 +157,7 @@ class _Walk:
             note_bound(stop)
             if payload[stop] == 0:
                 pos = stop + 1
-            elif payload[stop] == _PRESENT and not payload[stop + 1] & _NOT_SHORT:
+            elif payload[stop] == PRESENT and not payload[stop + 1] & NOT_SHORT:
                 pos = stop + 2 + (payload[stop + 1] >> 1)
             else:
                 read_null_or_value(payload, stop)
@@ -202,16 +196,24 @@ class _Walk:
         numbers = np.zeros(len(kinds), np.int64)
         at = np.flatnonzero(places)
         numbers[at] = _integers(self._payload, places[at])
-        small = np.flatnonzero(((numbers < -_INT_LIMIT) | (numbers >= _INT_LIMIT)) & _IS_SMALL[kinds])
+        small = np.flatnonzero(((numbers < -INT_LIMIT) | (numbers >= INT_LIMIT)) & _IS_SMALL[kinds])
         if len(small):
             raise CorruptFileError("A number is too large for its type.", offset=int(places[small[0]]))
         kinds[(kinds == OrderingKind.INT) & (numbers == 0)] = OrderingKind.NONE
-        values: list[Any] = numbers.tolist()
-        for i in np.flatnonzero(kinds == OrderingKind.NONE).tolist():
-            values[i] = None
+        records = _records(_keys(self._payload, self._bounds), kinds, numbers)
+        if not self._others:
+            return records
         for i, value in self._others.items():
-            values[i] = value
-        return DeleteRecords(_keys(self._payload, self._bounds), kinds, values, None if self._others else numbers)
+            records.values[i] = value
+        return replace(records, numbers=None)
+
+
+def _records(keys: pa.StringArray, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64]) -> DeleteRecords:
+    """Put together deletes whose ordering values are integers."""
+    values: list[Any] = numbers.tolist()
+    for i in np.flatnonzero(kinds == OrderingKind.NONE).tolist():
+        values[i] = None
+    return DeleteRecords(keys, kinds, values, numbers)
 
 
 def _integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | list[int]:

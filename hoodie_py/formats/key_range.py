@@ -30,7 +30,7 @@ class KeyRange:
             raise CorruptFileError("A record key is null.")
         if not len(keys):
             return
-        found = pc.min_max(_comparable(keys))
+        found = pc.min_max(comparable_keys(keys))
         low, high = found["min"].as_py(), found["max"].as_py()
         if self._range is not None:
             low, high = min(low, self._range[0]), max(high, self._range[1])
@@ -47,8 +47,8 @@ class KeyRange:
         return None if self._range is None else self._range[1].translate(_BACK).decode()
 
 
-def _comparable(keys: pa.Array) -> pa.Array:
-    """Give bytes that compare as Java compares the strings."""
+def comparable_keys(keys: pa.Array) -> pa.Array:
+    """Give bytes (large_binary) that compare as Java compares the strings."""
     keys = keys.cast(pa.large_string())
     validity, offsets, data = keys.buffers()
     if data is None:

@@ -85,6 +85,10 @@ REPLACE_COMMIT = _text(
     )
 )
 
+REQUESTED_REPLACE = _text(
+    _record("HoodieRequestedReplaceMetadata", _nullable("operationType", "string"), _EXTRA_METADATA, _VERSION)
+)
+
 # Compaction ----------------------------------------------------------------------------------------------------------
 
 _COMPACTION_OPERATION = _record(

@@ -104,6 +104,13 @@ def _json(record: dict[str, Any]) -> bytes:
     return json.dumps(record, indent=2, ensure_ascii=False).encode()
 
 
+def write_requested_replace() -> bytes:
+    """Encode the ``.replacecommit.requested`` file of an insert overwrite, which plans nothing (Hudi
+    HoodieRequestedReplaceMetadata).
+    """
+    return write_single({"operationType": None, "extraMetadata": None, "version": None}, schemas.REQUESTED_REPLACE)
+
+
 # Compaction ----------------------------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,17 @@ _BUCKET_COUNT = struct.Struct("<Q")
 _SMALLEST_BUCKET = 12
 
 
+def encode_positions(positions: npt.NDArray[np.int64]) -> str:
+    """Encode the positions of a block's records, which must come in rising order.
+
+    Args:
+        positions: row numbers, each once.
+    """
+    bitmap = BitMap64(positions.astype(np.uint64))
+    bitmap.run_optimize()
+    return binascii.b2a_base64(bitmap.serialize(), newline=False).decode()
+
+
 def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int64]:
     """Decode the positions of a block's records.
 

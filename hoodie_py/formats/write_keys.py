@@ -35,3 +35,25 @@ CLOCK_SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_ms"
 
 # The metadata table
 METADATA_MODE = "hoodie.metadata.mode"  # not Java's own: auto, disable, refuse
+
+# What a write does
+RECORD_POSITIONS = "hoodie.write.record.positions"  # log blocks say which base rows their records are
+INSERT_DUPLICATES = "hoodie.datasource.insert.dup.policy"  # insert of known keys: none (they double), drop, fail
+BULK_INSERT_SORT = "hoodie.bulkinsert.sort.mode"  # NONE, GLOBAL_SORT, PARTITION_SORT
+
+# Table services after a write
+INLINE_COMPACT = "hoodie.compact.inline"
+INLINE_SCHEDULE = "hoodie.compact.schedule.inline"
+AUTOMATIC_CLEAN = "hoodie.clean.automatic"
+
+# Which records of a write are made one, and how existing records are found
+COMBINE_BEFORE_UPSERT = "hoodie.combine.before.upsert"
+COMBINE_BEFORE_INSERT = "hoodie.combine.before.insert"
+COMBINE_BEFORE_DELETE = "hoodie.combine.before.delete"
+INDEX_TYPE = "hoodie.index.type"
+SIMPLE_UPDATE_PARTITION = "hoodie.simple.index.update.partition.path"
+BLOOM_UPDATE_PARTITION = "hoodie.bloom.index.update.partition.path"
+BUCKET_ENGINE = "hoodie.index.bucket.engine"
+BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
+BUCKET_HASH_FIELD = "hoodie.bucket.index.hash.field"
+BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"  # other numbers of buckets for some partitions

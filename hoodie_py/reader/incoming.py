@@ -21,6 +21,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import UPDATE_BEFORE, is_delete_code
@@ -39,7 +40,7 @@ class IncomingRows:
     """
 
     rows: pa.RecordBatch
-    operations: Sequence[int] | None = None
+    operations: Sequence[int] | np.ndarray | None = None
     keys: pa.Array | None = None
 
 
@@ -49,11 +50,12 @@ class IncomingDeletes:
 
     Attributes:
         keys: string array of record keys.
-        ordering: one ordering value per key: of the field's type, a tuple for several fields, or DEFAULT_ORDERING.
+        ordering: one ordering value per key: of the field's type, a tuple for several fields, or DEFAULT_ORDERING; or
+            a column of them. Empty where none has one.
     """
 
     keys: pa.Array
-    ordering: Sequence[Any]
+    ordering: OrderingColumn | Sequence[Any]
 
 
 class IncomingSide(LogSide):
@@ -94,12 +96,18 @@ class IncomingSide(LogSide):
 
     def _buffered(self, part: IncomingRows | IncomingDeletes) -> BufferedBatch:
         if isinstance(part, IncomingDeletes):
-            return BufferedBatch.of_deletes(self.context, part.keys, part.ordering)
+            return BufferedBatch.of_deletes(self.context, part.keys, self._delete_ordering(part))
         rows = conform_batch(part.rows, self.schema, {**self.info.defaults, **self.info.fallbacks})
         entries = BufferedBatch.of_rows(self.context, self.store.add(rows), rows, self._operations(part, rows))
         if part.keys is None:
             return entries
         return BufferedBatch(self.context, part.keys, entries.rows, entries.order, entries.codes)
+
+    def _delete_ordering(self, part: IncomingDeletes) -> OrderingColumn | Sequence[Any]:
+        if len(part.ordering) or not len(part.keys):
+            return part.ordering
+        none = [pa.nulls(len(part.keys), each) for each in self.context.ordering_types]
+        return OrderingColumn.from_columns(none, len(part.keys))
 
     def _operations(self, part: IncomingRows, rows: pa.RecordBatch) -> np.ndarray:
         marked = replace(self.deletes, operation=False).operations(rows)

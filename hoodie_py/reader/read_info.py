@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
@@ -39,6 +39,15 @@ class ReadInfo:
     constants: Mapping[str, Any] = field(default_factory=dict)
     fallbacks: Mapping[str, Any] = field(default_factory=dict)
     expected_sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
+        """Return what reading takes when rows are wanted as files have them, not as a query shows them.
+
+        Args:
+            schema: of the files that the rows go to.
+            defaults: values of columns that a file lacks, other than null.
+        """
+        return replace(self, schema=schema, defaults=defaults, constants={}, fallbacks={})
 
 
 class Readable(Protocol):

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _QUERY_TYPES = ("snapshot", "read_optimized")
 _LATER_QUERY_TYPES = ("incremental", "cdc")
 
+_BATCH_VALUES = 1 << 18
+_LEAST_BATCH_ROWS = 8192
+
 
 def make_scan(
     snapshot: Snapshot,
@@ -61,10 +64,21 @@ def make_scan(
         from hoodie_py.table.filters import as_predicate
 
         predicate = as_predicate(filter, schema)
+    wanted = _columns(columns, schema.names)
     settings = ReadOptions(
-        batch_rows or DEFAULT_BATCH_ROWS, "strict" if integrity == "strict" else "default", memory_limit, texts
+        batch_rows or default_batch_rows(len(wanted)),
+        "strict" if integrity == "strict" else "default",
+        memory_limit,
+        texts,
     )
-    return Scan(snapshot, _columns(columns, schema.names), predicate, kind, settings, limit, merger)
+    return Scan(snapshot, wanted, predicate, kind, settings, limit, merger)
+
+
+def default_batch_rows(columns: int) -> int:
+    """Return how many rows of so many columns are read at once: fewer of wide rows, so that batches stay small in
+    memory and fit the processor's caches.
+    """
+    return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
 
 
 def _query_type(text: str) -> str:

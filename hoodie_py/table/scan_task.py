@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.table.unused_memory import release_after
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -85,6 +86,7 @@ class ScanTask:
                 yield batch.select(list(self.columns))
             if left == 0:
                 return
+        release_after(self.size)
 
     def _row_groups(self) -> Any:
         """Choose row groups by their statistics; never where log rows merge, since they change what a row holds."""

@@ -15,12 +15,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from threading import Lock as ThreadLock
-from typing import Any
-
-import pyarrow as pa
 
 from hoodie_py.errors import (
     CommitStateUnknownError,
@@ -37,7 +34,7 @@ from hoodie_py.formats.option_keys import COMPACTION_MEMORY, option
 from hoodie_py.formats.plans import CompactionPlan
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import files_of_instant, remove_files, remove_files_of_run, undo_attempt
@@ -189,7 +186,7 @@ def _plan_tasks(
     tasks = tuple(
         CompactionTask(
             file_slice=each,
-            info=_stored_types(snapshot.read_info(each), schema.arrow, schema.defaults),
+            info=snapshot.read_info(each).as_stored(schema.arrow, schema.defaults),
             schema=schema,
             instant=pending.request_time,
             index=index,
@@ -202,11 +199,6 @@ def _plan_tasks(
     )
     known = frozenset(each.request_time for each in rollbacks_of(snapshot, pending.request_time))
     return _Begun(replace(pending, state=REQUESTED), plan, tasks, known, schema.table, run_id)
-
-
-def _stored_types(info: ReadInfo, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
-    """Return what reading takes when rows are wanted as files have them, not as a query shows them."""
-    return replace(info, schema=schema, defaults=defaults, constants={}, fallbacks={})
 
 
 class _Meter:

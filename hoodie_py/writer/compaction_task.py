@@ -4,9 +4,9 @@
 A task is safe to run more than once, at once or after failures: each attempt writes a file of its own name - the write
 token is fresh - and announces it by a marker first. The driver commits the file of one attempt and removes the others'.
 
-Rows come batch by batch from ``FileGroupReader`` with the table's merger, base rows of a batch before the changed ones
-of the same batch, so that the base file's order and the usefulness of its statistics stay; what only the log has comes
-last. Meta columns are those of the winning record, save the file name.
+Rows come from ``FileGroupReader`` with the table's merger: base rows that stay as they are first, in the base file's
+order, so that statistics of their row groups stay useful, then the changed ones and what only the log has. Meta columns
+are those of the winning record, save the file name.
 """
 
 from __future__ import annotations

@@ -57,14 +57,15 @@ class LocalRunner:
         largest = max((task.log_bytes for task in tasks), default=0)
         needed = _FIXED_BYTES + _BYTES_PER_LOG_BYTE * largest
         memory = self._memory if self._memory is not None else _free_memory()
-        return max(1, min(_cores(), int(memory * _SHARE_OF_MEMORY) // needed))
+        return max(1, min(cores(), int(memory * _SHARE_OF_MEMORY) // needed))
 
 
 def _call(task: CompactionTask, on_rows: Callable[[int], None]) -> TaskResult:
     return task.run(on_rows)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -99,6 +99,28 @@ class MetadataTable:
                 f"Writing to a table with a metadata table: {problem}.", hint=hint, table=config.name, partitions=names
             )
 
+    @staticmethod
+    def check_records(snapshot: Snapshot, mode: MetadataMode, *, new_keys: bool) -> None:
+        """Refuse a write that an index in the metadata table would have to know of (compactions need not care).
+
+        Args:
+            snapshot: the table as it is now.
+            mode: what to do about the metadata table.
+            new_keys: whether keys come or go; to change rows of known keys leaves record locations as they are.
+
+        Raises:
+            UnsupportedFeatureError: names the index.
+        """
+        if mode == "disable":
+            return
+        for name in snapshot.config.metadata_partitions:
+            if name.startswith(_KEPT_PREFIX) or (new_keys and name in _KEPT):
+                raise UnsupportedFeatureError(
+                    f"Writing records to a table with the index {name}, which is not kept up here.",
+                    hint=f"{METADATA_MODE}=disable switches the metadata table off; Java Hudi builds it anew.",
+                    table=snapshot.config.name,
+                )
+
     def commit(self, instant: str, *, added: Sizes, deleted: Names) -> None:
         """Record what an instant does to the table's files; the instant completes right after.
 

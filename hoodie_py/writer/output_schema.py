@@ -7,6 +7,7 @@ formatted keeps the value it was given, and columns that files leave out stay ou
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,13 +48,27 @@ def output_schema(snapshot: Snapshot) -> OutputSchema:
         raise UnsupportedFeatureError(
             "Writing to a table whose commits record no schema.", table=snapshot.config.name, instant=snapshot.instant
         )
+    meta = [name for name in snapshot.schema.arrow.names if name in (*META_COLUMNS, OPERATION_COLUMN)]
+    return schema_of_text(stored, meta, instant=snapshot.schema.instant)
+
+
+def schema_of_text(stored: str, meta: Sequence[str], *, instant: str | None = None) -> OutputSchema:
+    """Return the schema of files from the Avro schema (JSON) of a table.
+
+    Args:
+        stored: the schema, with or without meta columns.
+        meta: names of the meta columns that files have.
+        instant: of the write that recorded it, for errors.
+
+    Raises:
+        CorruptFileError: the schema is no record.
+    """
     record = json.loads(stored)
     if not isinstance(record, dict) or not isinstance(record.get("fields"), list):
-        raise CorruptFileError("the table's schema is no record", instant=snapshot.schema.instant)
+        raise CorruptFileError("the table's schema is no record", instant=instant)
     fields = record["fields"]
     data = [each for each in fields if each.get("name") not in (*META_COLUMNS, OPERATION_COLUMN)]
     table = stored if len(data) == len(fields) else _text({**record, "fields": data})
-    meta = [name for name in snapshot.schema.arrow.names if name in (*META_COLUMNS, OPERATION_COLUMN)]
     avro = _text({**record, "fields": [*map(_meta_field, meta), *data]})
     parsed = AvroSchema.parse(avro)
     return OutputSchema(parsed.arrow, avro, table, dict(parsed.defaults))

@@ -29,6 +29,17 @@ def check_compactable(snapshot: Snapshot) -> None:
         raise problem.located(table=snapshot.config.name)
 
 
+def check_writable(snapshot: Snapshot) -> None:
+    """Refuse a table that records cannot be written to here.
+
+    Raises:
+        UnsupportedFeatureError: names the feature.
+    """
+    problem = next(_features(snapshot), None)
+    if problem is not None:
+        raise problem.located(table=snapshot.config.name)
+
+
 def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
     """Refuse to compact up to table version 6 beside an older write that has not completed: it wrote below the slice
     that the compaction closes, so that its rows would be lost (Hudi ``CompactHelpers``, for one writer).
@@ -61,6 +72,14 @@ def unfinished_writes(snapshot: Snapshot) -> list[Instant]:
 
 
 def _problems(snapshot: Snapshot) -> Iterator[HoodieError]:
+    if not snapshot.config.is_merge_on_read:
+        yield UnsupportedFeatureError(
+            "Compaction of a COPY_ON_WRITE table.", hint="Such a table has no log files to compact."
+        )
+    yield from _features(snapshot)
+
+
+def _features(snapshot: Snapshot) -> Iterator[HoodieError]:
     yield from _of_config(snapshot.config)
     if _has_files(snapshot.files, SCHEMA_FOLDER):
         yield UnsupportedFeatureError("Writing to a table with a schema-on-read history.")
@@ -74,10 +93,6 @@ def _problems(snapshot: Snapshot) -> Iterator[HoodieError]:
 
 
 def _of_config(config: TableConfig) -> Iterator[HoodieError]:
-    if not config.is_merge_on_read:
-        yield UnsupportedFeatureError(
-            "Compaction of a COPY_ON_WRITE table.", hint="Such a table has no log files to compact."
-        )
     if config.cdc_enabled:
         yield UnsupportedFeatureError("Writing to a table with change data capture.")
     if not config.populate_meta_fields:

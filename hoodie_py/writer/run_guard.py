@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from hoodie_py.errors import HoodieError, HoodieWarning
@@ -36,8 +36,13 @@ class Alive:
 
 
 @contextmanager
-def run_guard(session: WriteSession, instant: str) -> Iterator[Alive]:
+def run_guard(session: WriteSession, instant: str, *, lock_held: bool = False) -> Iterator[Alive]:
     """Keep others from running or undoing an instant while the block runs.
+
+    Args:
+        session: of the writing call.
+        instant: request time.
+        lock_held: whether the caller holds the table's lock while the block is entered.
 
     Raises:
         ConflictError: another run is at work on it.
@@ -47,7 +52,7 @@ def run_guard(session: WriteSession, instant: str) -> Iterator[Alive]:
             yield Alive(None)
             return
         heartbeat = Heartbeat(session.files, instant, session.settings.options)
-        with session.locked():
+        with nullcontext() if lock_held else session.locked():
             heartbeat.__enter__()
         try:
             yield Alive(heartbeat)

@@ -37,14 +37,21 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What kind of table: Hudi's table version, whether it has partitions, whether it has a metadata table."""
+    """What kind of table: Hudi's table version, whether it has partitions, a metadata table, log files."""
 
     version: int
     partitioned: bool
     metadata: bool
+    merge_on_read: bool = True
 
     def __str__(self) -> str:
-        return f"v{self.version}-{'part' if self.partitioned else 'flat'}-{'mdt' if self.metadata else 'nomdt'}"
+        name = f"v{self.version}-{'part' if self.partitioned else 'flat'}-{'mdt' if self.metadata else 'nomdt'}"
+        return name if self.merge_on_read else f"{name}-cow"
+
+    @property
+    def table_type(self) -> str:
+        """Hudi's name for the type."""
+        return "MERGE_ON_READ" if self.merge_on_read else "COPY_ON_WRITE"
 
     @property
     def service_options(self) -> dict[str, str]:
@@ -61,7 +68,7 @@ class Kind:
         options = {
             **self.service_options,
             "hoodie.table.name": "round_trips",
-            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.datasource.write.table.type": self.table_type,
             "hoodie.datasource.write.recordkey.field": "id",
             "hoodie.table.ordering.fields": "ts",
             "hoodie.compact.inline": "false",  # else the fifth delta commit is compacted by its writer
@@ -120,13 +127,16 @@ class Lake:
     kind: Kind
     rows: dict[str, Row] = field(default_factory=dict)
 
-    def write(self, rows: Iterable[Row], operation: str = "upsert", mode: str = "append") -> None:
-        """Have Java write rows, and note what that must do."""
+    def write(self, rows: Iterable[Row], operation: str = "upsert", mode: str = "append", **options: str) -> None:
+        """Have Java write rows, and note what that must do; options with dots written as ``__``."""
         given = list(rows)
-        self.java.write(
-            self.path, pa.Table.from_pylist(given, SCHEMA), self.kind.write_options, operation=operation, mode=mode
-        )
-        for row in given:
+        chosen = self.kind.write_options | {name.replace("__", "."): value for name, value in options.items()}
+        self.java.write(self.path, pa.Table.from_pylist(given, SCHEMA), chosen, operation=operation, mode=mode)
+        self.note(given, operation)
+
+    def note(self, rows: Iterable[Row], operation: str) -> None:
+        """Note what a write must do to the table's rows."""
+        for row in rows:
             known = self.rows.get(row["id"])
             if known is not None and known["ts"] > row["ts"]:
                 continue

@@ -26,6 +26,10 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSY
 _NO_REPLACE = "file:// cannot replace a file only while it is unchanged"
 
 
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
 class LocalBackend:
     """Files below one folder, which itself may be a symbolic link."""
 
@@ -33,6 +37,7 @@ class LocalBackend:
 
     def __init__(self, root: str) -> None:
         self._root = root
+        self._real_root = os.path.realpath(root)
 
     def inside(self, key: str) -> str:
         """Return the path with all symbolic links followed.
@@ -40,9 +45,11 @@ class LocalBackend:
         Raises:
             PathError: it leads out of the root.
         """
-        root, path = os.path.realpath(self._root), os.path.realpath(key)
-        if path != root and not path.startswith(root.rstrip("/") + "/"):
-            raise PathError("a symbolic link leads out of the store", path=key)
+        path = os.path.realpath(key)
+        if not _is_below(path, self._real_root):
+            self._real_root = os.path.realpath(self._root)  # a link may lead elsewhere by now
+            if not _is_below(path, self._real_root):
+                raise PathError("a symbolic link leads out of the store", path=key)
         return path
 
     def read(self, key: str) -> bytes:

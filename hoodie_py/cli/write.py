@@ -1,0 +1,172 @@
+"""``hoodie write``: put the rows of a file into a table, which it can make first."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
+from hoodie_py.cli.reporting import reported
+from hoodie_py.cli.row_formats import RowFormat, format_of
+from hoodie_py.cli.write_options import HudiOptions, Metadata, Timezone, hudi_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hoodie_py import HoodieTable
+    from hoodie_py.writer.write_result import WriteResult
+
+
+class Operation(StrEnum):
+    """What is done with the rows."""
+
+    upsert = "upsert"
+    insert = "insert"
+    bulk_insert = "bulk_insert"
+    delete = "delete"
+    insert_overwrite = "insert_overwrite"
+    insert_overwrite_table = "insert_overwrite_table"
+
+
+class TableType(StrEnum):
+    """How the new table keeps changes."""
+
+    mor = "mor"
+    cow = "cow"
+
+
+From = Annotated[
+    Path,
+    typer.Option(
+        "--from", metavar="FILE", help="File of rows: .parquet, .csv, .ndjson.", exists=True, dir_okay=False,
+        readable=True,
+    ),
+]  # fmt: skip
+Format = Annotated[RowFormat | None, typer.Option("--format", help="What the file is, where its name does not tell.")]
+Doing = Annotated[Operation, typer.Option("--operation", help="What is done with the rows.")]
+Create = Annotated[bool, typer.Option("--create", help="Make the table first, with the columns of the file.")]
+RecordKey = Annotated[
+    str | None, typer.Option("--record-key", metavar="FIELDS", help="With --create: fields that tell records apart.")
+]
+Ordering = Annotated[
+    str | None, typer.Option("--ordering", metavar="FIELDS", help="With --create: fields that say which row is newer.")
+]
+PartitionBy = Annotated[
+    str | None, typer.Option("--partition-by", metavar="FIELDS", help="With --create: partition fields.")
+]
+Type = Annotated[TableType | None, typer.Option("--table-type", help="With --create: mor unless given.")]
+Version = Annotated[int | None, typer.Option("--table-version", help="With --create: 6, 8 or 9, which is the default.")]
+Name = Annotated[str | None, typer.Option("--name", help="With --create: of the table; else the folder's.")]
+Property = Annotated[
+    list[str] | None,
+    typer.Option("--property", metavar="K=V", help="With --create: a table property; may be repeated."),
+]
+Merger = Annotated[
+    str | None, typer.Option("--merger", metavar="MODULE.CLASS", help="The RecordMerger of a table that needs one.")
+]
+
+
+def write(
+    table: TableUri,
+    source: From,
+    operation: Doing = Operation.upsert,
+    format_: Format = None,
+    create: Create = False,
+    record_key: RecordKey = None,
+    ordering: Ordering = None,
+    partition_by: PartitionBy = None,
+    table_type: Type = None,
+    table_version: Version = None,
+    name: Name = None,
+    property_: Property = None,
+    option: HudiOptions = None,
+    merger: Merger = None,
+    metadata_mode: Metadata = None,
+    timezone: Timezone = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Write the rows of a file to a table; --create makes the table first.
+
+    Rows to delete need their key columns only.
+    """
+    kind = format_ or format_of(source)
+    if kind is None:
+        raise typer.BadParameter("the file's name does not tell what it is", param_hint="--format")
+    if create and record_key is None:
+        raise typer.BadParameter("a new table needs it", param_hint="--record-key")
+    about_new = {
+        "--record-key": record_key, "--ordering": ordering, "--partition-by": partition_by, "--table-type": table_type,
+        "--table-version": table_version, "--name": name, "--property": property_,
+    }  # fmt: skip
+    needless = [flag for flag, value in about_new.items() if value is not None and not create]
+    if needless:
+        raise typer.BadParameter("is about a new table; give --create too", param_hint=needless[0])
+    stored = storage_options(storage_option, endpoint_url)
+    properties = _properties(property_)
+    options = _options(option, metadata_mode, merger)
+    with reported(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import working
+        from hoodie_py.cli.row_sources import read_rows
+
+        if create:
+            rows = read_rows(source, kind)
+            opened = HoodieTable.create(
+                table,
+                rows.schema,
+                record_key=record_key or "",
+                ordering=ordering,
+                partition_by=partition_by or (),
+                table_type=table_type or TableType.mor,
+                table_version=table_version or 9,
+                name=name,
+                storage_options=stored,
+                properties=properties,
+                timezone=timezone,
+            )
+        else:
+            with working("reading the table's metadata"):
+                opened = HoodieTable.open(table, stored, timezone)
+            rows = read_rows(source, kind, _columns(opened))
+        with working("writing"):
+            result = getattr(opened, operation.value)(rows, options)
+        _print(result, as_json)
+
+
+def _columns(opened: HoodieTable) -> pa.Schema:
+    """Return the table's columns but those that a scan shows in another type than files have."""
+    import pyarrow as pa
+
+    from hoodie_py.table.partition_values import is_formatted_time
+
+    return pa.schema([field for field in opened.schema if not is_formatted_time(opened.config, field.name)])
+
+
+def _properties(pairs: list[str] | None) -> dict[str, str]:
+    for pair in pairs or ():
+        if not pair.partition("=")[1] or not pair.partition("=")[0]:
+            raise typer.BadParameter("expected K=V", param_hint="--property")
+    return {pair.partition("=")[0]: pair.partition("=")[2] for pair in pairs or ()}
+
+
+def _options(pairs: list[str] | None, mode: Any, merger: str | None) -> dict[str, str]:
+    from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
+
+    options = hudi_options(pairs, mode)
+    return {**options, CUSTOM_MERGER_CLASSES: merger} if merger else options
+
+
+def _print(result: WriteResult, as_json: bool) -> None:
+    from hoodie_py.cli.console import print_json
+
+    if as_json:
+        print_json(dataclasses.asdict(result))
+    else:
+        typer.echo(str(result))

@@ -1,0 +1,147 @@
+"""Avro schemas (JSON) for Arrow columns, named as Java Hudi names them.
+
+The rules are those of Spark's converter as Hudi calls it (SchemaConverters, AvroConversionUtils):
+
+* a table ``t`` has the record ``hoodie.t.t_record``; a struct in column ``c`` is ``hoodie.t.t_record.c``, and so on;
+* decimals are fixed bytes, as few as the precision needs, named ``fixed`` below their column;
+* a nullable type is a union with null first and default null; elements and map values have no defaults;
+* timestamps become microseconds, local where they have no zone, and small integers ``int``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MOST_DIGITS = 38  # of a decimal in Spark
+_PLAIN: dict[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int8(): "int", pa.int16(): "int", pa.int32(): "int", pa.uint8(): "int", pa.uint16(): "int",
+    pa.int64(): "long", pa.uint32(): "long",
+    pa.float16(): "float", pa.float32(): "float", pa.float64(): "double",
+    pa.string(): "string", pa.large_string(): "string", pa.string_view(): "string",
+    pa.binary(): "bytes", pa.large_binary(): "bytes", pa.binary_view(): "bytes",
+}  # fmt: skip
+
+
+def avro_schema_text(schema: pa.Schema, table_name: str) -> str:
+    """Give the Avro schema of a table's rows.
+
+    Args:
+        schema: the columns, without meta columns.
+        table_name: from which the record takes its name.
+
+    Raises:
+        InvalidQueryError: a name that Avro does not allow, or one that comes twice.
+        UnsupportedFeatureError: a type that Hudi's tables do not have.
+    """
+    name = _sanitized(table_name)
+    record = record_of(schema, f"{name}_record", f"hoodie.{name}")
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def record_of(fields: pa.Schema | pa.StructType, name: str, namespace: str) -> dict[str, Any]:
+    """Give the Avro record, as parsed JSON, of columns or of a struct's fields.
+
+    Raises:
+        InvalidQueryError, UnsupportedFeatureError: as ``avro_schema_text``.
+    """
+    below = f"{namespace}.{name}"
+    members = [field_of(field, below) for field in fields]
+    names = [member["name"] for member in members]
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice:
+        raise InvalidQueryError(f"The schema has the column {twice[0]!r} more than once.", column=twice[0])
+    return {"type": "record", "name": name, "namespace": namespace, "fields": members}
+
+
+def field_of(field: pa.Field, namespace: str) -> dict[str, Any]:
+    """Give the Avro field, as parsed JSON, of a column; ``namespace`` is the full name of the record it is in.
+
+    Raises:
+        InvalidQueryError, UnsupportedFeatureError: as ``avro_schema_text``.
+    """
+    if _NAME.fullmatch(field.name) is None:
+        raise InvalidQueryError(
+            f"{field.name[:100]!r} cannot be the name of a column.",
+            hint="Names have letters, digits and underscores and do not begin with a digit.",
+        )
+    try:
+        type_ = _type(field.type, field.name, namespace)
+    except (InvalidQueryError, UnsupportedFeatureError) as error:
+        error.where["column"] = ".".join(filter(None, [field.name, error.where.get("column")]))
+        raise
+    if field.nullable:
+        return {"name": field.name, "type": ["null", type_], "default": None}
+    return {"name": field.name, "type": type_}
+
+
+def _type(type_: pa.DataType, name: str, namespace: str) -> Any:
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    if type_ in _PLAIN:
+        return _PLAIN[type_]
+    if pa.types.is_dictionary(type_):
+        return _type(type_.value_type, name, namespace)
+    if pa.types.is_fixed_size_binary(type_):
+        return "bytes"
+    if pa.types.is_decimal(type_):
+        return _decimal(type_, f"{namespace}.{name}")
+    if pa.types.is_date(type_):
+        return {"type": "int", "logicalType": "date"}
+    if pa.types.is_timestamp(type_):
+        return {"type": "long", "logicalType": "timestamp-micros" if type_.tz else "local-timestamp-micros"}
+    if is_any_list(type_):
+        return {"type": "array", "items": _inner(type_.value_field, name, namespace)}
+    if pa.types.is_map(type_) and _PLAIN.get(type_.key_type) == "string":
+        return {"type": "map", "values": _inner(type_.item_field, name, namespace)}
+    if pa.types.is_struct(type_) and type_.num_fields:
+        return record_of(type_, name, namespace)
+    hint = "Give the column a type, or leave it out." if pa.types.is_null(type_) else None
+    raise UnsupportedFeatureError(f"Columns of type {type_} cannot be stored in Hudi tables.", hint=hint)
+
+
+def is_any_list(type_: pa.DataType) -> bool:
+    """Whether a type is a list, however it is laid out."""
+    return bool(
+        pa.types.is_list(type_)
+        or pa.types.is_large_list(type_)
+        or pa.types.is_fixed_size_list(type_)
+        or pa.types.is_list_view(type_)
+        or pa.types.is_large_list_view(type_)
+    )
+
+
+def _inner(field: pa.Field, name: str, namespace: str) -> Any:
+    type_ = _type(field.type, name, namespace)
+    return ["null", type_] if field.nullable else type_
+
+
+def _decimal(type_: pa.DataType, namespace: str) -> dict[str, Any]:
+    if type_.precision > _MOST_DIGITS or not 0 <= type_.scale <= type_.precision:
+        raise UnsupportedFeatureError(
+            f"Columns of type {type_} cannot be stored in Hudi tables.",
+            hint=f"A decimal has at most {_MOST_DIGITS} digits, and a scale from 0 to that.",
+        )
+    bits = (10**type_.precision - 1).bit_length() + 1
+    return {
+        "type": "fixed",
+        "name": "fixed",
+        "namespace": namespace,
+        "size": -(-bits // 8),
+        "logicalType": "decimal",
+        "precision": type_.precision,
+        "scale": type_.scale,
+    }
+
+
+def _sanitized(name: str) -> str:
+    """Give a table's name as part of an Avro name (Hudi HoodieAvroUtils.sanitizeName)."""
+    first = re.sub(r"[^A-Za-z_]", "__", name[:1])
+    return first + re.sub(r"[^A-Za-z0-9_]", "__", name[1:])

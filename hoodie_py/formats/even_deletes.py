@@ -1,0 +1,140 @@
+"""Deletes that all take the same number of bytes, read together: keys of one length and integers of one width, as most
+delete blocks have them.
+
+Whether they are of that shape is checked for every record; ``deletes`` steps over those of other shapes one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.avro_cursor import zigzag
+from hoodie_py.formats.delete_values import OrderingKind
+
+PRESENT = 2  # the byte in front of a key or a path that is there
+NOT_SHORT = 0x81  # bits that the length of a short text does not have
+INTEGER_TAGS = {
+    4: OrderingKind.INT,
+    6: OrderingKind.LONG,
+    16: OrderingKind.DATE,
+    20: OrderingKind.TIME_MICROS,
+    22: OrderingKind.TIMESTAMP_MICROS,
+}
+INT_LIMIT = 1 << 31
+SMALL_KINDS = (OrderingKind.INT, OrderingKind.DATE)
+
+_ABSENT = 0
+_MORE = 0x80  # set in every byte of an integer but the last
+_WIDEST = 9  # bytes of the longest integer that cannot overflow
+_MOST_KEY_BYTES = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class EvenDeletes:
+    """Keys, kinds of ordering values and their numbers, 0 where there is none."""
+
+    keys: pa.StringArray
+    kinds: npt.NDArray[np.int8]
+    numbers: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How a record is laid out: where its parts start, counted from its own start."""
+
+    key_bytes: int
+    path: int
+    tag: int
+    kind: OrderingKind
+    size: int
+
+    @property
+    def fixed(self) -> list[int]:
+        """Places of bytes that are the same in all records of the shape."""
+        path = [self.path] if self.tag == self.path + 1 else [self.path, self.path + 1]
+        return [0, 1, *path, self.tag]
+
+
+def even_deletes(payload: bytes, pos: int, count: int) -> EvenDeletes | None:
+    """Read the deletes of a payload's only run; None if they are not all of the first one's shape, or are not sound.
+
+    Args:
+        payload: of a delete block of version 3.
+        pos: where the first delete starts.
+        count: how many there are, at least one.
+    """
+    shape = _shape(payload, pos)
+    if shape is None or pos + count * shape.size + 1 != len(payload) or payload[-1] != 0:
+        return None
+    rows = np.frombuffer(payload, np.uint8, count * shape.size, pos).reshape(count, shape.size)
+    fixed = rows[:, shape.fixed]
+    integers = rows[:, shape.tag + 1 :]
+    if not (fixed == fixed[0]).all() or not _one_width(integers):
+        return None
+    numbers = _numbers(integers)
+    if shape.kind in SMALL_KINDS and len(numbers) and not -INT_LIMIT <= numbers.min() <= numbers.max() < INT_LIMIT:
+        return None
+    kinds = np.full(count, shape.kind, np.int8)
+    if shape.kind is OrderingKind.INT:
+        kinds[numbers == 0] = OrderingKind.NONE
+    keys = _keys(rows[:, 2 : 2 + shape.key_bytes])
+    return None if keys is None else EvenDeletes(keys, kinds, numbers)
+
+
+def _shape(payload: bytes, pos: int) -> _Shape | None:
+    """Look at the first record."""
+    try:
+        if payload[pos] != PRESENT or payload[pos + 1] & NOT_SHORT:
+            return None
+        key_bytes = payload[pos + 1] >> 1
+        path = tag = 2 + key_bytes
+        if payload[pos + path] == PRESENT and not payload[pos + path + 1] & NOT_SHORT:
+            tag += 2 + (payload[pos + path + 1] >> 1)
+        elif payload[pos + path] == _ABSENT:
+            tag += 1
+        else:
+            return None
+        kind = OrderingKind.NONE if payload[pos + tag] == _ABSENT else INTEGER_TAGS.get(payload[pos + tag])
+        if kind is None:
+            return None
+        size = tag + 1
+        if kind is not OrderingKind.NONE:
+            while payload[pos + size] & _MORE:
+                size += 1
+            size += 1
+    except IndexError:
+        return None
+    return _Shape(key_bytes, path, tag, kind, size) if size - tag - 1 <= _WIDEST else None
+
+
+def _one_width(integers: npt.NDArray[np.uint8]) -> bool:
+    more = integers >= _MORE
+    return bool(more[:, :-1].all() and not more[:, -1:].any())
+
+
+def _numbers(integers: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    raw = np.zeros(len(integers), np.uint64)
+    for place in range(integers.shape[1]):
+        raw |= (integers[:, place] & np.uint8(0x7F)).astype(np.uint64) << np.uint64(7 * place)
+    return zigzag(raw).astype(np.int64)
+
+
+def _keys(texts: npt.NDArray[np.uint8]) -> pa.StringArray | None:
+    count, width = texts.shape
+    if count * width >= _MOST_KEY_BYTES:
+        return None
+    offsets = from_numpy(
+        np.arange(0, count * width + 1, width, dtype=np.int32) if width else np.zeros(count + 1, np.int32)
+    )
+    data = np.ascontiguousarray(texts)
+    keys = pa.Array.from_buffers(pa.string(), count, [None, offsets.buffers()[1], pa.py_buffer(data)])
+    try:
+        keys.validate(full=bool((data >= _MORE).any()))
+    except pa.ArrowInvalid:
+        return None
+    return keys

@@ -1,0 +1,30 @@
+"""Memory that Arrow's allocator keeps: given back now and then, as it adds up over many slices."""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+
+_BETWEEN = 16 << 20  # bytes of files read between two calls, which take a millisecond or so
+
+
+class _Read(threading.local):
+    size = 0
+
+
+_read = _Read()
+
+
+def release_after(size: int) -> None:
+    """Note that a thread has read a slice, and give unused memory back to the system when it has read much.
+
+    Allocators keep memory by thread, so each thread gives back its own.
+
+    Args:
+        size: bytes of the slice's files.
+    """
+    _read.size += size
+    if _read.size >= _BETWEEN:
+        _read.size = 0
+        pa.default_memory_pool().release_unused()

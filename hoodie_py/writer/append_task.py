@@ -1,0 +1,174 @@
+"""Updates and deletes of one file group, as one new log file (Hudi ``HoodieAppendHandle``).
+
+A data block, then a delete block; from table version 8 on with the base rows they are about where all are known. From
+version 8 on the file is named after the commit, before after the group's newest slice, with the next version. Large
+writes make several data blocks of one file.
+
+Deletes that come with rows go into the data block where a custom merger decides: it may look at what they hold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.arrays import booleans
+from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.avro_encoder import encode_records
+from hoodie_py.formats.commit_metadata import WriteStat
+from hoodie_py.formats.delete_encoder import encode_delete_content
+from hoodie_py.formats.log import BlockType, HeaderKey
+from hoodie_py.formats.log_writer import encode_block
+from hoodie_py.formats.names import MarkerType, log_file_name
+from hoodie_py.formats.positions import encode_positions
+from hoodie_py.reader.delete_rules import DeleteRules
+from hoodie_py.reader.records import is_delete_code
+from hoodie_py.writer.compaction_task import TaskResult
+from hoodie_py.writer.data_file import CommitFacts, DataFile
+from hoodie_py.writer.markers import Marker
+from hoodie_py.writer.meta_columns import RowStamp, constant, file_batches, missing_columns, whole
+from hoodie_py.writer.write_records import WriteRecords
+
+FIRST_VERSION_OF_FREE_LOGS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class AppendTask:
+    """One new log file.
+
+    Attributes:
+        facts: of the commit.
+        index: number of the task.
+        partition_path, file_id: the file group.
+        base_instant: of the slice that the file belongs to; that of a pending compaction if there is one.
+        version: of the log file.
+        base_file: name of the slice's base file.
+        log_files: names of the slice's log files.
+        positions_of: instant of the base file that row numbers are about; None where they are not to be written.
+        delete_rules: tell which rows say themselves that they delete, and so are written as rows; None for no rows.
+    """
+
+    facts: CommitFacts
+    index: int
+    partition_path: str
+    file_id: str
+    base_instant: str
+    version: int = 1
+    base_file: str | None = None
+    log_files: tuple[str, ...] = ()
+    positions_of: str | None = None
+    delete_rules: DeleteRules | None = None
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Partition path and file id."""
+        return self.partition_path, self.file_id
+
+    @property
+    def named_by_commit(self) -> bool:
+        """Whether the log file carries the commit's instant in its name."""
+        return self.facts.config.version >= FIRST_VERSION_OF_FREE_LOGS
+
+    def run(self, records: WriteRecords, positions: np.ndarray | None = None, inserts: int = 0) -> TaskResult:
+        """Write the log file.
+
+        Args:
+            records: of this file group, at least one.
+            positions: row number in the base file of each, -1 where it is not known.
+            inserts: how many of them are new.
+
+        Raises:
+            HoodieError: a value that cannot be written, or a store that refuses; what was written stays invisible.
+        """
+        began = time.monotonic()
+        instant = self.facts.instant if self.named_by_commit else self.base_instant
+        name = log_file_name(self.file_id, instant, self.version, self.facts.token(self.index))
+        marker = Marker(self.partition_path, name, MarkerType.CREATE if self.named_by_commit else MarkerType.APPEND)
+        order, known = self._order(positions)
+        ordered = records if order is None else records.take(order)
+        as_rows = ~_deleted(ordered) | self._says_so(ordered)
+        try:
+            with DataFile(self.facts, marker) as file:
+                for block in self._blocks(ordered, as_rows, known):
+                    file.sink.write(block)
+                size = file.publish()
+        except HoodieError as error:
+            raise error.located(file_group=self.file_id, partition=self.partition_path or None) from error.__cause__
+        written = int(as_rows.sum())
+        stat = self._stat(marker, size, written, min(inserts, written), len(ordered) - written)
+        return TaskResult(stat, 0, time.monotonic() - began)
+
+    def _order(self, positions: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return the order to write in and the row numbers in that order; None for any order, and for none."""
+        if positions is None or self.positions_of is None or not self.named_by_commit or (positions < 0).any():
+            return None, None
+        order = np.argsort(positions, kind="stable")
+        sorted_ = positions[order]
+        if (sorted_[1:] == sorted_[:-1]).any():
+            return None, None
+        return order, sorted_
+
+    def _says_so(self, records: WriteRecords) -> np.ndarray:
+        """Return which rows tell every reader that they delete."""
+        rules = self.delete_rules
+        if rules is None or missing_columns(records, self.facts.schema.arrow):
+            return np.zeros(len(records), bool)
+        told = records.rows.select([name for name in rules.columns if name in records.rows.schema.names])
+        codes = [rules.operations(batch) for batch in told.to_batches()] if told.num_columns else []
+        return is_delete_code(np.concatenate(codes)) if codes else np.zeros(len(records), bool)
+
+    def _blocks(self, records: WriteRecords, as_rows: np.ndarray, positions: np.ndarray | None) -> Iterator[bytes]:
+        schema = AvroSchema.parse(self.facts.schema.avro)
+        stamp = RowStamp(self.facts.instant, self.index, self.partition_path, self.file_id)
+        places = np.flatnonzero(as_rows)
+        rows = records if len(places) == len(records) else records.take(places)
+        done = 0
+        for batch in file_batches(rows, self.facts.schema.arrow, stamp) if len(rows) else ():
+            here = None if positions is None else positions[places[done : done + batch.num_rows]]
+            done += batch.num_rows
+            yield encode_block(BlockType.AVRO_DATA, self._headers(here), encode_records(batch, schema))
+        places = np.flatnonzero(~as_rows)
+        if len(places):
+            deletes = records.take(places)
+            paths = constant(self.partition_path, len(deletes))
+            ordering: list[pa.Array] = [whole(each) for each in deletes.ordering]
+            here = None if positions is None else positions[places]
+            content = encode_delete_content(whole(deletes.keys), paths, ordering)
+            yield encode_block(BlockType.DELETE, self._headers(here), content)
+
+    def _headers(self, positions: np.ndarray | None) -> dict[HeaderKey, str]:
+        headers = {HeaderKey.INSTANT_TIME: self.facts.instant, HeaderKey.SCHEMA: self.facts.schema.avro}
+        if positions is not None and self.positions_of is not None:
+            headers[HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS] = self.positions_of
+            headers[HeaderKey.RECORD_POSITIONS] = encode_positions(positions)
+        return headers
+
+    def _stat(self, marker: Marker, size: int, rows: int, inserts: int, deletes: int) -> WriteStat:
+        by_commit = self.named_by_commit
+        return WriteStat(
+            file_id=self.file_id,
+            path=marker.path,
+            prev_commit=self.facts.instant if by_commit else self.base_instant,
+            num_writes=rows,
+            num_deletes=deletes,
+            num_update_writes=rows - inserts,
+            num_inserts=inserts,
+            total_write_bytes=size,
+            partition_path=self.partition_path,
+            file_size_in_bytes=size,
+            log_version=self.version,
+            log_offset=0,
+            base_file=None if by_commit else self.base_file,
+            log_files=(marker.file_name,) if by_commit else (*self.log_files, marker.file_name),
+        )
+
+
+def _deleted(records: WriteRecords) -> np.ndarray:
+    if records.deletes is None:
+        return np.zeros(len(records), bool)
+    return booleans(whole(records.deletes))

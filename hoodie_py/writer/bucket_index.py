@@ -1,0 +1,192 @@
+"""The bucket index: the hash of a record key says which file group of a partition has the record.
+
+Agrees with Hudi's BucketIdentifier and KeyGenUtils. The hash is Java's ``List.hashCode`` of the hash fields' values,
+each with Java's ``String.hashCode``; the bucket is its last 31 bits modulo the number of buckets. A key without a comma
+or without a colon is one value. Else it is ``field:value,field:value``, where ``__null__`` stands for null and
+``__empty__`` for an empty text; a value may hold commas and colons, and ends at the last comma before the next colon.
+A key that has none of the hash fields is one value again.
+
+File ids of a bucket begin with its number in eight digits, in place of the first characters of a UUID.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.formats.arrays import booleans, from_numpy, numbers
+
+_DIGITS = 8
+_CHUNK_KEYS = 1 << 14  # a chunk's arrays stay in the processor's cache
+_NULL, _EMPTY = "__null__", "__empty__"
+_FACTOR = np.uint32(31)  # of Java's hashes
+
+
+def bucket_numbers(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets: int) -> np.ndarray:
+    """Return the bucket of each key.
+
+    Args:
+        keys: record keys, without nulls.
+        hash_fields: fields of the key that count; none for all.
+        buckets: how many there are.
+
+    Returns:
+        int64, from 0 to ``buckets`` - 1.
+    """
+    parts = [
+        _buckets(chunk.slice(start, _CHUNK_KEYS), hash_fields, buckets)
+        for chunk in keys.chunks
+        for start in range(0, len(chunk), _CHUNK_KEYS)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def bucket_of_file_id(file_id: str) -> int | None:
+    """Return the bucket that a file id names; None if it names none."""
+    digits = file_id[:_DIGITS]
+    return int(digits) if len(digits) == _DIGITS and digits.isascii() and digits.isdigit() else None
+
+
+def new_bucket_file_id(bucket: int) -> str:
+    """Return a fresh file id for a bucket."""
+    return f"{bucket:0{_DIGITS}d}{str(uuid.uuid4())[_DIGITS:]}-0"
+
+
+def java_hashes(texts: pa.Array) -> np.ndarray:
+    """Return Java's hash code of each string, as uint32; 0 for null, as in a list of strings."""
+    lengths, starts, units = _utf16(texts)
+    order = np.argsort(-lengths, kind="stable")
+    falling, first = lengths[order], starts[order]
+    hashes = np.zeros(len(lengths), np.uint32)
+    longest = int(falling[0]) if len(falling) else 0
+    # The strings that have an i-th unit come first, so each step works on fewer of them.
+    counts = np.searchsorted(-falling, -np.arange(longest), side="left")
+    for i, count in enumerate(counts.tolist()):
+        active = hashes[:count]
+        active *= _FACTOR
+        active += units[first[:count] + i]
+    result = np.empty_like(hashes)
+    result[order] = hashes
+    return result
+
+
+def _utf16(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the length and start of each string in UTF-16 units, and the units; null is an empty string."""
+    texts = texts.cast(pa.large_string()).fill_null("")
+    _, offset_buffer, data_buffer = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64, len(texts) + 1, 8 * texts.offset)
+    base, size = int(offsets[0]), int(offsets[-1] - offsets[0])
+    offsets = offsets - base
+    octets = np.frombuffer(data_buffer, np.uint8, size, base) if size else np.empty(0, np.uint8)
+    if not size or int(octets.max()) < 0x80:  # ASCII, where bytes are units
+        return np.diff(offsets), offsets[:-1], octets
+    lead = (octets & 0xC0) != 0x80  # all bytes of a character but the first have these bits
+    widths = lead.astype(np.int64) + (octets >= 0xF0)  # characters of four bytes take two units
+    places = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])[offsets]
+    units = np.frombuffer(octets.tobytes().decode().encode("utf-16-le"), "<u2")
+    return np.diff(places), places[:-1], units
+
+
+def _buckets(keys: pa.Array, hash_fields: Collection[str], buckets: int) -> np.ndarray:
+    hashes = _hashes_of_lists(keys, hash_fields)
+    return np.asarray((hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)).astype(np.int64)
+
+
+def _hashes_of_lists(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
+    composite = booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
+    if not composite.any():
+        return java_hashes(keys) + _FACTOR
+    hashes = np.empty(len(keys), np.uint32)
+    plain = np.flatnonzero(~composite)
+    if len(plain):
+        hashes[plain] = java_hashes(keys.take(from_numpy(plain))) + _FACTOR
+    at = np.flatnonzero(composite)
+    hashes[at] = _hashes_of_fields(keys.take(from_numpy(at)), hash_fields)
+    return hashes
+
+
+def _hashes_of_fields(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
+    """Hash keys of several fields: those at once whose values hold no comma and no colon, the rest one by one."""
+    pieces = pc.split_pattern(keys, ",")
+    starts = np.asarray(numbers(pieces.offsets)).astype(np.int64)
+    flat = pieces.flatten()
+    starts = starts - starts[0]
+    regular = numbers(pc.count_substring(flat, ":")) == 1
+    bad = np.concatenate([np.zeros(1, np.int64), np.cumsum(~regular)])
+    odd = bad[starts[1:]] > bad[starts[:-1]]
+    hashes = np.ones(len(keys), np.uint32)
+    even = np.flatnonzero(~odd)
+    if len(even):
+        hashes[even] = _hashes_of_regular(keys, flat, starts, even, hash_fields)
+    for i in np.flatnonzero(odd).tolist():
+        values = key_values(keys[i].as_py(), hash_fields)
+        codes = java_hashes(pa.array(values, pa.string())).tolist()
+        code = 1
+        for each in codes:
+            code = (code * int(_FACTOR) + each) & 0xFFFFFFFF
+        hashes[i] = code
+    return hashes
+
+
+def _hashes_of_regular(
+    keys: pa.Array, pieces: pa.Array, starts: np.ndarray, at: np.ndarray, hash_fields: Collection[str]
+) -> np.ndarray:
+    """Hash the keys at some places, whose pieces are a name, a colon and a value each."""
+    counts = starts[at + 1] - starts[at]
+    wanted = np.repeat(starts[at] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+    halves = pc.split_pattern(pieces.take(from_numpy(wanted)), ":", max_splits=1)
+    names, values = pc.list_element(halves, 0), pc.list_element(halves, 1)
+    codes = java_hashes(values)
+    codes[booleans(pc.is_in(values, pa.array([_NULL, _EMPTY])))] = 0
+    counted = np.ones(len(codes), bool)
+    if hash_fields:
+        counted = booleans(pc.is_in(names, pa.array(list(hash_fields), pa.string())))
+    firsts = np.cumsum(counts) - counts
+    hashes = np.ones(len(at), np.uint32)
+    met = np.zeros(len(at), bool)
+    for i in range(int(counts.max())):
+        has = np.flatnonzero(counts > i)
+        place = firsts[has] + i
+        has, place = has[counted[place]], place[counted[place]]
+        hashes[has] = hashes[has] * _FACTOR + codes[place]
+        met[has] = True
+    if not met.all():
+        none = np.flatnonzero(~met)
+        hashes[none] = java_hashes(keys.take(from_numpy(at[none]))) + _FACTOR
+    return hashes
+
+
+def key_values(key: str, hash_fields: Collection[str]) -> list[str | None]:
+    """Return the values of a key's hash fields, in the order in which the key has them; the key itself for none.
+
+    Args:
+        key: one with commas and colons.
+        hash_fields: fields that count; none for all.
+    """
+    values: list[str | None] = []
+    at = 0
+    while at < len(key):
+        colon = key.find(":", at)
+        if colon < 0:
+            break
+        end = _value_end(key, colon)
+        if not hash_fields or key[at:colon] in hash_fields:
+            text = key[colon + 1 : end]
+            values.append(None if text == _NULL else "" if text == _EMPTY else text)
+        at = end + 1
+    return values or [key]
+
+
+def _value_end(key: str, colon: int) -> int:
+    """Return where the value behind a colon ends: at the last comma before the next colon that has one."""
+    following = key.find(":", colon + 1)
+    while following >= 0:
+        comma = key.rfind(",", colon + 1, following + 1)
+        if comma >= 0:
+            return comma
+        following = key.find(":", following + 1)
+    return len(key)

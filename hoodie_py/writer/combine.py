@@ -1,0 +1,101 @@
+"""One record a key: what a batch says of a key more than once is merged before it is written.
+
+Agrees with Hudi's BaseWriteHelper.reduceRecords: the versions of a key are folded in the order in which they came, by
+the rule that merges log on log (a payload class by its preCombine). A key is a record key in a partition, with a global
+index a record key alone; the partition of the version that wins stays. Deletes by bare keys have nothing to merge: one
+of each key is kept, the one with the greatest ordering value where they bring any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.formats import write_keys
+from hoodie_py.formats.arrays import numbers
+from hoodie_py.formats.option_keys import flag
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.index_settings import IndexSettings
+from hoodie_py.writer.record_versions import Versions
+from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.write_records import WriteOperation, WriteRecords
+
+_OPTIONS = {
+    WriteOperation.UPSERT: (write_keys.COMBINE_BEFORE_UPSERT, True),
+    WriteOperation.DELETE: (write_keys.COMBINE_BEFORE_DELETE, True),
+}
+_OF_INSERTS = (write_keys.COMBINE_BEFORE_INSERT, False)
+
+
+def combines(operation: WriteOperation, options: Mapping[str, str]) -> bool:
+    """Say whether a write makes one record of those of a key, by Hudi's options and their defaults."""
+    key, default = _OPTIONS.get(operation, _OF_INSERTS)
+    return flag(options, key, default)
+
+
+def combine(
+    records: WriteRecords,
+    snapshot: Snapshot,
+    settings: WriteSettings,
+    merger: RecordMerger | type[RecordMerger] | None = None,
+) -> WriteRecords:
+    """Merge records of the same key.
+
+    Args:
+        records: in the order in which they count; of data columns and their types, all have those of the table's files.
+        snapshot: the table.
+        settings: the writer's options; its index says what a key is.
+        merger: decides instead of the table's merge mode.
+
+    Returns:
+        Records of distinct keys, in the order of the versions that won; the records given, where no key repeats.
+
+    Raises:
+        MergeError: the table's merger is missing or failed, or ordering values do not compare.
+        InvalidTableError: an unknown partial update mode.
+    """
+    by_key_alone = IndexSettings.of(settings.options).is_global
+    codes, count = number_records(records, by_key_alone=by_key_alone)
+    if count == len(records):
+        return records
+    repeats = np.bincount(codes, minlength=count) > 1
+    at = np.flatnonzero(repeats[codes])
+    versions = Versions(records, snapshot, settings, merger)
+    return versions.replaced(np.flatnonzero(~repeats[codes]), versions.fold(at, codes[at]))
+
+
+def number_records(records: WriteRecords, *, by_key_alone: bool) -> tuple[np.ndarray, int]:
+    """Number the distinct keys of records.
+
+    Args:
+        records: any.
+        by_key_alone: whether partitions do not make keys distinct.
+
+    Returns:
+        (codes, count): int64 number of each record's key, and how many keys there are.
+    """
+    names, codes = numbered(records.keys)
+    if by_key_alone or records.partition_paths is None or len(names) == len(records):
+        return codes, len(names)
+    paths, partitions = numbered(records.partition_paths)
+    if len(paths) == 1:
+        return codes, len(names)
+    _, both = np.unique(codes * len(paths) + partitions, return_inverse=True)
+    both = both.reshape(-1)
+    return both, int(both.max()) + 1
+
+
+def numbered(values: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
+    """Number the distinct strings of a column without nulls.
+
+    Returns:
+        (names, codes): the distinct strings in order of first appearance, and int64 per entry the number of its own.
+    """
+    encoded = values.dictionary_encode().chunks
+    if not encoded:
+        return pa.array([], pa.string()), np.empty(0, np.int64)
+    codes = np.concatenate([numbers(chunk.indices) for chunk in encoded]).astype(np.int64)
+    return encoded[-1].dictionary, codes

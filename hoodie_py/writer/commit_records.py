@@ -1,0 +1,101 @@
+"""Records to a commit, in this process: routed, written by tasks, committed; then the services that are due."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.inline_services import run_inline_services
+from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.routing import Routed
+from hoodie_py.writer.session import WriteSession
+from hoodie_py.writer.write_commit import Intent, open_commit
+from hoodie_py.writer.write_conflicts import Claims
+from hoodie_py.writer.write_jobs import Tasks, workload
+from hoodie_py.writer.write_records import WriteOperation
+from hoodie_py.writer.write_result import WriteResult
+from hoodie_py.writer.write_runner import run_jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write of one call.
+
+    Attributes:
+        session: of the call.
+        snapshot: the table that the records were placed by.
+        operation: what the write does.
+        schema: of its files.
+        merger: decides instead of the table's merge mode.
+        replaced: file groups that the write does away with, by partition path; None where it is no replace commit.
+        looked_up: whether new keys are new because they were found nowhere, so that nobody else may insert them.
+        extra_metadata: of the commit.
+    """
+
+    session: WriteSession
+    snapshot: Snapshot
+    operation: WriteOperation
+    schema: OutputSchema
+    merger: RecordMerger | type[RecordMerger] | None = None
+    replaced: Mapping[str, tuple[str, ...]] | None = None
+    looked_up: bool = True
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def commit_records(write: Write, routed: Routed) -> WriteResult:
+    """Write and commit records.
+
+    Args:
+        write: what is going on.
+        routed: where the records go.
+
+    Raises:
+        ConflictError: another writer came between, or is at work.
+        UnsupportedFeatureError: the table has a feature that is not handled.
+        MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+        CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
+        StorageError: the store refused; the table is as it was.
+    """
+    began = time.monotonic()
+    if not routed.placements and not write.replaced:
+        return WriteResult(write.operation)
+    session = write.session
+    intent = Intent(
+        operation=write.operation,
+        snapshot=write.snapshot,
+        schema=write.schema,
+        claims=_claims(write, routed),
+        workload=workload(routed),
+        extra_metadata=write.extra_metadata,
+    )
+    with open_commit(session, intent) as begun:
+        tasks = Tasks(write.snapshot, begun.facts, session.settings, write.merger)
+        results = run_jobs(list(tasks.jobs(routed)))
+        completion_time = begun.commit(results)
+    done = WriteResult.of(
+        write.operation,
+        begun.instant,
+        completion_time,
+        results,
+        replaced=sum(map(len, (write.replaced or {}).values())),
+        seconds=time.monotonic() - began,
+    )
+    merge_on_read = write.snapshot.config.is_merge_on_read
+    services = run_inline_services(session, merge_on_read=merge_on_read, merger=write.merger)
+    return replace(
+        done, scheduled=services.scheduled, compaction=services.compaction, clean=services.clean,
+        seconds=time.monotonic() - began,
+    )  # fmt: skip
+
+
+def _claims(write: Write, routed: Routed) -> Claims:
+    new = [each for each in routed.placements if each.file_slice is None]
+    return Claims(
+        touched=frozenset(each.group for each in routed.placements),
+        replaced=write.replaced,
+        new_groups_in=frozenset(each.partition_path for each in new),
+        looked_up=write.looked_up,
+    )

@@ -1,0 +1,157 @@
+"""Rows brought to a table's columns: types widened, new columns added to the schema, everything else refused.
+
+Hudi's rules for schema evolution on write (HoodieSchemaUtils.deduceWriterSchema) with one difference: a column of the
+table never takes another type because rows have a wider one. Columns that rows lack are an error unless the options
+say that they become null. Meta columns in the rows count for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.avro_from_arrow import avro_schema_text
+from hoodie_py.formats.avro_schema import AvroType, Enum, Union
+from hoodie_py.formats.base_schema import stored_schema
+from hoodie_py.formats.input_keys import NULL_FOR_MISSING, RECONCILE_SCHEMA
+from hoodie_py.formats.option_keys import flag
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
+from hoodie_py.writer.offending_rows import refuse_rows
+from hoodie_py.writer.output_schema import OutputSchema, output_schema, schema_of_text
+from hoodie_py.writer.schema_growth import grown_schema
+from hoodie_py.writer.value_fit import check_cast, fit_column
+
+_NOT_DATA = (*META_COLUMNS, OPERATION_COLUMN)
+
+
+def known_schema(snapshot: Snapshot) -> OutputSchema | None:
+    """Return the schema that a table's files have; None for a table without a commit that does not say.
+
+    Raises:
+        UnsupportedFeatureError: a schema, or a way of keeping columns, that is not handled.
+        CorruptFileError: the recorded schema is no record.
+    """
+    config = snapshot.config
+    if config.drop_partition_columns:
+        raise UnsupportedFeatureError("Writing to a table whose files leave out partition columns.", table=config.name)
+    if not config.create_schema and not snapshot.timeline.completed_writes():
+        return None
+    schema = output_schema(snapshot)
+    if OPERATION_COLUMN in schema.arrow.names:
+        raise UnsupportedFeatureError("Writing to a table whose files keep operations.", table=config.name)
+    return schema
+
+
+def data_columns(schema: pa.Schema) -> pa.Schema:
+    """Return a schema without meta columns."""
+    return pa.schema([field for field in schema if field.name not in _NOT_DATA])
+
+
+def conform_input(
+    rows: pa.RecordBatchReader | pa.Table, snapshot: Snapshot, options: Mapping[str, str]
+) -> tuple[pa.Table, OutputSchema]:
+    """Return rows in the columns and types of the table's files, without meta columns, and the schema to write with.
+
+    Args:
+        rows: as they came.
+        snapshot: the table.
+        options: the write's.
+
+    Raises:
+        InvalidQueryError: columns that are missing, of another type, or whose values do not fit; names the column, both
+            types and the first rows.
+        UnsupportedFeatureError: a type or schema that is not handled.
+    """
+    table = rows if isinstance(rows, pa.Table) else rows.read_all()
+    check_names(table.schema)
+    columns = data_columns(table.schema)
+    known = known_schema(snapshot)
+    if known is None:
+        schema = schema_of_text(avro_schema_text(columns, snapshot.config.name), META_COLUMNS)
+    else:
+        schema = schema_of_text(grown_schema(known.table, columns), _meta(known))
+    fill = flag(options, NULL_FOR_MISSING, default=False) or flag(options, RECONCILE_SCHEMA, default=False)
+    target = data_columns(schema.arrow)
+    _refuse_missing(target, columns, schema, fill_missing=fill)
+    arrays = [_column(table, field, schema, fill_missing=fill) for field in target]
+    found = pa.Table.from_arrays(arrays, schema=target)
+    _refuse_unstorable(found, schema)
+    return found, schema
+
+
+def conform_columns(table: pa.Table, names: Sequence[str], schema: OutputSchema) -> pa.Table:
+    """Return some columns of rows in the types of the table's; errors as for ``conform_input``.
+
+    Args:
+        table: the rows.
+        names: columns that both have.
+        schema: the table's.
+    """
+    check_names(table.schema)
+    fields = [schema.arrow.field(name) for name in names]
+    arrays = [fit_column(table.column(field.name), field.with_nullable(True), fill_missing=True) for field in fields]
+    return pa.table(dict(zip(names, arrays, strict=True)))
+
+
+def check_names(schema: pa.Schema) -> None:
+    """Refuse rows that have a column twice.
+
+    Raises:
+        InvalidQueryError: names the column.
+    """
+    names = schema.names
+    twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    if twice:
+        raise InvalidQueryError(f"The rows have the column {twice[0]!r} more than once.", column=twice[0])
+
+
+def _meta(schema: OutputSchema) -> list[str]:
+    return [name for name in schema.arrow.names if name in _NOT_DATA]
+
+
+def _refuse_missing(target: pa.Schema, columns: pa.Schema, schema: OutputSchema, *, fill_missing: bool) -> None:
+    missing = [field for field in target if columns.get_field_index(field.name) < 0]
+    if not fill_missing and missing:
+        names = ", ".join(field.name for field in missing[:20])
+        raise InvalidQueryError(
+            f"The rows lack columns of the table: {names}.",
+            hint=f"Add them, or set {NULL_FOR_MISSING} for null in their place.",
+            column=missing[0].name,
+        )
+    for field in missing:
+        if not field.nullable and field.name not in schema.defaults:
+            raise InvalidQueryError(
+                f"The rows lack the column {field.name!r}, which the table requires.", column=field.name
+            )
+
+
+def _column(table: pa.Table, field: pa.Field, schema: OutputSchema, *, fill_missing: bool) -> pa.ChunkedArray:
+    if field.name in table.column_names:
+        return fit_column(table.column(field.name), field, fill_missing=fill_missing)
+    value = schema.defaults.get(field.name)
+    scalar = pa.scalar(None, field.type) if value is None else pa.scalar(value, field.type)
+    return pa.chunked_array([pa.repeat(scalar, table.num_rows)])
+
+
+def _refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
+    """Refuse values that files cannot hold though the type in memory can: of enums, milliseconds, fixed lengths."""
+    avro = AvroSchema.parse(schema.avro)
+    for field, stored in zip(avro.record.fields, stored_schema(avro), strict=True):
+        name, node = field.name, _only_member(field.type)
+        if name in _NOT_DATA:
+            continue
+        column = rows.column(name)
+        if isinstance(node, Enum):
+            bad = pc.invert(pc.is_in(column, pa.array([*node.symbols, None], pa.string())))
+            refuse_rows(bad, f"Values that are none of {', '.join(node.symbols)}.", column=name, values=column)
+        elif not pa.types.is_nested(stored.type) and not stored.type.equals(column.type):
+            check_cast(column, stored)
+
+
+def _only_member(node: AvroType) -> AvroType:
+    return node.members[0] if isinstance(node, Union) and len(node.members) == 1 else node

@@ -1,0 +1,78 @@
+"""Records that a filter chooses, as deletes: where each is tells the file name that its row carries.
+
+The rows are read as any query reads them. A delete takes its row's ordering values, so that it wins over the row, and
+over versions that come late and are older.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.reader.fields import top_level
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.selection import select_strategy
+from hoodie_py.table.query import make_scan
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
+
+
+def deletes_by_filter(
+    snapshot: Snapshot,
+    chosen: str | pc.Expression,
+    options: Mapping[str, str],
+    merger: RecordMerger | type[RecordMerger] | None = None,
+) -> TaggedRecords:
+    """Return deletes of the rows that a filter chooses.
+
+    Args:
+        snapshot: the table.
+        chosen: Spark SQL text or a pyarrow expression.
+        options: of the call.
+        merger: decides instead of the table's merge mode.
+
+    Raises:
+        InvalidQueryError: a bad filter.
+        InvalidTableError: a row does not tell its file group.
+        MergeError: the table needs a merger that nobody supplied.
+    """
+    ordering = select_strategy(snapshot.config, options, merger, writing=True).ordering_fields
+    schema = snapshot.schema.arrow
+    columns = dict.fromkeys([RECORD_KEY, PARTITION_PATH, FILE_NAME, *(top_level(schema, name) for name in ordering)])
+    rows = make_scan(snapshot, columns=list(columns), filter=chosen, merger=merger, options=dict(options)).to_arrow()
+    records = WriteRecords(
+        rows=rows.select([]),
+        keys=rows.column(RECORD_KEY),
+        partition_paths=rows.column(PARTITION_PATH),
+        deletes=pa.chunked_array([pa.repeat(pa.scalar(True), len(rows))]),
+        ordering=tuple(_field(rows, name) for name in ordering),
+    )
+    file_ids = pc.replace_substring_regex(rows.column(FILE_NAME), "_.*", "").combine_chunks()
+    _check(snapshot, records, file_ids)
+    return TaggedRecords(records, file_ids, pa.nulls(len(rows), pa.string()), np.full(len(rows), -1, np.int64))
+
+
+def _field(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    if name in rows.schema.names:
+        return rows.column(name)
+    first, *rest = name.split(".")
+    return pc.struct_field(rows.column(first), rest)
+
+
+def _check(snapshot: Snapshot, records: WriteRecords, file_ids: pa.Array) -> None:
+    """Refuse rows whose file group is not one of the table's: their deletes would go nowhere."""
+    places = pa.table({"partition": records.partition_paths, "file_id": file_ids}).group_by(["partition", "file_id"])
+    known = {(each.partition_path, each.file_id) for each in snapshot.view.slices()}
+    for row in places.aggregate([]).to_pylist():
+        if (row["partition"], row["file_id"]) not in known:
+            raise InvalidTableError(
+                "a row does not say which file group it is in",
+                hint="Delete it by its key.",
+                partition=row["partition"],
+                file_group=row["file_id"],
+            )

@@ -1,0 +1,188 @@
+"""From what a caller hands over to records: conformed rows with their keys, partition paths, delete marks, ordering.
+
+Which rows are deletes follows the reader's rules (DeleteRules): the flag column, the table's delete marker, and the
+operations D and -U in a column ``_hoodie_operation``, which says what rows do and is not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.reader.delete_rules import DeleteRules
+from hoodie_py.reader.fields import field_type, top_level
+from hoodie_py.reader.records import is_delete_code
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.table_schema import OPERATION_COLUMN
+from hoodie_py.writer.conform_input import check_names, conform_columns, conform_input, data_columns, known_schema
+from hoodie_py.writer.input_data import read_input
+from hoodie_py.writer.key_generation import KeyGenerator
+from hoodie_py.writer.offending_rows import refuse_rows
+from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.write_records import WriteOperation, WriteRecords
+
+_KEY, _PARTITION = "_hoodie_record_key", "_hoodie_partition_path"
+
+
+def records_to_write(
+    data: Any, snapshot: Snapshot, options: Mapping[str, str], operation: WriteOperation
+) -> tuple[WriteRecords, OutputSchema]:
+    """Return the records of a write in the order in which they came, and the schema that its files have.
+
+    Args:
+        data: rows; for DELETE rows with key fields, or keys alone.
+        snapshot: the table.
+        options: the write's.
+        operation: what it does.
+
+    Raises:
+        InvalidQueryError: rows that do not fit the table, or have no key; names the column and the first rows.
+        UnsupportedFeatureError: a table, key generator or type that is not handled.
+    """
+    if operation is WriteOperation.DELETE:
+        return _deletes(data, snapshot, options)
+    generator = KeyGenerator.of(snapshot.config, options)
+    known = known_schema(snapshot)
+    table = read_input(data, None if known is None else data_columns(known.arrow)).read_all()
+    rows, schema = conform_input(table, snapshot, options)
+    records = WriteRecords(
+        rows=rows,
+        keys=generator.keys(rows),
+        partition_paths=generator.partition_paths(rows),
+        deletes=_delete_marks(table, rows, snapshot.config, options),
+        ordering=_ordering(rows, snapshot.config),
+    )
+    return records, schema
+
+
+def _delete_marks(
+    table: pa.Table, rows: pa.Table, config: TableConfig, options: Mapping[str, str]
+) -> pa.ChunkedArray | None:
+    """Say which rows are deletes; None if none is."""
+    marked = rows
+    if OPERATION_COLUMN in table.column_names:
+        marked = rows.append_column(OPERATION_COLUMN, table.column(OPERATION_COLUMN))
+    rules = DeleteRules.of(marked.schema, config.merge_properties, options)
+    columns = [name for name in rules.columns if name in marked.column_names]
+    if not columns:
+        return None
+    masks = [is_delete_code(rules.operations(batch)) for batch in marked.select(columns).to_batches()]
+    mask = np.concatenate(masks) if masks else np.zeros(0, bool)
+    return pa.chunked_array([pa.array(mask)]) if mask.any() else None
+
+
+def _ordering(rows: pa.Table, config: TableConfig) -> tuple[pa.ChunkedArray, ...]:
+    fields = config.merge_ordering_fields
+    missing = [name for name in fields if field_type(rows.schema, name) is None]
+    if missing:
+        raise InvalidQueryError(
+            f"The ordering field {missing[0]!r} is neither in the rows nor in the table.", column=missing[0]
+        )
+    return tuple(_values(rows, name) for name in fields)
+
+
+def _values(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    if name in rows.column_names:
+        return rows.column(name)
+    head, *path = name.split(".")
+    return pc.struct_field(rows.column(head), path)
+
+
+def _deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> tuple[WriteRecords, OutputSchema]:
+    config = snapshot.config
+    schema = known_schema(snapshot)
+    if schema is None:
+        raise InvalidQueryError("The table has no rows and no schema, so there is nothing to delete.")
+    generator = KeyGenerator.of(config, options)
+    keys = _bare_keys(data, generator, schema)
+    if keys is not None:
+        paths = None if generator.partition_fields else _unpartitioned(len(keys))
+        return WriteRecords(pa.table({}), keys, paths, _all_true(len(keys))), schema
+    table = read_input(data, data_columns(schema.arrow)).read_all()
+    check_names(table.schema)
+    has = {name for name in (*generator.columns, *config.merge_ordering_fields) if _is_known(table, schema, name)}
+    tops = dict.fromkeys(top_level(schema.arrow, name) for name in generator.columns if name in has)
+    tops |= dict.fromkeys(top_level(schema.arrow, name) for name in config.merge_ordering_fields if name in has)
+    rows = conform_columns(table, list(tops), schema)
+    orders = config.merge_ordering_fields
+    records = WriteRecords(
+        rows=rows,
+        keys=_keys_of_rows(table, rows, generator),
+        partition_paths=_paths_of_rows(table, rows, generator, has),
+        deletes=_all_true(table.num_rows),
+        ordering=tuple(_values(rows, name) for name in orders) if orders and has.issuperset(orders) else (),
+    )
+    return records, schema
+
+
+def _is_known(table: pa.Table, schema: OutputSchema, name: str) -> bool:
+    return field_type(table.schema, name) is not None and field_type(schema.arrow, name) is not None
+
+
+def _keys_of_rows(table: pa.Table, rows: pa.Table, generator: KeyGenerator) -> pa.ChunkedArray:
+    """Make keys of rows, or take those that a scan gave where the key fields are not among its columns."""
+    absent = [name for name in generator.key_fields if field_type(rows.schema, name) is None]
+    if not absent or _KEY not in table.column_names:
+        return generator.keys(rows)
+    keys = table.column(_KEY).cast(pa.string())
+    refuse_rows(pc.fill_null(pc.equal(keys, ""), True), "Rows whose record key is null or empty.", column=_KEY)
+    return keys
+
+
+def _paths_of_rows(table: pa.Table, rows: pa.Table, generator: KeyGenerator, has: set[str]) -> pa.ChunkedArray | None:
+    if not generator.partition_fields:
+        return _unpartitioned(table.num_rows)
+    if has.issuperset(generator.partition_fields):
+        return generator.partition_paths(rows)
+    if _PARTITION in table.column_names and not table.column(_PARTITION).null_count:
+        return table.column(_PARTITION).cast(pa.string())
+    return None
+
+
+def _bare_keys(data: Any, generator: KeyGenerator, schema: OutputSchema) -> pa.ChunkedArray | None:
+    """Return keys where the data is a list or an array of them; None where it is rows.
+
+    Raises:
+        InvalidQueryError: values of the key field that have not its type.
+    """
+    values = _list_of_keys(data)
+    if values is None:
+        return None
+    if generator.named:
+        if not all(isinstance(value, str) for value in values):
+            raise InvalidQueryError(
+                f"Keys made of {', '.join(generator.key_fields)} must be given as texts or as rows.",
+                column=",".join(generator.key_fields),
+            )
+        return pa.chunked_array([pa.array(values, pa.string())])
+    [name] = generator.key_fields
+    type_ = field_type(schema.arrow, name)
+    if type_ is None:
+        raise UnsupportedFeatureError(f"The table's key field {name!r} is not in its schema.", column=name)
+    rows = read_input([{name: value} for value in values], pa.schema([(name, type_)])).read_all()
+    if not rows.num_rows:
+        return pa.chunked_array([], pa.string())
+    return replace(generator, key_fields=(name,)).keys(rows)
+
+
+def _list_of_keys(data: Any) -> list[Any] | None:
+    if isinstance(data, pa.Array | pa.ChunkedArray):
+        return None if pa.types.is_struct(data.type) else list(data.to_pylist())
+    if not isinstance(data, Sequence) or isinstance(data, str | bytes):
+        return None
+    return None if any(isinstance(each, Mapping) for each in data) else list(data)
+
+
+def _unpartitioned(length: int) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.repeat(pa.scalar(""), length)])
+
+
+def _all_true(length: int) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.repeat(pa.scalar(True), length)])

@@ -1,0 +1,96 @@
+"""How a write finds the records that a table has already: Hudi's index, as the writer's options name it.
+
+A table does not store which index its writers use, so every writer has to be told (Hudi HoodieIndexConfig). BLOOM
+finds the same records as SIMPLE; here both skip files by what their footers say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats import write_keys as keys
+from hoodie_py.formats.option_keys import flag, option
+
+_BUCKETS = 256  # Hudi's default
+_MOST_BUCKETS = 99_999_999  # file ids have eight digits for it
+_SIMPLE_ENGINE = "SIMPLE"
+
+
+class IndexType(StrEnum):
+    """The indexes that can be used; the values are those of Hudi's option."""
+
+    SIMPLE = "SIMPLE"
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+    BLOOM = "BLOOM"
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
+    BUCKET = "BUCKET"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """Which index, and how it works.
+
+    Attributes:
+        type: the index.
+        update_partition: of a global index: whether a record whose partition changes moves there; else it stays.
+        buckets: buckets of each partition, of a bucket index.
+        hash_fields: the fields of the record key that choose the bucket; none for all of them.
+    """
+
+    type: IndexType = IndexType.SIMPLE
+    update_partition: bool = True
+    buckets: int = _BUCKETS
+    hash_fields: tuple[str, ...] = ()
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is one record wherever in the table it is, not one a partition."""
+        return self.type in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM)
+
+    @property
+    def is_bucket(self) -> bool:
+        """Whether the key's hash says which file group a record belongs to."""
+        return self.type is IndexType.BUCKET
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> IndexSettings:
+        """Read Hudi's writer options; keys that are missing take Hudi's defaults.
+
+        Raises:
+            UnsupportedFeatureError: another index of Hudi's, or consistent hashing.
+            InvalidQueryError: a number of buckets that is none.
+        """
+        named = (option(options, keys.INDEX_TYPE) or IndexType.SIMPLE).upper()
+        if named not in set(IndexType):
+            raise UnsupportedFeatureError(
+                f"Writing with the index {named[:100]!r}.",
+                hint=f"Set {keys.INDEX_TYPE} to one of {', '.join(IndexType)}.",
+            )
+        type_ = IndexType(named)
+        if type_ is IndexType.BUCKET:
+            return cls(type_, buckets=_bucket_count(options), hash_fields=_hash_fields(options))
+        bloom = type_ is IndexType.GLOBAL_BLOOM
+        key = keys.BLOOM_UPDATE_PARTITION if bloom else keys.SIMPLE_UPDATE_PARTITION
+        return cls(type_, update_partition=flag(options, key, True))
+
+
+def _bucket_count(options: Mapping[str, str]) -> int:
+    engine = option(options, keys.BUCKET_ENGINE) or _SIMPLE_ENGINE
+    if engine.upper() != _SIMPLE_ENGINE:
+        raise UnsupportedFeatureError(f"Writing with a bucket index of the engine {engine[:100]!r}.")
+    if option(options, keys.BUCKET_EXPRESSIONS):
+        raise UnsupportedFeatureError(f"Numbers of buckets that differ between partitions ({keys.BUCKET_EXPRESSIONS}).")
+    text = option(options, keys.BUCKET_COUNT)
+    if text is None:
+        return _BUCKETS
+    if not (text.isascii() and text.isdigit() and len(text) < 9 and 0 < int(text) <= _MOST_BUCKETS):
+        raise InvalidQueryError(f"{keys.BUCKET_COUNT} cannot be {text[:100]!r}.", hint="Give a whole number from 1 on.")
+    return int(text)
+
+
+def _hash_fields(options: Mapping[str, str]) -> tuple[str, ...]:
+    text = option(options, keys.BUCKET_HASH_FIELD) or ""
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,0 +1,62 @@
+"""Table services right after a commit, where the options ask for them (Hudi ``runTableServicesInline``).
+
+The commit has landed before they begin, so what goes wrong with them is a warning and no error of the write.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+from hoodie_py.errors import HoodieError, HoodieWarning
+from hoodie_py.formats.option_keys import flag
+from hoodie_py.formats.write_keys import AUTOMATIC_CLEAN, INLINE_COMPACT, INLINE_SCHEDULE
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.writer import clean, compaction, compaction_plan
+from hoodie_py.writer.clean import CleanResult
+from hoodie_py.writer.compaction_result import CompactionResult
+from hoodie_py.writer.local_runner import Runner
+from hoodie_py.writer.session import WriteSession
+from hoodie_py.writer.settings import TRIGGERS
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What was done: request time of a planned compaction, results of a compaction and a clean."""
+
+    scheduled: str | None = None
+    compaction: CompactionResult | None = None
+    clean: CleanResult | None = None
+
+
+def run_inline_services(
+    session: WriteSession,
+    *,
+    merge_on_read: bool,
+    runner: Runner | None = None,
+    merger: RecordMerger | type[RecordMerger] | None = None,
+) -> Services:
+    """Plan and run a compaction when it is due, then clean, as far as the options ask for it.
+
+    Args:
+        session: of the write.
+        merge_on_read: whether the table has logs to compact.
+        runner: carries out the compaction's tasks.
+        merger: decides instead of the table's merge mode.
+    """
+    options = session.settings.options
+    inline, schedule = flag(options, INLINE_COMPACT, default=False), flag(options, INLINE_SCHEDULE, default=False)
+    done = Services()
+    try:
+        if merge_on_read and (inline or schedule):
+            plan = session.settings.plan
+            due = replace(session.settings, plan=replace(plan, trigger=plan.trigger or TRIGGERS[0]))
+            done = replace(done, scheduled=compaction_plan.schedule(replace(session, settings=due)))
+        if done.scheduled is not None and inline:
+            result = compaction.run(session, done.scheduled, runner=runner, merger=merger)
+            done = replace(done, compaction=result)
+        if flag(options, AUTOMATIC_CLEAN, default=False):
+            done = replace(done, clean=clean.clean(session, None))
+    except HoodieError as error:
+        warnings.warn(HoodieWarning(f"The write is committed; a table service after it failed: {error}"), stacklevel=3)
+    return done

@@ -1,0 +1,173 @@
+"""Rows that a caller hands over, whatever holds them, as a stream of Arrow batches.
+
+Anything with an Arrow stream (``__arrow_c_stream__``: pyarrow, polars, pandas 2.2, DuckDB, a Scan of this package),
+pyarrow datasets, pandas frames and lists of dicts. A list of dicts takes the table's types where it has the columns,
+since Python's values say too little: 1 may be any number. Nothing else is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError
+
+_TAKEN = "Give anything with an Arrow stream (pyarrow, polars, DuckDB, a scan), a pandas DataFrame or a list of dicts."
+
+
+def read_input(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
+    """Return rows as a stream of batches; nothing is read before it is asked for.
+
+    Args:
+        data: the rows.
+        schema: the table's columns, which say what the values of dicts are.
+
+    Raises:
+        InvalidQueryError: not rows, or dicts whose values do not fit; names the column and the first rows.
+    """
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.Table):
+        return data.to_reader()
+    if isinstance(data, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(data.schema, [data])
+    if _is_from(data, "pandas", "DataFrame"):
+        return _of_pandas(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if hasattr(data, "__arrow_c_array__"):
+        batch = pa.record_batch(data)
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    if _is_from(data, "pyarrow", "Dataset") or _is_from(data, "pyarrow", "Scanner"):
+        scanner = data.scanner() if hasattr(data, "scanner") else data
+        return scanner.to_reader()
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes | bytearray):
+        return _of_dicts(data, schema or pa.schema([])).to_reader()
+    raise InvalidQueryError(f"The data is a {type(data).__name__}, which is not rows.", hint=_TAKEN)
+
+
+def _is_from(data: Any, package: str, name: str) -> bool:
+    """Whether data is of a class, or of one below it, without importing its package."""
+    return any(cls.__name__ == name and cls.__module__.startswith(package) for cls in type(data).__mro__)
+
+
+def _of_pandas(frame: Any) -> pa.RecordBatchReader:
+    """Rows of a pandas frame without its index; missing values of text columns are null."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None).to_reader()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidQueryError(f"The pandas frame has values that do not go together: {error}") from error
+
+
+def _of_dicts(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
+    for at, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InvalidQueryError(f"Row {at} is a {type(row).__name__}, not a dict.", hint=_TAKEN, rows=[at])
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if not names and not rows:
+        names = schema.names
+    arrays = [_column(rows, name, schema) for name in names]
+    return pa.table(dict(zip(names, arrays, strict=True)))
+
+
+def _column(rows: Sequence[Mapping[str, Any]], name: Any, schema: pa.Schema) -> pa.Array:
+    if not isinstance(name, str):
+        raise InvalidQueryError(f"A dict has the key {name!r}, which is no name of a column.")
+    values = [row.get(name) for row in rows]
+    at = schema.get_field_index(name)
+    type_ = schema.field(at).type if at >= 0 else None
+    try:
+        return _array(values, type_)
+    except _MISFITS as error:
+        bad = _first_misfits(values, type_)
+        wanted = "one type" if type_ is None else str(type_)
+        raise InvalidQueryError(
+            f"Values of column {name!r} cannot be stored as {wanted}: {error}.",
+            column=name,
+            rows=bad,
+            values=[repr(values[each])[:60] for each in bad],
+        ) from error
+
+
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+_MOST_SHOWN = 5
+
+
+def _array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
+    """Make a column of Python values, none of which may change: pyarrow alone would cut 1.5 to a whole number."""
+    if type_ is None:
+        return pa.array(values)
+    groups: dict[tuple[type, bool], list[Any]] = {}
+    for value in values:  # in a mixture pyarrow would hide some behind the others
+        groups.setdefault((type(value), getattr(value, "tzinfo", None) is None), []).append(value)
+    for group in groups.values():
+        try:
+            natural = pa.array(group).type
+        except _MISFITS:  # such as maps as lists of pairs
+            continue
+        _check_kind(natural, type_)
+    return pa.array(values, type_)
+
+
+def _check_kind(natural: pa.DataType, type_: pa.DataType) -> None:
+    """Refuse values whose natural type is another kind than the column's.
+
+    Raises:
+        ValueError: says so.
+    """
+    if pa.types.is_struct(natural) and pa.types.is_struct(type_):
+        for field in type_:
+            at = natural.get_field_index(field.name)
+            if at >= 0:
+                _check_kind(natural.field(at).type, field.type)
+    elif pa.types.is_list(natural) and pa.types.is_list(type_):
+        _check_kind(natural.value_type, type_.value_type)
+    elif any(same(natural) != same(type_) for same in _KINDS if same(natural)) and not _is_wider(natural, type_):
+        raise ValueError(f"they are {natural}")
+
+
+def _is_aware(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
+
+
+def _is_naive(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
+
+
+def _is_wider(natural: pa.DataType, type_: pa.DataType) -> bool:
+    """Whether whole numbers are asked to be floats or decimals."""
+    wide = pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+    return bool(pa.types.is_integer(natural) and wide)
+
+
+_KINDS = (
+    pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_binary,
+    pa.types.is_date, pa.types.is_decimal, _is_aware, _is_naive,
+)  # fmt: skip
+
+
+def _first_misfits(values: Sequence[Any], type_: pa.DataType | None) -> list[int]:
+    """Find the first values that are at fault; without a type, the first that differs from those before it."""
+    if type_ is None:
+        low, high = 0, len(values)  # the longest start that goes together
+        while low + 1 < high:
+            middle = (low + high) // 2
+            low, high = (middle, high) if _goes(values[:middle], None) else (low, middle)
+        return [max(high - 1, 0)] if values else []
+    found: list[int] = []
+    for at, value in enumerate(values):
+        if not _goes([value], type_):
+            found.append(at)
+            if len(found) == _MOST_SHOWN:
+                break
+    return found
+
+
+def _goes(values: Sequence[Any], type_: pa.DataType | None) -> bool:
+    try:
+        _array(values, type_)
+    except _MISFITS:
+        return False
+    return True

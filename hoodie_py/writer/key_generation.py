@@ -1,0 +1,253 @@
+"""Record keys and partition paths of rows, text for text as Java Hudi makes them.
+
+The key generators of Hudi that go by columns (its SimpleAvroKeyGenerator, ComplexAvroKeyGenerator and so on,
+KeyGenUtils, KeyGenerator.constructRecordKey):
+
+* one key field gives the text of its value; several, and the complex generator, give ``f1:v1,f2:v2`` with ``__null__``
+  and ``__empty__`` for missing and empty values. A key that is null or empty, in all its fields, is an error.
+* a partition field gives the text of its value, ``__HIVE_DEFAULT_PARTITION__`` where it is null or empty, encoded and
+  with ``field=`` before it where the table says so; or a formatted time.
+* the text of a date is ISO, that of a timestamp its microseconds, that of a decimal has all digits of its scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats import input_keys
+from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
+from hoodie_py.formats.option_keys import flag, option
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.reader.fields import field_type
+from hoodie_py.writer.offending_rows import refuse_rows
+from hoodie_py.writer.partition_time import PartitionTime
+
+_NULL, _EMPTY = "__null__", "__empty__"
+_PLAIN_KEY = ("SIMPLE", "TIMESTAMP")
+_HANDLED = (*_PLAIN_KEY, "COMPLEX", "NON_PARTITION", "CUSTOM")
+_FIRST_WITH_NAMED_KEYS = 9  # the table version from which a complex key always names its field
+_BAD_SEGMENT = r"(^|[/\\])\.{0,2}([/\\]|$)"  # empty, . or ..
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGenerator:
+    """Makes record keys and partition paths.
+
+    Attributes:
+        key_fields: in order.
+        named: whether a key is ``f1:v1,f2:v2``.
+        partition_fields: in path order.
+        times: for fields whose part of the path is a formatted time.
+        hive_style, url_encode: of partition paths.
+        slashed_dates: whether ``-`` becomes ``/`` in the parts of the path.
+    """
+
+    key_fields: tuple[str, ...]
+    named: bool
+    partition_fields: tuple[str, ...] = ()
+    times: Mapping[str, PartitionTime] | None = None
+    hive_style: bool = False
+    url_encode: bool = False
+    slashed_dates: bool = False
+
+    @classmethod
+    def of(cls, config: TableConfig, options: Mapping[str, str] | None = None) -> KeyGenerator:
+        """Find the key generator of a table.
+
+        Args:
+            config: the table's properties.
+            options: the write's.
+
+        Raises:
+            UnsupportedFeatureError: a key generator that is not handled.
+            InvalidTableError: the table's fields do not fit its key generator.
+            InvalidQueryError: the options must say what the table does not.
+        """
+        given = options or {}
+        fields = config.record_key_fields
+        generator = config.key_generator or _inferred(config)
+        if not fields:
+            raise UnsupportedFeatureError("Writing to a table whose keys writers make up.", table=config.name)
+        if generator not in _HANDLED:
+            raise UnsupportedFeatureError(f"Writing with the key generator {generator[:100]}.", table=config.name)
+        if generator in _PLAIN_KEY and len(fields) > 1:
+            raise InvalidTableError(f"key generator {generator} takes one key field", table=config.name)
+        if flag(given, input_keys.CONSISTENT_TIMESTAMPS, default=False):
+            raise UnsupportedFeatureError(f"Writing with {input_keys.CONSISTENT_TIMESTAMPS}.", table=config.name)
+        partitioned = generator != "NON_PARTITION"
+        partition_fields = config.partition_fields if partitioned else ()
+        return cls(
+            key_fields=fields,
+            named=len(fields) > 1 or (generator == "COMPLEX" and _names_one_field(config, given)),
+            partition_fields=partition_fields,
+            times=_times(config, generator),
+            hive_style=config.hive_style_partitioning,
+            url_encode=config.url_encode_partitioning,
+            slashed_dates=config.slash_separated_date_partitioning
+            and (generator == "CUSTOM" or len(partition_fields) == 1),
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The fields that keys and partition paths are made of."""
+        return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
+
+    def keys(self, table: pa.Table) -> pa.ChunkedArray:
+        """Return the record key of every row.
+
+        Raises:
+            InvalidQueryError: a key field is not there, or rows have no key; names the first rows.
+            UnsupportedFeatureError: a key field of a type whose text is not defined here.
+        """
+        texts = [value_texts(_column(table, name, "record key"), name) for name in self.key_fields]
+        columns = ",".join(self.key_fields)
+        missing = [pc.fill_null(pc.equal(each, ""), True) for each in texts]
+        nowhere = missing[0]
+        for each in missing[1:]:
+            nowhere = pc.and_(nowhere, each)
+        refuse_rows(nowhere, "Rows whose record key is null or empty.", column=columns)
+        if not self.named:
+            return texts[0]
+        parts: list[pa.ChunkedArray | pa.Scalar] = []
+        for at, (name, text) in enumerate(zip(self.key_fields, texts, strict=True)):
+            parts.append(pa.scalar(f"{',' if at else ''}{name}:"))
+            parts.append(pc.fill_null(pc.if_else(pc.equal(text, ""), _EMPTY, text), _NULL))
+        return _joined(parts, "")
+
+    def partition_paths(self, table: pa.Table) -> pa.ChunkedArray:
+        """Return the relative partition path of every row.
+
+        Raises:
+            InvalidQueryError: a partition field is not there, or values that cannot be part of a path; names the first.
+            UnsupportedFeatureError: a partition field of a type whose text is not defined here.
+        """
+        if not self.partition_fields:
+            return pa.chunked_array([pa.repeat(pa.scalar(""), table.num_rows)])
+        parts: list[pa.ChunkedArray | pa.Scalar] = []
+        for at, name in enumerate(self.partition_fields):
+            values = _column(table, name, "partition")
+            if at:
+                parts.append(pa.scalar("/"))
+            parts.append(self._part(name, values))
+        return parts[0] if len(parts) == 1 else _joined(parts, "")
+
+    def _part(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        time = (self.times or {}).get(name)
+        texts = value_texts(values, name) if time is None else time.texts(values, name)
+        coded = texts.combine_chunks().dictionary_encode()  # few partitions, many rows
+        distinct = [self._spelt(name, each.as_py(), time is not None) for each in coded.dictionary]
+        spelt = pa.array([*distinct, self._spelt(name, None, time is not None)], pa.string())
+        found = spelt.take(pc.fill_null(coded.indices, len(distinct)))
+        bad = pc.or_(pc.match_substring_regex(spelt, _BAD_SEGMENT), pc.match_substring_regex(spelt, "[:\\x00]"))
+        if pc.any(bad).as_py():
+            refuse_rows(
+                bad.take(pc.fill_null(coded.indices, len(distinct))),
+                "Values that cannot be part of a partition path: an empty folder, '.', '..', a colon or a NUL.",
+                column=name,
+                values=values,
+                hint="Make the table with URL-encoded partition paths, or change the values.",
+            )
+        return pa.chunked_array([found])
+
+    def _spelt(self, name: str, text: str | None, is_time: bool) -> str:
+        part = text or DEFAULT_PARTITION
+        if self.url_encode:
+            part = escape_partition_value(part)
+        if self.hive_style:
+            part = f"{name}={part}"
+        if self.slashed_dates and not is_time and not part.startswith("-"):
+            part = part.replace("-", "/")
+        return part
+
+
+def value_texts(values: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Return the text of every value as keys have it; null stays null.
+
+    Args:
+        values: a column in the types of the table.
+        name: of the column.
+
+    Raises:
+        UnsupportedFeatureError: a type whose text is not defined here.
+    """
+    type_ = values.type
+    if pa.types.is_string(type_):
+        return values
+    if pa.types.is_timestamp(type_):
+        return values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64()).cast(pa.string())
+    if (
+        pa.types.is_integer(type_)
+        or pa.types.is_boolean(type_)
+        or pa.types.is_date32(type_)
+        or pa.types.is_decimal(type_)
+        or pa.types.is_null(type_)
+    ):
+        return values.cast(pa.string())
+    raise UnsupportedFeatureError(f"Keys and partition paths made of a column of type {type_}.", column=name)
+
+
+def _column(table: pa.Table, name: str, role: str) -> pa.ChunkedArray:
+    if field_type(table.schema, name) is None:
+        raise InvalidQueryError(
+            f"The {role} field {name!r} is not in the rows.",
+            hint=f"They have the columns {', '.join(table.schema.names[:20])}.",
+            column=name,
+        )
+    if name in table.schema.names:
+        return table.column(name)
+    head, *path = name.split(".")
+    return pc.struct_field(table.column(head), path)
+
+
+def _joined(parts: list[pa.ChunkedArray | pa.Scalar], separator: str) -> pa.ChunkedArray:
+    whole = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in parts]
+    return pa.chunked_array([pc.binary_join_element_wise(*whole, separator)])
+
+
+def _inferred(config: TableConfig) -> str:
+    """Hudi's rule for tables that do not say (KeyGenUtils.inferKeyGeneratorType)."""
+    if not config.partition_fields:
+        return "NON_PARTITION"
+    if config.partition_field_types[0] is not None:
+        return "CUSTOM"
+    return "COMPLEX" if len(config.partition_fields) > 1 or len(config.record_key_fields) > 1 else "SIMPLE"
+
+
+def _names_one_field(config: TableConfig, options: Mapping[str, str]) -> bool:
+    """Whether a complex key of one field names it; below version 9 only the writers of the table know.
+
+    Hudi 0.14.1 to 1.0.2 did not, releases before and after do, so Hudi 1.2.0 asks as well.
+    """
+    if config.version >= _FIRST_WITH_NAMED_KEYS:
+        return True
+    told = option(options, input_keys.COMPLEX_KEY_VALUE_ONLY) is not None
+    if not told and flag(options, input_keys.COMPLEX_KEY_CHECK, default=True):
+        raise InvalidQueryError(
+            "The table has the complex key generator with one key field, which releases of Hudi encode differently.",
+            hint=f"Look at its _hoodie_record_key and set {input_keys.COMPLEX_KEY_VALUE_ONLY} to false where keys are "
+            "'field:value', to true where they are bare values.",
+            table=config.name,
+        )
+    return not flag(options, input_keys.COMPLEX_KEY_VALUE_ONLY, default=False)
+
+
+def _times(config: TableConfig, generator: str) -> dict[str, PartitionTime]:
+    if generator == "TIMESTAMP":
+        fields = config.partition_fields
+    elif generator == "CUSTOM":
+        unknown = [type_ for type_ in config.partition_field_types if type_ not in ("SIMPLE", "TIMESTAMP")]
+        if unknown:
+            raise UnsupportedFeatureError(
+                "Writing with a custom key generator whose table does not record the types of its partition fields.",
+                table=config.name,
+            )
+        typed = zip(config.partition_fields, config.partition_field_types, strict=True)
+        fields = tuple(name for name, type_ in typed if type_ == "TIMESTAMP")
+    else:
+        return {}
+    return {name: PartitionTime.of(config.timestamp_keygen) for name in fields}

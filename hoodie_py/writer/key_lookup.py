@@ -1,0 +1,259 @@
+"""Where the table has some record keys: the key column of base files, and the logs that may hold keys of their own.
+
+Only the columns that keys are made of are read, of files that may hold one of the keys, several files at a time. Keys
+of a log are looked at where the log may have keys that the base file lacks: without a base file, in a file group of a
+bucket index, or where the commits say (or, archived, no longer say) that a log file took inserts. Whether a key found
+is still alive, or was deleted by the log, is another question, which ``alive`` answers by a merged read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.formats.arrays import numbers
+from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.fields import top_level
+from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_slice import BaseFile, FileSlice
+from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.memory_budget import MemoryBudget
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.record_key import RecordKeys
+from hoodie_py.table.parallel import read_in_threads, thread_count
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.bucket_index import bucket_of_file_id
+from hoodie_py.writer.key_filter import KeyFilter
+from hoodie_py.writer.settings import WriteSettings
+
+UNKNOWN_ROW = -1
+_BATCH_ROWS = 1 << 17
+_AT_ONCE = 1 << 18  # keys of files looked up at once, at least
+_TIMES = 8  # ... and so many times the keys wanted, as these are hashed for each look
+_LIKELY_BUCKETS = 10_000  # file ids are random, but of a bucket index: hardly any other begins with so small a number
+_KEY = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Keys to look for, and where.
+
+    Attributes:
+        keys: distinct strings, without nulls.
+        slices: the file slices to look in.
+    """
+
+    keys: pa.Array
+    slices: Sequence[FileSlice]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, an entry for each key and file slice that has it, by group, key and slice.
+
+    Attributes:
+        groups: int64; index of what was wanted.
+        keys: int64; number of the key in its group.
+        slices: int64; number of the file slice in its group.
+        rows: int64; row number in the base file, the first if it has the key more than once; -1 in a log.
+    """
+
+    groups: np.ndarray
+    keys: np.ndarray
+    slices: np.ndarray
+    rows: np.ndarray
+
+    def take(self, at: np.ndarray) -> Found:
+        """Return some of the entries."""
+        return Found(self.groups[at], self.keys[at], self.slices[at], self.rows[at])
+
+
+class KeyLookup:
+    """Looks keys up in a table as it was when the snapshot was taken.
+
+    Args:
+        snapshot: the table.
+        settings: the writer's options.
+        merger: decides instead of the table's merge mode, where logs are merged.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, settings: WriteSettings, merger: RecordMerger | type[RecordMerger] | None = None
+    ) -> None:
+        self._snapshot = snapshot
+        self._merger = merger
+        self._options = ReadOptions(options=settings.options)
+        self._threads = thread_count(settings.options)
+        self._budget = MemoryBudget.of(self._options)
+        config = snapshot.config
+        self.record_keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
+
+    @property
+    def keys_at_once(self) -> int:
+        """How many keys to look up in one pass over the files."""
+        return max(_AT_ONCE, self._budget.limit // 512)
+
+    def find(self, wanted: Sequence[Wanted]) -> Found:
+        """Find keys in base files and logs.
+
+        Raises:
+            CorruptFileError: a base or log file is damaged.
+            MergeError: logs have to be read, and the table's merger is missing.
+            StorageError: a file cannot be read.
+        """
+        places: list[tuple[int, int, bool]] = []
+        jobs = []
+        for group, each in enumerate(wanted):
+            keys = KeyFilter(each.keys)
+            for number, file_slice in enumerate(each.slices if len(each.keys) else ()):
+                if file_slice.base_file is not None:
+                    places.append((group, number, False))
+                    jobs.append(partial(self._base_keys, file_slice.base_file, keys))
+                if self._may_add_keys(file_slice):
+                    places.append((group, number, True))
+                    jobs.append(partial(self._log_keys, file_slice))
+        looking = _Looking(wanted, places, max(1, self._budget.portion))
+        with closing(read_in_threads(jobs, self._threads)) as batches:
+            for job, batch in batches:
+                looking.add(job, batch.column(0))
+        return looking.found()
+
+    def alive(self, file_slice: FileSlice, keys: pa.Array) -> np.ndarray:
+        """Say of each key of a file slice whether a merged read has it.
+
+        Args:
+            file_slice: the slice.
+            keys: distinct strings, all of them in its base file or log.
+        """
+        if not file_slice.log_files:
+            return np.ones(len(keys), bool)
+        living = np.zeros(len(keys), bool)
+        for _, found in self._merged(file_slice, keys, self._key_columns):
+            living[found[found >= 0]] = True
+        return living
+
+    def rows(self, file_slice: FileSlice, keys: pa.Array) -> tuple[pa.Table, np.ndarray]:
+        """Return the merged rows of some keys in all columns of the table, and which key each has."""
+        tables, numbers_ = [], []
+        for batch, found in self._merged(file_slice, keys, None):
+            at = np.flatnonzero(found >= 0)
+            tables.append(batch.take(pa.array(at)))
+            numbers_.append(found[at])
+        schema = self._snapshot.read_info(file_slice).schema
+        if not tables:
+            return pa.table([pa.nulls(0, field.type) for field in schema], names=schema.names), np.empty(0, np.int64)
+        return pa.Table.from_batches(tables), np.concatenate(numbers_)
+
+    @property
+    def _key_columns(self) -> list[str]:
+        schema = self._snapshot.schema.arrow
+        return list(dict.fromkeys(top_level(schema, name) for name in self.record_keys.columns))
+
+    def _merged(
+        self, file_slice: FileSlice, keys: pa.Array, columns: list[str] | None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        """Yield batches of a merged read, and of each row the number of its key, -1 for others."""
+        reader = FileGroupReader(file_slice, self._snapshot.read_info(file_slice), columns, self._merger, self._options)
+        for batch in reader.to_batches():
+            found = pc.index_in(self.record_keys.keys_of_batch(batch), value_set=keys)
+            yield batch, numbers(found, -1).astype(np.int64)
+
+    def _base_keys(self, base_file: BaseFile, keys: KeyFilter) -> Generator[pa.RecordBatch, None, None]:
+        base = BaseFileReader(self._snapshot.files, base_file)
+        if not keys.may_hold(base.metadata):
+            return
+        schema = self._snapshot.schema.arrow
+        columns = pa.schema([schema.field(name) for name in self._key_columns])
+        for batch in base.batches(columns, _BATCH_ROWS):
+            yield pa.RecordBatch.from_arrays([self.record_keys.keys_of_batch(batch)], [_KEY])
+
+    def _log_keys(self, file_slice: FileSlice) -> Generator[pa.RecordBatch, None, None]:
+        info = self._snapshot.read_info(file_slice)
+        with closing(LogSide(file_slice, info, [], self._merger, self._options, ReadStats())) as log:
+            for block in log.blocks():
+                yield pa.RecordBatch.from_arrays([block.entries.keys], [_KEY])
+
+    def _may_add_keys(self, file_slice: FileSlice) -> bool:
+        """Whether a slice's log may hold keys that its base file lacks."""
+        if not file_slice.log_files:
+            return False
+        bucket = bucket_of_file_id(file_slice.file_id)
+        if file_slice.base_file is None or (bucket is not None and bucket < _LIKELY_BUCKETS):
+            return True
+        said = self._snapshot.timeline.stats_by_path
+        stats = [said.get(log.path, ()) for log in file_slice.log_files]
+        return any(not each or any(stat.num_inserts for stat in each) for each in stats)
+
+
+class _Looking:
+    """Holds keys of files against those wanted, many at once.
+
+    Args:
+        wanted: what is looked for.
+        places: for each job its group, its slice, and whether its keys are a log's.
+        most_bytes: bytes of keys to gather.
+    """
+
+    def __init__(self, wanted: Sequence[Wanted], places: Sequence[tuple[int, int, bool]], most_bytes: int) -> None:
+        self._wanted = wanted
+        self._places = places
+        self._most_bytes = most_bytes
+        self._read = [0] * len(places)
+        self._waiting: dict[int, list[tuple[int, int, pa.Array]]] = {}
+        self._rows = [0] * len(wanted)
+        self._bytes = 0
+        self._hits: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def add(self, job: int, keys: pa.Array) -> None:
+        """Take in the next keys of a job."""
+        group, _, is_log = self._places[job]
+        waiting = self._waiting.setdefault(group, [])
+        waiting.append((job, UNKNOWN_ROW if is_log else self._read[job], keys))
+        self._read[job] += len(keys)
+        self._rows[group] += len(keys)
+        self._bytes += keys.nbytes
+        if self._rows[group] >= max(_AT_ONCE, _TIMES * len(self._wanted[group].keys)):
+            self._look(group)
+        elif self._bytes > self._most_bytes:
+            for other in list(self._waiting):
+                self._look(other)
+
+    def found(self) -> Found:
+        """Return what was found, each key once a slice."""
+        for group in list(self._waiting):
+            self._look(group)
+        if not self._hits:
+            none = np.empty(0, np.int64)
+            return Found(none, none, none, none)
+        groups, keys, slices, rows = (np.concatenate(column) for column in zip(*self._hits, strict=True))
+        last = np.where(rows == UNKNOWN_ROW, np.iinfo(np.int64).max, rows)
+        order = np.lexsort((last, slices, keys, groups))
+        hits = Found(groups, keys, slices, rows).take(order)
+        again = np.zeros(len(order), bool)
+        again[1:] = (np.diff(hits.groups) == 0) & (np.diff(hits.keys) == 0) & (np.diff(hits.slices) == 0)
+        return hits.take(np.flatnonzero(~again))
+
+    def _look(self, group: int) -> None:
+        waiting = self._waiting.pop(group)
+        self._rows[group] = 0
+        keys = pa.chunked_array([each[2] for each in waiting], pa.string())
+        self._bytes -= sum(each[2].nbytes for each in waiting)
+        found = pc.index_in(keys, value_set=self._wanted[group].keys)
+        at = np.concatenate([numbers(chunk, -1) for chunk in found.chunks])
+        hits = np.flatnonzero(at >= 0)
+        if not len(hits):
+            return
+        starts = np.cumsum([0, *(len(each[2]) for each in waiting)])
+        piece = np.searchsorted(starts, hits, side="right") - 1
+        first = np.array([each[1] for each in waiting])[piece]
+        slices = np.array([self._places[each[0]][1] for each in waiting])[piece]
+        rows = np.where(first == UNKNOWN_ROW, UNKNOWN_ROW, first + hits - starts[piece])
+        self._hits.append((np.full(len(hits), group), at[hits].astype(np.int64), slices, rows))

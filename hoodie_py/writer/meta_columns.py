@@ -1,0 +1,109 @@
+"""Rows as data files have them: Hudi's meta columns in front of the data (Hudi ``HoodieRecord``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
+from hoodie_py.writer.write_records import WriteRecords
+
+COMMIT_TIME, SEQUENCE, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS
+
+_BATCH_ROWS = 65_536
+_BATCH_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RowStamp:
+    """What the meta columns of one file's new rows say besides their keys.
+
+    Attributes:
+        instant: of the commit.
+        index: number of the task, which makes sequence numbers differ between files.
+        partition_path: of the file.
+        file_name: of a base file; the file id in a log file.
+    """
+
+    instant: str
+    index: int
+    partition_path: str
+    file_name: str
+
+    def sequence(self, first: int, count: int) -> pa.Array:
+        """Return the sequence numbers of rows: instant, task, and the row's number in the file."""
+        numbers = from_numpy(np.arange(first, first + count)).cast(pa.string())
+        return pc.binary_join_element_wise(f"{self.instant}_{self.index}_", numbers, "")
+
+    def columns(self, keys: pa.Array, first: int) -> dict[str, pa.Array]:
+        """Return the meta columns of rows with these keys.
+
+        Args:
+            keys: record keys.
+            first: number of the first row in the file.
+        """
+        count = len(keys)
+        return {
+            COMMIT_TIME: constant(self.instant, count),
+            SEQUENCE: self.sequence(first, count),
+            RECORD_KEY: keys,
+            PARTITION_PATH: constant(self.partition_path, count),
+            FILE_NAME: constant(self.file_name, count),
+        }
+
+
+def file_batches(records: WriteRecords, schema: pa.Schema, stamp: RowStamp, first: int = 0) -> Iterator[pa.RecordBatch]:
+    """Yield records as the rows of a file, in batches.
+
+    Args:
+        records: with all data columns.
+        schema: of the file.
+        stamp: for the meta columns.
+        first: number of the first row in the file.
+
+    Raises:
+        InvalidTableError: the records lack a column.
+    """
+    missing = missing_columns(records, schema)
+    if missing:
+        raise InvalidTableError("the rows to write lack a column of the table", column=missing[0])
+    row_bytes = records.rows.nbytes // max(1, len(records)) + 1
+    at_once = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+    for start in range(0, len(records), at_once):
+        count = min(at_once, len(records) - start)
+        rows = records.rows.slice(start, count)
+        meta = stamp.columns(whole(records.keys.slice(start, count)), first + start)
+        columns = [_column(meta, rows, field, count) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:
+    """Return the data columns of a file that the records do not bring; deletes by key bring few."""
+    there = {*META_COLUMNS, OPERATION_COLUMN, *records.rows.schema.names}
+    return [name for name in schema.names if name not in there]
+
+
+def constant(text: str, count: int) -> pa.Array:
+    """Return a string column that says the same in every row."""
+    return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _column(meta: dict[str, pa.Array], rows: pa.Table, field: pa.Field, count: int) -> pa.Array:
+    if field.name in meta:
+        return meta[field.name]
+    if field.name == OPERATION_COLUMN and field.name not in rows.schema.names:
+        return pa.nulls(count, field.type)
+    return whole(rows.column(field.name))

@@ -1,0 +1,75 @@
+"""Errors about rows of the input: they name the column and the first rows that are at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.arrays import booleans
+
+_MOST_ROWS = 5
+_MOST_CHARS = 60
+
+
+def refuse_rows(
+    bad: pa.Array | pa.ChunkedArray,
+    message: str,
+    *,
+    column: str,
+    values: pa.Array | pa.ChunkedArray | None = None,
+    hint: str | None = None,
+) -> None:
+    """Raise if any row is bad.
+
+    Args:
+        bad: bool; null counts as good.
+        message: what is wrong with them, as a sentence.
+        column: which column it is about.
+        values: the column, whose values are shown.
+        hint: what to do.
+
+    Raises:
+        InvalidQueryError: ``where`` has the column, how many rows are bad, and numbers and values of the first.
+    """
+    mask = np.concatenate([booleans(chunk) for chunk in _chunks(bad)] or [np.zeros(0, bool)])
+    at = np.flatnonzero(mask)
+    if len(at):
+        raise rows_error(at[:_MOST_ROWS].tolist(), message, column=column, values=values, hint=hint, bad_rows=len(at))
+
+
+def rows_error(
+    rows: Sequence[int],
+    message: str,
+    *,
+    column: str,
+    values: pa.Array | pa.ChunkedArray | None = None,
+    hint: str | None = None,
+    bad_rows: int | None = None,
+) -> InvalidQueryError:
+    """Make the error about rows that are at fault.
+
+    Args:
+        rows: numbers of the first of them.
+        message: what is wrong with them, as a sentence.
+        column: which column it is about.
+        values: the column, whose values are shown.
+        hint: what to do.
+        bad_rows: how many there are, where that is known.
+    """
+    shown = None if values is None else [_shown(values[each]) for each in rows]
+    return InvalidQueryError(message, hint=hint, column=column, bad_rows=bad_rows, rows=list(rows), values=shown)
+
+
+def _chunks(mask: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return mask.chunks if isinstance(mask, pa.ChunkedArray) else [mask]
+
+
+def _shown(value: pa.Scalar) -> str:
+    try:
+        text = repr(value.as_py())
+    except (OverflowError, ValueError):  # a time beyond what Python has
+        text = f"{value.value} ({value.type})"
+    return text if len(text) <= _MOST_CHARS else f"{text[: _MOST_CHARS - 3]}..."

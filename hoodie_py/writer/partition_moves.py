@@ -1,0 +1,191 @@
+"""Records of a global index that the table has in another partition (Hudi HoodieIndexUtils).
+
+Where records may move, what the table has is read and merged with what comes. If the table's record wins nothing is
+written; if the result is a delete it is one at the old place; else the result is a new record of the new partition, and
+the old place gets a delete that commit time orders. Where records stay, they go to the partition that has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.formats.arrays import booleans, from_numpy
+from hoodie_py.reader.conform import conform_batch
+from hoodie_py.reader.fields import field_values
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.index_settings import IndexSettings
+from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
+from hoodie_py.writer.places import NOWHERE, Places
+from hoodie_py.writer.record_versions import PARTITION_PATH_FIELD, Folded, Versions, joined
+from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
+
+PartitionPaths = Callable[[pa.Table], pa.ChunkedArray]
+Merger = RecordMerger | type[RecordMerger] | None
+
+
+def moved(
+    snapshot: Snapshot,
+    records: WriteRecords,
+    places: Places,
+    lookup: KeyLookup,
+    settings: WriteSettings,
+    merger: Merger,
+    partition_paths: PartitionPaths | None,
+) -> TaggedRecords:
+    """Return records with their places, those that the table has in other partitions moved or kept there.
+
+    Args:
+        snapshot: the table.
+        records: the write's, each key once.
+        places: where the table has them, in any partition.
+        lookup: reads what the table has.
+        settings: the writer's options.
+        merger: decides instead of the table's merge mode.
+        partition_paths: computes partition paths of rows that a merge makes.
+
+    Raises:
+        MergeError: merging failed.
+        UnsupportedFeatureError: a merge made a row, and nothing says how its partition path follows from it.
+    """
+    assert records.partition_paths is not None
+    homes = pa.array([each.partition_path for each in places.slices], pa.string())
+    missing = places.at == NOWHERE
+    home = homes.take(from_numpy(np.where(missing, 0, places.at), missing))
+    own = joined(records.partition_paths)
+    elsewhere = ~missing & ~booleans(pc.equal(home, own).fill_null(True))
+    if not elsewhere.any():
+        return places.tagged(records)
+    stay = elsewhere.copy()
+    if IndexSettings.of(settings.options).update_partition and snapshot.config.partition_fields:
+        deletes = np.zeros(len(records), bool) if records.deletes is None else booleans(joined(records.deletes))
+        stay &= deletes
+    paths = pc.if_else(from_numpy(stay), home, own)
+    records = _with_paths(records, paths)
+    moving = np.flatnonzero(elsewhere & ~stay)
+    if not len(moving):
+        return places.tagged(records)
+    existing, which = _existing(snapshot, records, places.take(moving), moving, lookup)
+    versions = Versions(records, snapshot, settings, merger, existing)
+    met = versions.meet(moving, which)
+    return _parted(records, places, home, versions, met, partition_paths)
+
+
+def _existing(
+    snapshot: Snapshot, records: WriteRecords, places: Places, moving: np.ndarray, lookup: KeyLookup
+) -> tuple[WriteRecords, np.ndarray]:
+    """Read what the table has of moving records; also return for each record the number of what it meets."""
+    keys = joined(records.keys.take(from_numpy(moving)))
+    tables, which, read = [], np.full(len(moving), NOWHERE), 0
+    for number in np.unique(places.at).tolist():
+        here = np.flatnonzero(places.at == number)
+        rows, key_numbers = lookup.rows(places.slices[number], keys.take(from_numpy(here)))
+        which[here[key_numbers]] = read + np.arange(len(key_numbers))
+        read += len(key_numbers)
+        tables.append(rows)
+    assert (which != NOWHERE).all()  # only keys that a merged read has are found at all
+    table = pa.concat_tables(tables)
+    batches = [conform_batch(batch, records.rows.schema) for batch in table.to_batches()]
+    fields = snapshot.config.ordering_fields if records.ordering else ()
+    ordering = tuple(
+        pa.chunked_array([field_values(batch, name) for batch in table.to_batches()]).cast(column.type)
+        for name, column in zip(fields, records.ordering, strict=True)
+    )
+    own_keys = [lookup.record_keys.keys_of_batch(batch) for batch in table.to_batches()]
+    paths = table.column(PARTITION_PATH_FIELD)
+    found = WriteRecords(
+        pa.Table.from_batches(batches, records.rows.schema),
+        pa.chunked_array(own_keys, pa.string()),
+        paths,
+        None,
+        ordering,
+    )
+    return found, which
+
+
+def _parted(
+    records: WriteRecords,
+    places: Places,
+    home: pa.Array,
+    versions: Versions,
+    met: Folded,
+    partition_paths: PartitionPaths | None,
+) -> TaggedRecords:
+    """Return the records that stay, the new ones of those that move, and the deletes at old places."""
+    lost, dies = versions.lost(met), met.result.deletes
+    kept = np.setdiff1d(np.arange(len(records)), met.at[lost])
+    winners = np.flatnonzero(~lost)
+    result = versions.replaced(np.setdiff1d(kept, met.at), Folded(met.result.take(winners), met.at[winners]))
+    made = np.zeros(len(records), bool)
+    made[met.at] = versions.made(met)
+    dead = np.zeros(len(records), bool)
+    dead[met.at] = dies
+    goes = np.zeros(len(records), bool)
+    goes[met.at] = True
+    made, dead, goes = made[kept], dead[kept], goes[kept]
+    homes = home.take(from_numpy(kept))
+    assert result.partition_paths is not None
+    paths = joined(result.partition_paths)
+    if made.any():
+        paths = _computed_paths(result, paths, np.flatnonzero(made & ~dead), partition_paths)
+    stays = dead | (goes & booleans(pc.equal(homes, paths).fill_null(False)))
+    result = _with_paths(result, pc.if_else(from_numpy(dead), homes, paths))
+    leaves = np.flatnonzero(goes & ~stays)
+    here = places.take(kept)
+    at, rows = here.at.copy(), here.rows.copy()
+    at[leaves], rows[leaves] = NOWHERE, UNKNOWN_ROW
+    old = _deletes(result.take(leaves), homes.take(from_numpy(leaves)))
+    both = Places(places.slices, np.concatenate([at, here.at[leaves]]), np.concatenate([rows, here.rows[leaves]]))
+    return both.tagged(_concatenated(result, old))
+
+
+def _computed_paths(
+    records: WriteRecords, paths: pa.Array, at: np.ndarray, partition_paths: PartitionPaths | None
+) -> pa.Array:
+    """Return partition paths, those of rows that a merge made computed anew."""
+    if not len(at):
+        return paths
+    if partition_paths is None:
+        raise UnsupportedFeatureError("Merging records that move between partitions without their key generator.")
+    fresh = joined(partition_paths(records.rows.take(from_numpy(at))))
+    back = np.arange(len(paths))
+    back[at] = len(paths) + np.arange(len(at))
+    return pa.concat_arrays([paths, fresh]).take(from_numpy(back))
+
+
+def _deletes(records: WriteRecords, paths: pa.Array) -> WriteRecords:
+    """Return records as deletes in other partitions that commit time orders."""
+    count = len(records)
+    ordering = tuple(pa.chunked_array([pa.nulls(count, column.type)]) for column in records.ordering)
+    deletes = pa.chunked_array([from_numpy(np.ones(count, bool))])
+    return WriteRecords(records.rows, records.keys, pa.chunked_array([paths]), deletes, ordering)
+
+
+def _concatenated(first: WriteRecords, second: WriteRecords) -> WriteRecords:
+    def both(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
+        return pa.chunked_array([*one.chunks, *other.chunks], one.type)
+
+    assert first.partition_paths is not None
+    assert second.partition_paths is not None
+    deletes = [
+        each.deletes if each.deletes is not None else pa.chunked_array([from_numpy(np.zeros(len(each), bool))])
+        for each in (first, second)
+    ]
+    return WriteRecords(
+        pa.concat_tables([first.rows, second.rows]),
+        both(first.keys, second.keys),
+        both(first.partition_paths, second.partition_paths),
+        both(*deletes),
+        tuple(both(*pair) for pair in zip(first.ordering, second.ordering, strict=True)),
+    )
+
+
+def _with_paths(records: WriteRecords, paths: pa.Array) -> WriteRecords:
+    return replace(records, partition_paths=pa.chunked_array([paths]))

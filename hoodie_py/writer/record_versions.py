@@ -1,0 +1,304 @@
+"""Records of a write as versions of records: what a merge needs to decide between them, before any file has them.
+
+A record's number is the handle of its row, so built-in modes move integers and no row is copied until the result is
+gathered. Mergers see the table's meta columns beside the data: the record key and the partition path are known, what
+the write is still to give is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import MergeError
+from hoodie_py.formats.arrays import booleans, from_numpy
+from hoodie_py.reader.arrow_context import ArrowRecordContext
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.buffer import fold_by_rounds
+from hoodie_py.reader.conform import without_columns
+from hoodie_py.reader.context import RecordContext
+from hoodie_py.reader.custom_strategy import CustomStrategy
+from hoodie_py.reader.delete_rules import DeleteRules
+from hoodie_py.reader.fields import top_level
+from hoodie_py.reader.memory_budget import MemoryBudget
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.ordering import OrderingColumn
+from hoodie_py.reader.payload_merger import PayloadMerger
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.reader.read_plan import META_FIELDS
+from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
+from hoodie_py.reader.records import DELETE, NO_OPERATION, BufferedRecord
+from hoodie_py.reader.row_store import NO_ROW, RowStore
+from hoodie_py.reader.selection import Selection, select_strategy
+from hoodie_py.reader.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy, OrderedStrategy
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.write_records import WriteRecords
+
+PARTITION_PATH_FIELD = "_hoodie_partition_path"
+_META = META_FIELDS[:-1]  # the operation is a column of the data, if there is one
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What became of keys.
+
+    Attributes:
+        result: one version a key.
+        at: for each the number of the record that stands for it: the one that won, the last one where a merger made a
+            new row.
+    """
+
+    result: BufferedBatch
+    at: np.ndarray
+
+
+class Versions:
+    """Records of a write as a merge sees them.
+
+    Args:
+        records: the records; their rows are not copied.
+        snapshot: the table.
+        settings: the writer's options.
+        merger: decides instead of the table's merge mode.
+        existing: records that the table has, in the same columns.
+    """
+
+    def __init__(
+        self,
+        records: WriteRecords,
+        snapshot: Snapshot,
+        settings: WriteSettings,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        existing: WriteRecords | None = None,
+    ) -> None:
+        config, options = snapshot.config, settings.options
+        selected = select_strategy(config, options, merger, writing=True)
+        self._records, self._existing = records, existing
+        self._strategy = _of_a_batch(selected, records)
+        self._final = selected.strategy
+        fields = selected.ordering_fields if records.ordering else ()
+        self._portion = MemoryBudget.of(ReadOptions(options=options))
+        whole = existing is not None or not isinstance(self._strategy, OrderedStrategy)
+        data = list(records.rows.schema) if whole else _deciding(records.rows.schema, fields)
+        meta = _meta_columns(records.rows.schema) if whole else []
+        self._store = RowStore(pa.schema([*meta, *(field.with_nullable(True) for field in data)]))
+        for each in (records, *(() if existing is None else (existing,))):
+            for batch in _batches(each, self._store.schema):
+                self._store.add(batch)
+        self._context = ArrowRecordContext(
+            self._store,
+            pa.schema([*meta, *records.rows.schema]),
+            RecordKeys.of(config.populate_meta_fields, config.record_key_fields),
+            fields,
+            DeleteRules.of(records.rows.schema, config.merge_properties, options),
+            snapshot.schema.defaults if whole else {},
+        )
+
+    def fold(self, at: np.ndarray, codes: np.ndarray) -> Folded:
+        """Merge the versions of keys, in the order in which they came.
+
+        Args:
+            at: rising numbers of records.
+            codes: for each the number of its key.
+
+        Raises:
+            MergeError: with the key; a merger failed, or ordering values do not compare.
+        """
+        _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+        codes, count = codes.reshape(-1), len(first)
+        at_once = self._portion.rows_at_once(2 * self._store.row_bytes + self._strategy.bytes_a_pair)
+        result = fold_by_rounds(self._strategy, self._entries(self._records, at, 0), codes, count, None, at_once)
+        last = np.empty(count, np.int64)
+        last[codes] = at
+        return Folded(result, np.where(self._is_own(result), result.rows, last))
+
+    def meet(self, at: np.ndarray, existing: np.ndarray) -> Folded:
+        """Merge records on those that the table has.
+
+        Args:
+            at: numbers of records.
+            existing: for each the number of what the table has of its key.
+
+        Raises:
+            MergeError: as ``fold``.
+        """
+        assert self._existing is not None
+        older = self._entries(self._existing, existing, len(self._records))
+        return Folded(self._final.final(older, self._entries(self._records, at, 0)), at)
+
+    def lost(self, folded: Folded) -> np.ndarray:
+        """Say for each result of ``meet`` whether the table's record stays as it is."""
+        rows = folded.result.rows
+        end = len(self._records) + (0 if self._existing is None else len(self._existing))
+        return np.asarray((rows >= len(self._records)) & (rows < end) & ~folded.result.deletes)
+
+    def replaced(self, kept: np.ndarray, folded: Folded) -> WriteRecords:
+        """Return records that stay as they are together with what became of others, in the order of their numbers.
+
+        Args:
+            kept: numbers of records that stay.
+            folded: the others.
+        """
+        at = np.concatenate([kept, folded.at])
+        order = np.argsort(at, kind="stable")
+        records = self._records.take(at[order])
+        changed = self._changed(folded)
+        if not changed.any():
+            return records
+        places = np.flatnonzero(np.concatenate([np.zeros(len(kept), bool), changed])[order])
+        which = np.flatnonzero(changed)
+        made = folded.result.take(which[np.argsort(folded.at[which], kind="stable")])
+        return self._patched(records, places, made)
+
+    def made(self, folded: Folded) -> np.ndarray:
+        """Say for each key whether a merge made a row that is neither the record's nor the table's."""
+        rows = folded.result.rows
+        end = len(self._records) + (0 if self._existing is None else len(self._existing))
+        return np.asarray(rows >= end)
+
+    def _patched(self, records: WriteRecords, at: np.ndarray, made: BufferedBatch) -> WriteRecords:
+        """Return records, those at some rising places with what a merge made of them; keys and partitions stay."""
+        back = np.arange(len(records))
+        back[at] = len(records) + np.arange(len(made))
+        rows = records.rows
+        if rows.num_columns:
+            own = np.flatnonzero(made.rows == NO_ROW)  # deletes without data keep the row that they came with
+            fresh = _in_columns(pa.Table.from_batches([self._store.take(made.rows, rows.schema.names)]), own, rows, at)
+            rows = pa.concat_tables([rows, fresh]).take(from_numpy(back))
+        flags = np.zeros(len(records), bool) if records.deletes is None else booleans(joined(records.deletes)).copy()
+        flags[at] = made.deletes
+        ordering = records.ordering
+        if made.order.parts:
+            pairs = zip(ordering, made.order.parts, strict=True)
+            ordering = tuple(
+                pa.chunked_array([*column.chunks, _values(part)], column.type).take(from_numpy(back))
+                for column, part in pairs
+            )
+        deletes = pa.chunked_array([from_numpy(flags)]) if flags.any() else None
+        return WriteRecords(rows, records.keys, records.partition_paths, deletes, ordering)
+
+    def _entries(self, records: WriteRecords, at: np.ndarray, first: int) -> BufferedBatch:
+        """Return records by their numbers as a merge takes them; ``first`` is the handle of the first of all."""
+        indices = from_numpy(at.astype(np.int64, copy=False))
+        ordering = [joined(column.take(indices)) for column in records.ordering if self._context.ordering_fields]
+        codes = np.full(len(at), NO_OPERATION, np.int8)
+        if records.deletes is not None:
+            codes[booleans(joined(records.deletes.take(indices)))] = DELETE
+        order = OrderingColumn.from_columns(ordering, len(at))
+        return BufferedBatch(self._context, joined(records.keys.take(indices)), first + at, order, codes)
+
+    def _is_own(self, result: BufferedBatch) -> np.ndarray:
+        return np.asarray((result.rows != NO_ROW) & (result.rows < len(self._records)))
+
+    def _changed(self, folded: Folded) -> np.ndarray:
+        """Say for which keys what became of them is not the record that stands for them as it came."""
+        changed = ~self._is_own(folded.result) | (folded.result.rows != folded.at)
+        if isinstance(self._strategy, CustomStrategy):  # a merger may also mark a record, or order it otherwise
+            changed |= ~_same(folded.result, self._entries(self._records, folded.at, 0))
+        return np.asarray(changed)
+
+
+class _PreCombine(RecordMerger):
+    """A payload class in the place of a merger: its preCombine decides.
+
+    Args:
+        payload: the payload class.
+    """
+
+    strategy_id = PayloadMerger.strategy_id
+
+    def __init__(self, payload: PayloadMerger) -> None:
+        self._payload = payload
+
+    def merge(
+        self,
+        older: BufferedRecord[Any],
+        newer: BufferedRecord[Any],
+        context: RecordContext[Any],
+        props: Mapping[str, str],
+    ) -> BufferedRecord[Any]:
+        return self._payload.pre_combine(older, newer, context, props)
+
+    def merge_batch(
+        self, older: BufferedBatch, newer: BufferedBatch, context: RecordContext[Any], props: Mapping[str, str]
+    ) -> BufferedBatch:
+        return self._payload.pre_combine_batch(older, newer, context, props)
+
+
+def _of_a_batch(selected: Selection, records: WriteRecords) -> MergeStrategy:
+    """Return what decides between versions of one batch."""
+    if not records.rows.num_columns:
+        return EventTimeStrategy() if records.ordering and selected.ordering_fields else CommitTimeStrategy()
+    if isinstance(selected.merger, PayloadMerger):
+        return CustomStrategy(_PreCombine(selected.merger), selected.props)
+    return selected.strategy
+
+
+def _deciding(schema: pa.Schema, ordering_fields: tuple[str, ...]) -> list[pa.Field]:
+    """Return the columns that hold ordering values."""
+    wanted = {top_level(schema, name) for name in ordering_fields}
+    return [field for field in schema if field.name in wanted]
+
+
+def _meta_columns(schema: pa.Schema) -> list[pa.Field]:
+    return [pa.field(name, pa.string()) for name in _META if name not in schema.names]
+
+
+def _batches(records: WriteRecords, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in the columns of a schema, null where neither the data nor the write says anything."""
+    if not len(schema):
+        yield without_columns(len(records))
+        return
+    known = {RECORD_KEY_FIELD: records.keys, PARTITION_PATH_FIELD: records.partition_paths}
+    known.update(zip(records.rows.schema.names, records.rows.columns, strict=True))
+    columns = []
+    for field in schema:
+        given = known.get(field.name)
+        columns.append(pa.chunked_array([pa.nulls(len(records), field.type)]) if given is None else given)
+    yield from pa.table(columns, schema=schema).to_batches()
+
+
+def _same(result: BufferedBatch, entries: BufferedBatch) -> np.ndarray:
+    """Say for each record whether both agree on whether it is a delete, and on its ordering value."""
+    same = result.deletes == entries.deletes
+    for mine, theirs in zip(result.order.parts, entries.order.parts, strict=True):
+        equal = booleans(pc.equal(mine.values, theirs.values).fill_null(True))
+        same &= equal & (mine.default == theirs.default)
+    return np.asarray(same)
+
+
+def _in_columns(made: pa.Table, own: np.ndarray, rows: pa.Table, at: np.ndarray) -> pa.Table:
+    """Bring rows that a merge made to the columns of those at some places; in ``own`` these stay.
+
+    Raises:
+        MergeError: a merger put null where a column has none.
+    """
+    if len(own):
+        pick = np.arange(len(at))
+        pick[own] = len(at) + own
+        kept = rows.take(from_numpy(at.astype(np.int64))).cast(made.schema)
+        made = pa.concat_tables([made, kept]).take(from_numpy(pick))
+    try:
+        return made.cast(rows.schema)
+    except (pa.ArrowException, ValueError) as error:
+        raise MergeError(f"A merged value does not fit its column: {error}") from error
+
+
+def _values(part: Any) -> pa.Array:
+    """Return the ordering values of one field, null for those that are the default."""
+    if part.integer:
+        return part.values
+    return pc.if_else(from_numpy(part.default), pa.scalar(None, part.values.type), part.values)
+
+
+def joined(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return a column as one array."""
+    if isinstance(values, pa.Array):
+        return values
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()

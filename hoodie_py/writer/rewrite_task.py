@@ -1,0 +1,152 @@
+"""A base file merged with a write's records into a new one: copy on write (Hudi ``FileGroupReaderBasedMergeHandle``).
+
+The records take the place of log files in ``MergeReader``, so the table's merge mode or merger decides as it does for
+readers. Base rows that stay as they are keep their meta columns, save the file name; what the write changed gets the
+commit's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.arrays import booleans
+from hoodie_py.formats.commit_metadata import WriteStat
+from hoodie_py.formats.names import MarkerType, base_file_name
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows
+from hoodie_py.reader.merge_reader import MergeReader
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.ordering import OrderingColumn
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.records import DELETE, NO_OPERATION
+from hoodie_py.writer.compaction_task import TaskResult
+from hoodie_py.writer.data_file import CommitFacts, DataFile
+from hoodie_py.writer.insert_task import NO_COMMIT
+from hoodie_py.writer.markers import Marker
+from hoodie_py.writer.meta_columns import FILE_NAME, RowStamp, constant, file_batches, missing_columns, whole
+from hoodie_py.writer.partition_folder import ensure_partition
+from hoodie_py.writer.write_records import WriteRecords
+
+Incoming = Sequence[IncomingRows | IncomingDeletes]
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteTask:
+    """One new base file of a file group.
+
+    Attributes:
+        facts: of the commit.
+        index: number of the task.
+        file_slice: base file to merge with; without one the records make a new group by themselves.
+        info: what reading the base file takes, in the types of files.
+        merger: decides instead of the table's merge mode.
+        options: settings of the read.
+    """
+
+    facts: CommitFacts
+    index: int
+    file_slice: FileSlice
+    info: ReadInfo
+    merger: RecordMerger | type[RecordMerger] | None = None
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Partition path and file id."""
+        return self.file_slice.partition_path, self.file_slice.file_id
+
+    def run(self, records: WriteRecords) -> TaskResult:
+        """Write the new base file.
+
+        Args:
+            records: of this file group, in the order in which they count.
+
+        Raises:
+            HoodieError: files that are missing or corrupt, versions that do not merge, or a store that refuses;
+                whatever was written stays invisible.
+        """
+        began = time.monotonic()
+        partition, base = self.file_slice.partition_path, self.file_slice.base_file
+        name = base_file_name(self.file_slice.file_id, self.facts.token(self.index), self.facts.instant)
+        marker = Marker(partition, name, MarkerType.CREATE if base is None else MarkerType.MERGE)
+        stamp = RowStamp(self.facts.instant, self.index, partition, name)
+        incoming = list(self._incoming(records, stamp))
+        try:
+            if base is None:
+                ensure_partition(self.facts.files, partition, self.facts.instant)
+            with _Merging(self, incoming, stamp) as reader, DataFile(self.facts, marker) as file:
+                writer = self.facts.base_writer(file.sink)
+                for batch in reader.to_batches():
+                    writer.write(batch)
+                rows = writer.close().rows
+                size = file.publish()
+        except HoodieError as error:
+            raise error.located(file_group=self.file_slice.file_id, partition=partition or None) from error.__cause__
+        stat = WriteStat(
+            file_id=self.file_slice.file_id,
+            path=marker.path,
+            prev_commit=NO_COMMIT if base is None else base.instant,
+            num_writes=rows,
+            num_deletes=reader.stats.deletes,
+            num_update_writes=reader.stats.updates,
+            num_inserts=reader.stats.inserts,
+            total_write_bytes=size,
+            partition_path=partition,
+            file_size_in_bytes=size,
+            prev_base_file=None if base is None else base.name,
+        )
+        return TaskResult(stat, 0 if base is None else base.size, time.monotonic() - began)
+
+    def _incoming(self, records: WriteRecords, stamp: RowStamp) -> Iterator[IncomingRows | IncomingDeletes]:
+        """Yield the records as a merge takes them; deletes without rows are deletes by key."""
+        codes = np.full(len(records), NO_OPERATION, np.int8)
+        if records.deletes is not None:
+            codes[booleans(whole(records.deletes))] = DELETE
+        if (codes == DELETE).all() and missing_columns(records, self.facts.schema.arrow):
+            columns = [whole(each) for each in records.ordering]
+            ordering = OrderingColumn.from_columns(columns, len(records)) if columns else ()
+            yield IncomingDeletes(whole(records.keys), ordering)
+            return
+        done = 0
+        for batch in file_batches(records, self.facts.schema.arrow, stamp):
+            yield IncomingRows(batch, codes[done : done + batch.num_rows])
+            done += batch.num_rows
+
+
+class _Merging(MergeReader):
+    """Gives the rows of the new file."""
+
+    def __init__(self, task: RewriteTask, incoming: Incoming, stamp: RowStamp) -> None:
+        super().__init__(task.file_slice, task.info, merger=task.merger, options=task.options, incoming=incoming)
+        self._stamp = stamp
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        log = self._log_side(self.schema.names)
+        written = 0
+        for piece in self._pieces(log, log.schema):
+            if piece.untouched is not None and piece.untouched.num_rows:
+                rows = self._output(piece.untouched)
+                yield _with(rows, {FILE_NAME: constant(self._stamp.file_name, rows.num_rows)})
+            if piece.merged is None:
+                continue
+            result = piece.merged.result
+            live = ~result.deletes
+            if piece.merged.older is not None:
+                live &= result.rows != piece.merged.older.rows
+            if live.any():
+                changed = result.take(np.flatnonzero(live))
+                rows = self._output(log.store.take(changed.rows, self.schema.names))
+                yield _with(rows, self._stamp.columns(changed.keys, written))
+                written += rows.num_rows
+
+
+def _with(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    for name, values in columns.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+    return rows

@@ -1,0 +1,74 @@
+"""A table's schema with the columns that rows bring and the table lacks, at every depth.
+
+They come last and are nullable, so that older files read as null there; this is the only change that a write makes
+(Hudi AvroSchemaEvolutionUtils, schema evolution on write). What the stored Avro schema says of the others stays as it
+stands.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.avro_from_arrow import field_of, is_any_list
+
+
+def grown_schema(text: str, columns: pa.Schema) -> str:
+    """Return a table's Avro schema (JSON) with new columns; the same text where there are none.
+
+    Args:
+        text: the table's, without meta columns.
+        columns: of the rows, without meta columns.
+
+    Raises:
+        InvalidQueryError: a name that Avro does not allow, or that differs from another in case only.
+        UnsupportedFeatureError: a type that Hudi's tables do not have, or a struct whose schema is defined elsewhere.
+    """
+    record = json.loads(text)
+    grown = _grown_record(record, columns, record.get("namespace", ""), "")
+    return text if grown == record else json.dumps(grown, separators=(",", ":"), ensure_ascii=False)
+
+
+def _grown_record(record: dict[str, Any], fields: pa.Schema | pa.StructType, outer: str, path: str) -> dict[str, Any]:
+    full_name = record["name"] if "." in record["name"] else f"{record.get('namespace', outer)}.{record['name']}"
+    found = {each["name"]: each for each in record["fields"]}
+    by_case = {name.lower(): name for name in found}
+    for field in fields:
+        place = f"{path}{field.name}"
+        known = found.get(field.name)
+        if known is not None:
+            found[field.name] = {**known, "type": _grown_type(known["type"], field.type, full_name, place)}
+        elif field.name.lower() in by_case:
+            raise InvalidQueryError(
+                f"The rows have the column {place!r}, the table {by_case[field.name.lower()]!r}.",
+                hint="Spark cannot tell them apart; write the name as the table does.",
+                column=place,
+            )
+        elif not pa.types.is_null(field.type):
+            found[field.name] = field_of(field.with_nullable(True), full_name)
+            by_case[field.name.lower()] = field.name
+    return {**record, "fields": list(found.values())}
+
+
+def _grown_type(node: Any, type_: pa.DataType, outer: str, path: str) -> Any:
+    if isinstance(node, list):
+        members = [each for each in node if each != "null"]
+        if len(members) != 1:
+            return node
+        grown = _grown_type(members[0], type_, outer, path)
+        return ["null" if each == "null" else grown for each in node]
+    if pa.types.is_struct(type_) and isinstance(node, str):
+        raise UnsupportedFeatureError("Writing structs whose Avro schema is defined elsewhere by name.", column=path)
+    if not isinstance(node, dict):
+        return node
+    kind = node.get("type")
+    if kind == "record" and pa.types.is_struct(type_):
+        return _grown_record(node, type_, outer, f"{path}.")
+    if kind == "array" and is_any_list(type_):
+        return {**node, "items": _grown_type(node["items"], type_.value_type, outer, f"{path}.element")}
+    if kind == "map" and pa.types.is_map(type_):
+        return {**node, "values": _grown_type(node["values"], type_.item_type, outer, f"{path}.value")}
+    return node

@@ -1,0 +1,177 @@
+"""The part of ``HoodieTable`` that writes rows.
+
+What it needs is loaded by those who write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hoodie_py.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.writer.lock import Lock
+    from hoodie_py.writer.session import WriteSession
+    from hoodie_py.writer.write_data import Writer
+    from hoodie_py.writer.write_records import WriteOperation
+    from hoodie_py.writer.write_result import WriteResult
+
+
+class TableWrites:
+    """Writes to a table. After a write the table shows what was written.
+
+    Data may be anything with an Arrow stream (pyarrow, polars, duckdb, nanoarrow, ...), pandas, or a list of dicts.
+    Options are Hudi's writer options by Java's names: index type, file sizes, what to do about a metadata table, lock
+    provider, inline compaction and clean, ...
+
+    A write either is committed whole or leaves the table as it was; one that was interrupted is rolled back by the next
+    writer.
+    """
+
+    _snapshot: Snapshot
+
+    def upsert(
+        self,
+        data: Any,
+        options: Mapping[str, Any] | None = None,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        lock: Lock | None = None,
+    ) -> WriteResult:
+        """Update records whose keys the table has, and insert the others.
+
+        Several rows of one key are merged first. Rows that the table's delete rules mark delete their records.
+
+        Args:
+            data: the rows.
+            options: Hudi's writer options.
+            merger: a RecordMerger that decides instead of the table's merge mode.
+            lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
+
+        Raises:
+            InvalidQueryError: rows without key, columns or values that do not fit the table, or a bad option.
+            UnsupportedFeatureError: the table has a feature that writing does not handle.
+            ConflictError: another writer came between, or is at work.
+            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+            CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
+            StorageError: the store refused; the table is as it was.
+        """
+        from hoodie_py.writer.write_records import WriteOperation
+
+        return self._write(data, WriteOperation.UPSERT, options, merger, lock)
+
+    def insert(
+        self,
+        data: Any,
+        options: Mapping[str, Any] | None = None,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        lock: Lock | None = None,
+    ) -> WriteResult:
+        """Add records without looking for their keys; arguments and errors as for ``upsert``.
+
+        A key that the table has already is there twice then, as in Java Hudi, unless the options' policy about
+        duplicates says to drop such rows or to fail.
+        """
+        from hoodie_py.writer.write_records import WriteOperation
+
+        return self._write(data, WriteOperation.INSERT, options, merger, lock)
+
+    def bulk_insert(
+        self,
+        data: Any,
+        options: Mapping[str, Any] | None = None,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        lock: Lock | None = None,
+    ) -> WriteResult:
+        """Add many records, sorted where the options ask for it, without looking for their keys.
+
+        Arguments and errors as for ``upsert``.
+        """
+        from hoodie_py.writer.write_records import WriteOperation
+
+        return self._write(data, WriteOperation.BULK_INSERT, options, merger, lock)
+
+    def insert_overwrite(
+        self,
+        data: Any,
+        options: Mapping[str, Any] | None = None,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        lock: Lock | None = None,
+    ) -> WriteResult:
+        """Put rows in the place of everything that their partitions hold; arguments and errors as for ``upsert``."""
+        from hoodie_py.writer.write_records import WriteOperation
+
+        return self._write(data, WriteOperation.INSERT_OVERWRITE, options, merger, lock)
+
+    def insert_overwrite_table(
+        self,
+        data: Any,
+        options: Mapping[str, Any] | None = None,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        lock: Lock | None = None,
+    ) -> WriteResult:
+        """Put rows in the place of everything that the table holds; arguments and errors as for ``upsert``."""
+        from hoodie_py.writer.write_records import WriteOperation
+
+        return self._write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options, merger, lock)
+
+    def delete(
+        self,
+        keys_or_filter: Any,
+        options: Mapping[str, Any] | None = None,
+        merger: RecordMerger | type[RecordMerger] | None = None,
+        lock: Lock | None = None,
+    ) -> WriteResult:
+        """Delete records; other arguments and errors as for ``upsert``.
+
+        Args:
+            keys_or_filter: text is a Spark SQL filter, as is a pyarrow expression: rows that it chooses are deleted. A
+                list or Arrow array has keys. Anything else is rows with at least the key columns.
+            options: Hudi's writer options.
+            merger: a RecordMerger that decides instead of the table's merge mode.
+            lock: the lock of the table's other writers.
+        """
+        from pyarrow import compute as pc
+
+        from hoodie_py.writer.write_records import WriteOperation
+
+        if not isinstance(keys_or_filter, str | pc.Expression):
+            return self._write(keys_or_filter, WriteOperation.DELETE, options, merger, lock)
+        return self._shown(self._writer(options, merger, lock).delete_where(keys_or_filter))
+
+    def _write(
+        self,
+        data: Any,
+        operation: WriteOperation,
+        options: Mapping[str, Any] | None,
+        merger: RecordMerger | type[RecordMerger] | None,
+        lock: Lock | None,
+    ) -> WriteResult:
+        return self._shown(self._writer(options, merger, lock).write(data, operation))
+
+    def _writer(
+        self,
+        options: Mapping[str, Any] | None,
+        merger: RecordMerger | type[RecordMerger] | None,
+        lock: Lock | None,
+    ) -> Writer:
+        from hoodie_py.writer.write_data import Writer
+
+        return Writer(self._write_session(options, lock), merger)
+
+    def _write_session(
+        self, options: Mapping[str, Any] | None, lock: Lock | None, strategy: str | None = None
+    ) -> WriteSession:
+        from hoodie_py.writer.session import WriteSession
+
+        return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock)
+
+    def _shown(self, result: WriteResult) -> WriteResult:
+        """Look at the table anew, so that it shows what was written."""
+        from hoodie_py.table.snapshot import open_snapshot
+
+        if result.instant is not None:
+            self._snapshot = open_snapshot(self._snapshot.files, timezone=self._snapshot.timezone)
+            self.__dict__.pop("inspect", None)
+        return result

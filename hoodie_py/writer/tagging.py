@@ -1,0 +1,252 @@
+"""Where each record of a write belongs: the file group that has its key, or none for a new record.
+
+Agrees with Hudi's indexes (HoodieSimpleIndex, HoodieBloomIndex, HoodieSimpleBucketIndex, HoodieIndexUtils):
+
+* SIMPLE, BLOOM: a key is looked up in the record's partition.
+* GLOBAL_SIMPLE, GLOBAL_BLOOM: in all partitions. A record that is found in another one is merged with what the table
+  has; if it wins it moves: a delete that commit time orders goes to the old place, an insert to the new one. Where
+  records do not move it goes to the old partition.
+* BUCKET: the hash of the key names the file group, which has the key or is to get it.
+
+A key that base files of two groups hold belongs where a merged read has it: a log may have deleted it elsewhere, as a
+move between partitions does. If it lives in two groups the table is broken, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.plans import RequestedReplace
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.bucket_index import bucket_numbers, bucket_of_file_id, new_bucket_file_id
+from hoodie_py.writer.combine import numbered
+from hoodie_py.writer.index_settings import IndexSettings
+from hoodie_py.writer.key_lookup import UNKNOWN_ROW, Found, KeyLookup, Wanted
+from hoodie_py.writer.partition_moves import PartitionPaths, moved
+from hoodie_py.writer.places import NOWHERE, Places, settled
+from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
+
+_BUCKET_METADATA = ".hoodie/.bucket_index"
+_Look = Callable[[Snapshot, WriteRecords, KeyLookup], Places]
+
+
+def tag(
+    snapshot: Snapshot,
+    records: WriteRecords,
+    settings: WriteSettings,
+    merger: RecordMerger | type[RecordMerger] | None = None,
+    partition_paths: PartitionPaths | None = None,
+) -> TaggedRecords:
+    """Find the file group of each record.
+
+    Args:
+        snapshot: the table as the write sees it.
+        records: what ``combine`` left.
+        settings: the writer's options; they name the index.
+        merger: decides instead of the table's merge mode.
+        partition_paths: computes partition paths of rows, for rows that a merge made while a record moves.
+
+    Returns:
+        The records with their places, in their order. With a global index some may be gone, which lost against what
+        another partition has, and deletes at old places come last. Deletes that do not name a partition come once for
+        each place of their key, and not at all for none. With a bucket index a record that its bucket's file group does
+        not have yet is tagged with that group all the same, and a new file id where there is no such group.
+
+    Raises:
+        InvalidTableError: a key lives in two file groups, or two groups have one bucket.
+        InvalidQueryError: the file groups are not those of the bucket index that the options tell of.
+        ConflictError: a pending clustering has a file group that records belong to.
+        UnsupportedFeatureError: an index that is not handled.
+    """
+    index = IndexSettings.of(settings.options)
+    if index.is_bucket and records.partition_paths is not None:
+        tagged = _in_buckets(snapshot, records, index)
+    else:
+        lookup = KeyLookup(snapshot, settings, merger)
+        if records.partition_paths is None:
+            tagged = _anywhere(snapshot, records, lookup, index)
+        elif index.is_global:
+            places = _in_passes(_in_table, snapshot, records, lookup)
+            tagged = moved(snapshot, records, places, lookup, settings, merger, partition_paths)
+        else:
+            tagged = _in_passes(_in_partitions, snapshot, records, lookup).tagged(records)
+    _check_clustering(snapshot, tagged)
+    return tagged
+
+
+def _in_passes(look: _Look, snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> Places:
+    """Find places of so many records at a time as the memory budget has room for."""
+    step = lookup.keys_at_once
+    if len(records) <= step:
+        return look(snapshot, records, lookup)
+    runs = (np.arange(start, min(start + step, len(records))) for start in range(0, len(records), step))
+    return Places.joined([look(snapshot, _keys_of(records, run), lookup) for run in runs])
+
+
+def _keys_of(records: WriteRecords, run: np.ndarray) -> WriteRecords:
+    """Return some records without their data."""
+    first, count = int(run[0]), len(run)
+    paths = None if records.partition_paths is None else records.partition_paths.slice(first, count)
+    return WriteRecords(pa.table({}), records.keys.slice(first, count), paths)
+
+
+def _in_partitions(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> Places:
+    """Find each record in its partition."""
+    assert records.partition_paths is not None
+    members = _members(records.partition_paths)
+    slices = _slices_by_partition(snapshot, members)
+    wanted, of = [], []
+    for partition, at in members.items():
+        if partition in slices:
+            keys, codes = numbered(records.keys if at is None else records.keys.take(from_numpy(at)))
+            wanted.append(Wanted(keys, slices[partition]))
+            of.append((np.arange(len(records)) if at is None else at, codes))
+    found = settled(lookup.find(wanted), wanted, lookup, only_alive=False)
+    at, rows = np.full(len(records), NOWHERE), np.full(len(records), UNKNOWN_ROW)
+    cuts = np.searchsorted(found.groups, np.arange(len(wanted) + 1))
+    first = 0
+    for group, (group_members, codes) in enumerate(of):
+        here = found.take(np.arange(cuts[group], cuts[group + 1]))
+        at[group_members], rows[group_members] = _spread(here, codes, len(wanted[group].keys), first)
+        first += len(wanted[group].slices)
+    return Places(tuple(itertools.chain.from_iterable(each.slices for each in wanted)), at, rows)
+
+
+def _in_table(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> Places:
+    """Find each record in any partition, if it is alive there."""
+    keys, codes = numbered(records.keys)
+    wanted = Wanted(keys, snapshot.view.slices())
+    found = settled(lookup.find([wanted]), [wanted], lookup, only_alive=True)
+    at, rows = _spread(found, codes, len(keys), 0)
+    return Places(tuple(wanted.slices), at, rows)
+
+
+def _anywhere(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup, index: IndexSettings) -> TaggedRecords:
+    """Find records that do not say which partition they belong to: in every partition that has their key."""
+    keys, codes = numbered(records.keys)
+    last = np.empty(len(keys), np.int64)
+    last[codes] = np.arange(len(codes))
+    slices = snapshot.view.slices()
+    if index.is_global:
+        wanted = [Wanted(keys, slices)]
+    else:
+        wanted = [Wanted(keys, each) for each in _by_partition(slices).values()]
+    found = settled(lookup.find(wanted), wanted, lookup, only_alive=index.is_global)
+    starts = np.cumsum([0, *(len(each.slices) for each in wanted)])
+    everywhere = tuple(itertools.chain.from_iterable(each.slices for each in wanted))
+    at = starts[found.groups] + found.slices
+    homes = pa.array([each.partition_path for each in everywhere], pa.string()).take(from_numpy(at))
+    placed = replace(records.take(from_numpy(last[found.keys])), partition_paths=pa.chunked_array([homes]))
+    return Places(everywhere, at, found.rows).tagged(placed)
+
+
+def _in_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> TaggedRecords:
+    """Tag each record with the file group of its bucket, old or new."""
+    assert records.partition_paths is not None
+    if snapshot.files.exists(_BUCKET_METADATA):
+        raise UnsupportedFeatureError(
+            "Writing to a bucket index whose numbers of buckets are kept in the table.", path=_BUCKET_METADATA
+        )
+    fields = index.hash_fields or snapshot.config.record_key_fields
+    buckets = bucket_numbers(records.keys, fields, index.buckets)
+    members = _members(records.partition_paths)
+    slices = _slices_by_partition(snapshot, members)
+    everywhere: list[FileSlice] = []
+    at = np.empty(len(records), np.int64)
+    for partition, chosen in members.items():
+        own = buckets if chosen is None else buckets[chosen]
+        known = _slices_by_bucket(slices.get(partition, ()), index.buckets)
+        numbers_, inverse = np.unique(own, return_inverse=True)
+        places = len(everywhere) + inverse.reshape(-1)
+        if chosen is None:
+            at = places
+        else:
+            at[chosen] = places
+        everywhere.extend(known.get(number) or _new_group(partition, number) for number in numbers_.tolist())
+    placed = Places(tuple(everywhere), at, np.full(len(records), UNKNOWN_ROW)).tagged(records)
+    bases = [None if each.base_file is None else each.base_file.instant for each in everywhere]
+    return replace(placed, base_instants=pa.array(bases, pa.string()).take(from_numpy(at)))
+
+
+def _new_group(partition: str, bucket: int) -> FileSlice:
+    """Return a file group without files for a bucket that has none."""
+    return FileSlice(partition, new_bucket_file_id(bucket), "", None, ())
+
+
+def _slices_by_bucket(slices: Iterable[FileSlice], buckets: int) -> dict[int, FileSlice]:
+    found: dict[int, FileSlice] = {}
+    for each in slices:
+        place = {"partition": each.partition_path or None, "file_group": each.file_id}
+        bucket = bucket_of_file_id(each.file_id)
+        if bucket is None or bucket >= buckets:
+            raise InvalidQueryError(
+                f"The table has a file group that is none of the {buckets} buckets of a bucket index.",
+                hint="Give the index and the number of buckets that the table was written with.",
+                **place,
+            )
+        if bucket in found:
+            raise InvalidTableError(
+                f"two file groups have bucket {bucket}", other_file_group=found[bucket].file_id, **place
+            )
+        found[bucket] = each
+    return found
+
+
+def _members(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:
+    """Return the records of each partition, as rising numbers; None for all of them."""
+    names, codes = numbered(paths)
+    if len(names) == 1:
+        return {names[0].as_py(): None}
+    order = np.argsort(codes, kind="stable")
+    cuts = np.searchsorted(codes[order], np.arange(1, len(names)))
+    return dict(zip(names.to_pylist(), np.split(order, cuts), strict=True)) if len(names) else {}
+
+
+def _slices_by_partition(snapshot: Snapshot, partitions: Iterable[str]) -> dict[str, list[FileSlice]]:
+    return _by_partition(snapshot.view.slices(None, list(partitions)))
+
+
+def _by_partition(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
+    found: dict[str, list[FileSlice]] = defaultdict(list)
+    for each in slices:
+        found[each.partition_path].append(each)
+    return found
+
+
+def _spread(found: Found, codes: np.ndarray, count: int, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the place and the row of each record, whose slices are numbered from ``first`` on."""
+    at, rows = np.full(count, NOWHERE), np.full(count, UNKNOWN_ROW)
+    at[found.keys], rows[found.keys] = first + found.slices, found.rows
+    return at[codes], rows[codes]
+
+
+def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:
+    """Refuse updates of file groups that a clustering is about to replace, as Java Hudi does by default."""
+    pending = snapshot.timeline.timeline.pending_replacements()
+    if not pending:
+        return
+    held: dict[str, str] = {}
+    for instant in pending:
+        path = f"{snapshot.config.timeline_dir()}/{instant.request_time}.{instant.action}.requested"
+        plan = RequestedReplace.from_bytes(snapshot.files.read(path))
+        held.update((file_id, instant.request_time) for _, file_id in plan.file_groups())
+    touched = set(tagged.file_ids.unique().to_pylist()) & held.keys()
+    if touched:
+        first = min(touched)
+        raise ConflictError(
+            "records belong to a file group that a pending clustering is about to replace",
+            file_group=first,
+            instant=held[first],
+            hint="Let the clustering finish, or roll it back.",
+        )

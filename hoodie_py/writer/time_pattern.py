@@ -1,0 +1,184 @@
+"""Joda date-time patterns, as the timestamp key generator uses them: times from texts and texts from times.
+
+The letters that partition paths are made of: ``y Y M d H m s S``, for reading ``Z`` too, quoted text, and anything that
+is no letter. Other letters are refused. Whole columns at once.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import UnsupportedFeatureError
+
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
+_FIELDS = {"y": "year", "Y": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second"}
+_NUMERIC_MONTH = 2  # more letters mean a name
+_MILLIS_DIGITS = 3
+_MILLIS = pa.timestamp("ms")
+_MINUTE, _HOUR = 60_000, 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A literal text, or a field of a date with the least number of its digits."""
+
+    text: str = ""
+    field: str = ""
+    digits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimePattern:
+    """A pattern taken apart."""
+
+    pattern: str
+    parts: tuple[_Part, ...]
+
+    @classmethod
+    def parse(cls, pattern: str) -> TimePattern:
+        """Take a pattern apart.
+
+        Raises:
+            UnsupportedFeatureError: a letter that is not handled.
+        """
+        parts: list[_Part] = []
+        at = 0
+        while at < len(pattern):
+            match = _TOKEN.match(pattern, at)
+            if match is None:
+                raise _refused(pattern, pattern[at])
+            parts.append(_part(pattern, match))
+            at = match.end()
+        return cls(pattern, tuple(parts))
+
+    def format(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Print times.
+
+        Args:
+            times: timestamp with or without a zone; one with a zone is printed in it.
+
+        Raises:
+            UnsupportedFeatureError: the pattern has a letter that is only for reading.
+        """
+        return pa.chunked_array([self._printed(chunk) for chunk in times.chunks], pa.string())
+
+    def _printed(self, times: pa.Array) -> pa.Array:
+        if not self.parts:
+            return pa.repeat(pa.scalar(""), len(times))
+        return pc.binary_join_element_wise(*(self._field(part, times) for part in self.parts), "")
+
+    def _field(self, part: _Part, times: pa.Array) -> pa.Array | pa.Scalar:
+        if not part.field:
+            return pa.scalar(part.text)
+        if part.field == "offset":
+            raise _refused(self.pattern, "Z")
+        if part.field == "fraction":
+            digits = pc.utf8_lpad(pc.millisecond(times).cast(pa.string()), _MILLIS_DIGITS, "0")
+            return pc.utf8_slice_codeunits(pc.utf8_rpad(digits, max(part.digits, _MILLIS_DIGITS), "0"), 0, part.digits)
+        numbers = pc.call_function(part.field, [times])
+        if part.field == "year" and part.digits == 2:
+            return pc.utf8_slice_codeunits(pc.utf8_lpad(numbers.cast(pa.string()), 4, "0"), -2)
+        return pc.utf8_lpad(numbers.cast(pa.string()), part.digits, "0")
+
+    def read(self, texts: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:
+        """Read times off texts.
+
+        Args:
+            texts: strings.
+            zone: of texts that name none.
+
+        Returns:
+            timestamp[ms, UTC]; null where a text does not fit the pattern.
+
+        Raises:
+            UnsupportedFeatureError: the pattern has a letter that is only for printing.
+        """
+        pattern = "^" + "".join(self._group(at, part) for at, part in enumerate(self.parts)) + "$"
+        found = [self._time_of(chunk, pattern, zone) for chunk in texts.chunks]
+        return pa.chunked_array(found, pa.timestamp("ms", "UTC"))
+
+    def _group(self, at: int, part: _Part) -> str:
+        if not part.field:
+            return re.escape(part.text)
+        if part.field == "offset":
+            return f"(?P<offset{at}>Z|[+-][0-9]{{2}}:?[0-9]{{2}})"
+        if part.field == "year" and part.digits == 2:
+            raise _refused(self.pattern, "yy")
+        most = {"year": 4, "fraction": part.digits}.get(part.field, 2)
+        least = most if part.field == "fraction" else 1
+        return f"(?P<{part.field}{at}>[0-9]{{{least},{most}}})"
+
+    def _time_of(self, texts: pa.Array, pattern: str, zone: str) -> pa.Array:
+        groups = pc.extract_regex(texts, pattern)
+        fields = {part.field: f"{part.field}{at}" for at, part in enumerate(self.parts) if part.field}
+
+        def number(field: str, default: int) -> pa.Array:
+            if field not in fields:
+                return pc.if_else(groups.is_valid(), pa.scalar(default, pa.int64()), None)
+            return pc.struct_field(groups, fields[field]).cast(pa.int64())
+
+        year, month, day = number("year", 1970), number("month", 1), number("day", 1)
+        pieces = [pc.utf8_lpad(year.cast(pa.string()), 4, "0")]
+        pieces += [pc.utf8_lpad(each.cast(pa.string()), 2, "0") for each in (month, day)]
+        dates = _dates(pc.binary_join_element_wise(*pieces, "-"))
+        clock = [(number("hour", 0), 24, _HOUR), (number("minute", 0), 60, _MINUTE), (number("second", 0), 60, 1000)]
+        millis = pc.multiply(dates.cast(pa.int64()), 86_400_000)
+        for values, most, weight in clock:
+            fits = pc.if_else(pc.less(values, most), values, None)
+            millis = pc.add(millis, pc.multiply(fits, weight))
+        millis = pc.add(millis, self._fraction(groups, fields))
+        if "offset" in fields:
+            return pc.subtract(millis, _offsets(pc.struct_field(groups, fields["offset"]))).cast(
+                pa.timestamp("ms", "UTC")
+            )
+        local = millis.cast(_MILLIS)
+        if zone == "UTC":
+            return local.cast(pa.timestamp("ms", "UTC"))
+        known = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest")
+        return known.cast(pa.timestamp("ms", "UTC"))
+
+    def _fraction(self, groups: pa.Array, fields: dict[str, str]) -> pa.Array:
+        if "fraction" not in fields:
+            return pc.if_else(groups.is_valid(), pa.scalar(0, pa.int64()), None)
+        digits = pc.utf8_rpad(pc.struct_field(groups, fields["fraction"]), _MILLIS_DIGITS, "0")
+        return pc.utf8_slice_codeunits(digits, 0, _MILLIS_DIGITS).cast(pa.int64())
+
+
+def _part(pattern: str, match: re.Match[str]) -> _Part:
+    quoted, letter = match[1], match[2]
+    if quoted is not None:
+        return _Part(text=quoted.replace("''", "'") or "'")
+    if letter is None:
+        return _Part(text=match[0])
+    count = len(match[0])
+    if letter == "S":
+        return _Part(field="fraction", digits=count)
+    if letter == "Z" and count <= 2:
+        return _Part(field="offset")
+    if letter not in _FIELDS or (letter == "M" and count > _NUMERIC_MONTH):
+        raise _refused(pattern, match[0])
+    return _Part(field=_FIELDS[letter], digits=count)
+
+
+def _dates(texts: pa.Array) -> pa.Array:
+    """Read ISO dates; null for days that the calendar does not have."""
+    times = pc.strptime(texts, format="%Y-%m-%d", unit="s", error_is_null=True)
+    same = pc.equal(pc.strftime(times, format="%Y-%m-%d"), texts)  # strptime takes February 31
+    return pc.if_else(same, times, None).cast(pa.date32()).cast(pa.int32())
+
+
+def _offsets(texts: pa.Array) -> pa.Array:
+    """Milliseconds that zones such as +05:30 are ahead of UTC."""
+    plain = pc.if_else(pc.equal(texts, "Z"), "+0000", pc.replace_substring(texts, ":", ""))
+    hours = pc.utf8_slice_codeunits(plain, 1, 3).cast(pa.int64())
+    minutes = pc.utf8_slice_codeunits(plain, 3, 5).cast(pa.int64())
+    size = pc.add(pc.multiply(hours, _HOUR), pc.multiply(minutes, _MINUTE))
+    return pc.if_else(pc.starts_with(plain, "-"), pc.negate(size), size)
+
+
+def _refused(pattern: str, letters: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(f"The letters {letters!r} of the date format {pattern[:100]!r}.")

@@ -1,0 +1,332 @@
+"""From files to a commit: the steps of every write of records (Hudi ``BaseCommitActionExecutor``).
+
+1. Under the table's lock: look at the table, check that nobody came between, take an instant, say what is about to
+   happen (requested, then inflight with the workload).
+2. Without the lock: tasks write data files, each announced by a marker; nothing of it is visible.
+3. Under the lock again: look anew; is the instant still ours, are our files there? Remove what lost attempts left, then
+   the metadata table, then the completed file. That file is the commit.
+
+A failure before the commit takes everything back. Where the store does not say whether a file was written, nothing is
+taken back: the commit may have landed, and if not, the next write rolls it back.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+
+from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
+from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from hoodie_py.formats.instants import COMMIT, DELTA_COMMIT, INFLIGHT, REPLACE_COMMIT, REQUESTED, Instant
+from hoodie_py.formats.metadata_writers import write_commit_metadata, write_requested_replace
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.table.partitions import list_folders
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS
+from hoodie_py.writer.compaction import RUN_ID
+from hoodie_py.writer.compaction_task import TaskResult, new_run_id
+from hoodie_py.writer.data_file import CommitFacts
+from hoodie_py.writer.failed_writes import leave_heartbeats
+from hoodie_py.writer.markers import Markers, remove_finished
+from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
+from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.recovery import pending_writes
+from hoodie_py.writer.refusals import check_writable, unfinished_writes
+from hoodie_py.writer.rollback_facts import rollbacks_of
+from hoodie_py.writer.run_guard import Alive, run_guard
+from hoodie_py.writer.session import WriteSession, newest_time
+from hoodie_py.writer.timeline_writer import delete_with_checksum
+from hoodie_py.writer.write_conflicts import Claims, check_conflicts
+from hoodie_py.writer.write_records import WriteOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A write before it has an instant.
+
+    Attributes:
+        operation: what it does.
+        snapshot: the table that its records were placed by.
+        schema: of its files.
+        claims: what it lays hands on.
+        workload: for the inflight file: one stat for each file group, without path, by partition.
+        extra_metadata: of the commit, besides the schema.
+    """
+
+    operation: WriteOperation
+    snapshot: Snapshot
+    schema: OutputSchema
+    claims: Claims
+    workload: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether file groups are done away with."""
+        return self.claims.replaced is not None
+
+    @property
+    def action(self) -> str:
+        """The action on the timeline."""
+        if self.replaces:
+            return REPLACE_COMMIT
+        return DELTA_COMMIT if self.snapshot.config.is_merge_on_read else COMMIT
+
+
+@dataclass(slots=True)
+class OpenCommit:
+    """A write that was begun.
+
+    Attributes:
+        facts: what its tasks need.
+        intent: what it is about.
+        completion_time: once it is committed.
+    """
+
+    session: WriteSession
+    intent: Intent
+    facts: CommitFacts
+    known_rollbacks: frozenset[str]
+    alive: Alive
+    completion_time: str | None = None
+
+    @property
+    def instant(self) -> str:
+        """Request time."""
+        return self.facts.instant
+
+    def commit(self, results: Sequence[TaskResult]) -> str:
+        """Commit what tasks wrote, and return the completion time.
+
+        Args:
+            results: one for each new file, of the attempt that counts.
+
+        Raises:
+            ConflictError: another writer changed the table in a way that does not go with this write.
+            CommitStateUnknownError: the store did not say whether the commit landed.
+            StorageError: the store refused.
+        """
+        self.alive.ensure_alive()
+        self.completion_time = _complete(self, results)
+        _tidy(self, results)
+        return self.completion_time
+
+
+@contextmanager
+def open_commit(session: WriteSession, intent: Intent) -> Iterator[OpenCommit]:
+    """Begin a write; the block runs its tasks and commits. A block that fails or does not commit is taken back.
+
+    Args:
+        session: of the writing call.
+        intent: what to write.
+
+    Raises:
+        ConflictError: another writer came between, or is at work.
+        UnsupportedFeatureError: the table has a feature that is not handled.
+        CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
+        StorageError: the store refused; the table is as it was.
+    """
+    with ExitStack() as stack:
+        begun = _begin(session, intent, stack)
+        try:
+            yield begun
+        except CommitStateUnknownError:
+            raise
+        except BaseException as error:
+            if begun.completion_time is None and isinstance(error, Exception | KeyboardInterrupt):
+                _abort(begun, error)
+            raise
+        if begun.completion_time is None:
+            _abort(begun, None)
+
+
+def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommit:
+    with session.locked() as holding:
+        now = session.look()
+        _check(session, intent, now)
+        check_conflicts(intent.claims, intent.snapshot, now)
+        remove_finished(session.files, now.timeline.timeline)
+        instant = session.clock.next(newest_time(now.timeline.timeline))
+        alive = stack.enter_context(run_guard(session, instant, lock_held=True))
+        facts = CommitFacts(
+            files=session.files,
+            config=replace(now.config, properties={}, create_schema=None),
+            instant=instant,
+            action=intent.action,
+            run_id=new_run_id(),
+            schema=intent.schema,
+            file=session.settings.file,
+        )
+        writer = session.timeline(now)
+        holding.ensure_held()
+        profile = CommitMetadata(operation_type=intent.operation.recorded, write_stats=intent.workload)
+        content = write_commit_metadata(profile, now.config.timeline_layout, replace=intent.replaces)
+        requested = writer.request(instant, intent.action, write_requested_replace() if intent.replaces else b"")
+        begun = OpenCommit(session, intent, facts, frozenset(), alive)
+        try:
+            writer.begin(requested, content)
+        except CommitStateUnknownError:
+            raise
+        except HoodieError as error:
+            _undo(begun, now, error)
+            raise
+    return begun
+
+
+def _check(session: WriteSession, intent: Intent, now: Snapshot) -> None:
+    check_writable(now)
+    mode = session.settings.metadata_mode
+    MetadataTable.check(now, mode)
+    MetadataTable.check_records(now, mode, new_keys=intent.claims.changes_keys)
+    pending = [] if session.multi_writer else pending_writes(now)
+    if pending:
+        raise ConflictError(
+            f"Another {pending[0].action} is under way.",
+            hint="Let it finish; where writers work side by side, declare that and a lock provider.",
+            instant=pending[0].request_time,
+        )
+
+
+def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> str:
+    session, instant = begun.session, begun.instant
+    with session.locked() as holding:
+        now = session.look()
+        inflight = _still_ours(begun, now)
+        _check_other_writers(begun, now)
+        sizes = _settle_files(begun, results)
+        if not session.multi_writer:
+            leave_heartbeats(session.files, (each for each in unfinished_writes(now) if each != inflight))
+        holding.ensure_held()
+        begun.alive.ensure_alive()
+        MetadataTable.of(session, now).commit(instant, added=sizes, deleted={})
+        completion_time = session.clock.next(newest_time(now.timeline.timeline))
+        content = write_commit_metadata(
+            _metadata(begun, results), now.config.timeline_layout, replace=begun.intent.replaces
+        )
+        holding.ensure_held()
+        begun.alive.ensure_alive()
+        session.timeline(now).complete(inflight, completion_time, content)
+    return completion_time
+
+
+def _still_ours(begun: OpenCommit, now: Snapshot) -> Instant:
+    """Check that nobody took the write back, and return the inflight instant."""
+    found = now.timeline.timeline.find(begun.instant, begun.facts.action)
+    if found is None or found.state != INFLIGHT:
+        state = "gone" if found is None else found.state
+        raise ConflictError(f"Another writer changed this write's instant: it is {state}.", instant=begun.instant)
+    rollbacks = rollbacks_of(now, begun.instant)
+    if rollbacks:
+        raise ConflictError(
+            "Another writer rolls this write back.", instant=begun.instant, rollback=rollbacks[0].request_time
+        )
+    return found
+
+
+def _check_other_writers(begun: OpenCommit, now: Snapshot) -> None:
+    check_writable(now)
+    mode = begun.session.settings.metadata_mode
+    MetadataTable.check_records(now, mode, new_keys=begun.intent.claims.changes_keys)
+    check_conflicts(begun.intent.claims, begun.intent.snapshot, now)
+
+
+def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str, dict[str, int]]:
+    """Check that the files of the results are there, whole, remove those of other attempts, and return sizes in bytes
+    by partition and name.
+    """
+    partitions = sorted({result.stat.partition_path for result in results})
+    sizes: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
+    there: dict[str, int] = {}
+    for listing in list_folders(begun.facts.files, partitions):
+        there |= {info.path: info.size for info in listing if not info.is_dir}
+    for result in results:
+        size = result.stat.file_size_in_bytes
+        if there.get(result.path) != size:
+            raise ConflictError("A file of this write was removed or changed.", path=result.path, instant=begun.instant)
+        sizes[result.stat.partition_path][result.path.rpartition("/")[2]] = size
+    _remove_others(begun, results, there)
+    return sizes
+
+
+def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Mapping[str, int]) -> None:
+    written = {result.path for result in results}
+    announced = {marker.path for marker in Markers(begun.facts.files, begun.instant).announced()}
+    stray = {path for path in listed if _is_named_after(path, begun)}
+    for path in sorted((announced | stray) - written):
+        delete_with_checksum(begun.facts.files, path)
+
+
+def _is_named_after(path: str, begun: OpenCommit) -> bool:
+    """Whether a data file's name has the commit's instant; those of log files have it from version 8 on."""
+    name = path.rpartition("/")[2]
+    if not name.startswith("."):
+        base = parse_base_file_name(name)
+        return base is not None and base.instant == begun.instant
+    log = parse_log_file_name(name)
+    by_commit = begun.facts.config.version >= FIRST_VERSION_OF_FREE_LOGS
+    return by_commit and log is not None and log.instant == begun.instant
+
+
+def _metadata(begun: OpenCommit, results: Sequence[TaskResult]) -> CommitMetadata:
+    intent = begun.intent
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for result in sorted(results, key=lambda each: each.group):
+        partition = result.stat.partition_path
+        stats[partition] = (*stats.get(partition, ()), result.stat)
+    extra = {**intent.extra_metadata, RUN_ID: str(begun.facts.run_id), SCHEMA_KEY: intent.schema.table}
+    return CommitMetadata(
+        operation_type=intent.operation.recorded,
+        extra_metadata=extra,
+        write_stats=stats,
+        replaced_file_ids=intent.claims.replaced or {},
+    )
+
+
+def _abort(begun: OpenCommit, error: BaseException | None) -> None:
+    """Take the write back; what stands in the way of that is noted on the error that goes to the caller."""
+    try:
+        with begun.session.locked():
+            now = begun.session.look()
+            found = now.timeline.timeline.find(begun.instant, begun.facts.action)
+            if found is not None and not found.is_completed and not rollbacks_of(now, begun.instant):
+                _undo(begun, now, error)
+    except HoodieError as problem:
+        _note(error, problem)
+
+
+def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None:
+    """Remove what the write made: from the metadata table, its data files, then its instant. Call it under the lock."""
+    files = begun.facts.files
+    try:
+        undo_metadata_commit(files, begun.instant)
+        markers = Markers(files, begun.instant)
+        for marker in markers.announced():
+            delete_with_checksum(files, marker.path)
+        markers.remove_all()
+        for state in (INFLIGHT, REQUESTED):
+            begun.session.timeline(now).remove(Instant(begun.instant, None, begun.facts.action, state))
+    except HoodieError as problem:
+        _note(error, problem)
+
+
+def _note(error: BaseException | None, problem: HoodieError) -> None:
+    text = f"What the write left was not all removed: {problem} The next write will do that."
+    if error is None:
+        warnings.warn(HoodieWarning(text), stacklevel=4)
+    else:
+        error.add_note(text)
+
+
+def _tidy(begun: OpenCommit, results: Sequence[TaskResult]) -> None:
+    """Remove the markers of a commit that has landed, and files that other attempts wrote while it was made."""
+    markers = Markers(begun.facts.files, begun.instant)
+    written = {result.path for result in results}
+    try:
+        for marker in markers.announced():
+            if marker.path not in written:
+                delete_with_checksum(begun.facts.files, marker.path)
+        markers.remove_all()
+    except HoodieError as error:
+        warnings.warn(HoodieWarning(f"The write is committed, its markers are still there: {error}"), stacklevel=4)

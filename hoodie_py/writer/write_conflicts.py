@@ -1,0 +1,128 @@
+"""What must not have happened to a table between the look that a write rests on and its commit (Hudi
+``SimpleConcurrentFileWritesConflictResolutionStrategy``).
+
+Another commit that wrote to, or did away with, a file group of ours is a conflict. A compaction is none from table
+version 8 on: a log file belongs to the slice at its completion. Before, log files carry the slice's base instant, so a
+compaction planned or done meanwhile would lose them. Two writes that found a key nowhere would both insert it: where
+new keys went into new groups of a partition, another write's new groups there are a conflict too, which Java does not
+look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from hoodie_py.errors import ConflictError
+from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.instants import COMMIT, Instant
+from hoodie_py.formats.plans import RequestedReplace
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS
+from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.writer.insert_task import NO_COMMIT
+
+_HINT = "Try again: the next attempt looks at the table anew."
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a write lays hands on.
+
+    Attributes:
+        touched: file groups that get a new file.
+        replaced: file groups that the write does away with, by partition path.
+        new_groups_in: partitions that get new file groups.
+        looked_up: whether those are for keys that were found nowhere, so that nobody else may insert them meanwhile.
+    """
+
+    touched: frozenset[GroupKey] = frozenset()
+    replaced: Mapping[str, tuple[str, ...]] | None = None
+    new_groups_in: frozenset[str] = frozenset()
+    looked_up: bool = True
+
+    @property
+    def changes_keys(self) -> bool:
+        """Whether keys come, or go otherwise than by deletes."""
+        return bool(self.new_groups_in) or self.replaced is not None
+
+    @property
+    def groups(self) -> frozenset[GroupKey]:
+        """All file groups whose state the write rests on."""
+        gone = {(partition, each) for partition, ids in (self.replaced or {}).items() for each in ids}
+        return self.touched | gone
+
+
+def check_conflicts(claims: Claims, before: Snapshot, now: Snapshot) -> None:
+    """Refuse to go on where another writer came between.
+
+    Args:
+        claims: what the write lays hands on.
+        before: the table that it rests on.
+        now: the table as it is.
+
+    Raises:
+        ConflictError: names the other instant, and the file group or partition.
+    """
+    known = {each.request_time for each in before.timeline.completed_writes()}
+    for instant in now.timeline.completed_writes():
+        if instant.request_time not in known:
+            _check_commit(claims, now, instant, now.timeline.metadata(instant))
+    if now.config.version < FIRST_VERSION_OF_FREE_LOGS:
+        _check_plans(claims, before, now)
+    for instant, groups in pending_clusterings(now):
+        _meet(claims.groups & groups, instant)
+
+
+def pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, frozenset[GroupKey]]]:
+    """Yield clusterings that have not completed, with the file groups they will replace."""
+    for instant in snapshot.timeline.timeline.pending_replacements():
+        plan = requested_replace(snapshot, instant)
+        if plan.is_clustering:
+            yield instant, frozenset(plan.file_groups())
+
+
+def requested_replace(snapshot: Snapshot, instant: Instant) -> RequestedReplace:
+    """Return what a pending replace commit or clustering plans."""
+    path = f"{snapshot.config.timeline_dir()}/{instant.request_time}.{instant.action}.requested"
+    return RequestedReplace.from_bytes(snapshot.files.read(path))
+
+
+def _check_commit(claims: Claims, now: Snapshot, instant: Instant, metadata: CommitMetadata) -> None:
+    replaced = {(partition, each) for partition, ids in metadata.replaced_file_ids.items() for each in ids}
+    _meet(claims.groups & replaced, instant)
+    if metadata.compacted and now.config.version >= FIRST_VERSION_OF_FREE_LOGS:
+        return
+    stats = list(metadata.stats())
+    _meet(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
+    fresh = {stat.partition_path for stat in stats if stat.prev_commit == NO_COMMIT and stat.log_version is None}
+    both = claims.new_groups_in & fresh
+    if both and claims.looked_up:
+        raise ConflictError(
+            "Another write added file groups to a partition meanwhile, perhaps with the same new keys.",
+            hint=_HINT,
+            instant=instant.request_time,
+            partition=min(both) or None,
+        )
+
+
+def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
+    known = {each.request_time for each in before.timeline.timeline if each.comparable_action == COMMIT}
+    for instant in now.timeline.timeline.pending_compactions():
+        if instant.request_time not in known:
+            plan = now.timeline.compaction_plan(instant)
+            _meet(claims.groups & {(each.partition_path, each.file_id) for each in plan.operations}, instant)
+
+
+def _meet(both: Collection[GroupKey], instant: Instant) -> None:
+    if not both:
+        return
+    partition, file_id = min(both)
+    what = "changed" if instant.is_completed else "is about to rewrite"
+    raise ConflictError(
+        f"Another writer's {instant.action} {what} a file group of this write.",
+        hint=_HINT,
+        instant=instant.request_time,
+        file_group=file_id,
+        partition=partition or None,
+    )

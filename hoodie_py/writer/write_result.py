@@ -1,0 +1,80 @@
+"""What a write did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hoodie_py.writer.clean import CleanResult
+from hoodie_py.writer.compaction_result import CompactionResult
+from hoodie_py.writer.compaction_task import TaskResult
+from hoodie_py.writer.write_records import WriteOperation
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """A committed write; ``instant`` is None when there was nothing to write, and then nothing was committed.
+
+    Attributes:
+        operation: what was asked for.
+        instant, completion_time: of the commit.
+        file_groups: that got a new file.
+        groups_replaced: that are no longer part of the table.
+        rows_inserted, rows_updated, rows_deleted: what the write sent to the table's files. On MERGE_ON_READ tables it
+            is decided when rows are read whether an update or delete wins.
+        bytes_written: of new files.
+        seconds: wall-clock time.
+        scheduled: request time of the compaction that was planned afterwards.
+        compaction: what an inline compaction did.
+        clean: what an inline clean did.
+    """
+
+    operation: WriteOperation
+    instant: str | None = None
+    completion_time: str | None = None
+    file_groups: int = 0
+    groups_replaced: int = 0
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    bytes_written: int = 0
+    seconds: float = 0.0
+    scheduled: str | None = None
+    compaction: CompactionResult | None = None
+    clean: CleanResult | None = None
+
+    @classmethod
+    def of(
+        cls,
+        operation: WriteOperation,
+        instant: str,
+        completion_time: str,
+        results: Sequence[TaskResult],
+        *,
+        replaced: int,
+        seconds: float,
+    ) -> WriteResult:
+        """Sum up the results of all tasks."""
+        return cls(
+            operation=operation,
+            instant=instant,
+            completion_time=completion_time,
+            file_groups=len(results),
+            groups_replaced=replaced,
+            rows_inserted=sum(each.stat.num_inserts for each in results),
+            rows_updated=sum(each.stat.num_update_writes for each in results),
+            rows_deleted=sum(each.stat.num_deletes for each in results),
+            bytes_written=sum(each.stat.file_size_in_bytes for each in results),
+            seconds=seconds,
+        )
+
+    def __str__(self) -> str:
+        name = self.operation.value.replace("_", " ").capitalize()
+        if self.instant is None:
+            return f"{name}: there was nothing to write."
+        replaced = f" {self.groups_replaced} file groups were replaced." if self.groups_replaced else ""
+        return (
+            f"{name} {self.instant} wrote {self.file_groups} file groups in {self.seconds:.1f} s: "
+            f"{self.rows_inserted:,} rows inserted, {self.rows_updated:,} updated, {self.rows_deleted:,} deleted; "
+            f"{self.bytes_written:,} bytes.{replaced}"
+        )

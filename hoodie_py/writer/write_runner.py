@@ -1,0 +1,44 @@
+"""Carry out the tasks of a write in this process: threads, as many as there are cores, the largest tasks first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from hoodie_py.writer.compaction_task import TaskResult
+from hoodie_py.writer.local_runner import cores
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A task with its records at hand; ``size`` is a measure of the work."""
+
+    run: Callable[[], TaskResult]
+    size: int
+
+
+def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> list[TaskResult]:
+    """Carry out all jobs and return their results, in any order.
+
+    Args:
+        jobs: of one commit.
+        workers: most at once; None for as many as there are cores.
+
+    Raises:
+        HoodieError: a job failed; none is running any more.
+    """
+    if not jobs:
+        return []
+    ordered = sorted(jobs, key=lambda job: job.size, reverse=True)
+    with ThreadPoolExecutor(max(1, min(workers or cores(), len(jobs))), "hoodie-write") as pool:
+        futures = [pool.submit(job.run) for job in ordered]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            for future in futures:
+                future.cancel()
+    failed = next((future for future in futures if not future.cancelled() and future.exception() is not None), None)
+    if failed is not None:
+        failed.result()
+    return [future.result() for future in futures]
