@@ -13,7 +13,7 @@ LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env java demo test crash bench bench-spark bench-java bench-compaction fuzz lint format types imports wheel lock clean
+.PHONY: help setup python-found java-note java-env java demo test crash bench bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports wheel lock clean
 
 help:
 	@echo 'make demo     read a small table that Java Hudi wrote: its files, its log blocks, what merging does'
@@ -22,7 +22,7 @@ help:
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
 	@echo 'make bench    speed of merging, decoding, encoding and reading beside fastavro, hudi-rs and pyarrow (ARGS="--groups 10 --rounds 5")'
-	@echo 'make bench-spark   speed in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well;  make bench-compaction'
+	@echo 'make bench-spark   speed in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well;  make bench-compaction;  make bench-writing'
 	@echo 'make fuzz     damaged and hostile files: every truncation and bit flip, then guided fuzzing (MINUTES=10 a parser)'
 	@echo 'make lint     ruff check and ruff format --check;  make format mends what can be mended'
 	@echo 'make types    mypy --strict'
@@ -96,6 +96,10 @@ bench-spark: $(BENCH_STAMP) java-note
 
 bench-compaction: $(BENCH_STAMP) java-note
 	$(BENCH) -m tests.benchmarks.compaction --java $(ARGS)
+	$(BENCH) -m tests.benchmarks.report
+
+bench-writing: $(BENCH_STAMP) java-note
+	$(BENCH) -m tests.benchmarks.writing --java $(ARGS)
 	$(BENCH) -m tests.benchmarks.report
 
 bench-java: $(BENCH_STAMP) java-note

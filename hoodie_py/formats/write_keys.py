@@ -14,6 +14,7 @@ COMPACTION_LOG_NUMBER_THRESHOLD = "hoodie.compaction.logfile.num.threshold"  # l
 COMPACTION_TARGET_PARTITIONS = "hoodie.compaction.daybased.target.partitions"
 COMPACTION_PARTITION_REGEX = "hoodie.compaction.partition.path.regex"
 PARQUET_MAX_FILE_SIZE = "hoodie.parquet.max.file.size"  # bytes; stands for what a slice without base file will write
+PARQUET_SMALL_FILE_LIMIT = "hoodie.parquet.small.file.limit"  # bytes below which a base file takes more records
 
 # When a plan is made
 TRIGGER_STRATEGY = "hoodie.compact.inline.trigger.strategy"

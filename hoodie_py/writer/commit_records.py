@@ -92,10 +92,9 @@ def commit_records(write: Write, routed: Routed) -> WriteResult:
 
 
 def _claims(write: Write, routed: Routed) -> Claims:
-    new = [each for each in routed.placements if each.file_slice is None]
     return Claims(
         touched=frozenset(each.group for each in routed.placements),
         replaced=write.replaced,
-        new_groups_in=frozenset(each.partition_path for each in new),
+        new_keys_in=frozenset(each.partition_path for each in routed.placements if each.inserts),
         looked_up=write.looked_up,
     )

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.base_schema import stored_schema
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import field_type, top_level
@@ -52,6 +54,7 @@ def records_to_write(
     known = known_schema(snapshot)
     table = read_input(data, None if known is None else data_columns(known.arrow)).read_all()
     rows, schema = conform_input(table, snapshot, options)
+    _refuse_millis(generator, schema)
     records = WriteRecords(
         rows=rows,
         keys=generator.keys(rows),
@@ -60,6 +63,15 @@ def records_to_write(
         ordering=_ordering(rows, snapshot.config),
     )
     return records, schema
+
+
+def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
+    """Refuse keys of times that files keep in milliseconds: their text in Java would be another than here."""
+    stored = stored_schema(AvroSchema.parse(schema.avro))
+    for name in generator.columns:
+        type_ = field_type(stored, name)
+        if type_ is not None and pa.types.is_timestamp(type_) and type_.unit == "ms":
+            raise UnsupportedFeatureError(f"Keys and partition paths made of a column of type {type_}.", column=name)
 
 
 def _delete_marks(
@@ -101,6 +113,7 @@ def _deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> tuple
     if schema is None:
         raise InvalidQueryError("The table has no rows and no schema, so there is nothing to delete.")
     generator = KeyGenerator.of(config, options)
+    _refuse_millis(generator, schema)
     keys = _bare_keys(data, generator, schema)
     if keys is not None:
         paths = None if generator.partition_fields else _unpartitioned(len(keys))

@@ -31,7 +31,9 @@ _NULL, _EMPTY = "__null__", "__empty__"
 _PLAIN_KEY = ("SIMPLE", "TIMESTAMP")
 _HANDLED = (*_PLAIN_KEY, "COMPLEX", "NON_PARTITION", "CUSTOM")
 _FIRST_WITH_NAMED_KEYS = 9  # the table version from which a complex key always names its field
-_BAD_SEGMENT = r"(^|[/\\])\.{0,2}([/\\]|$)"  # empty, . or ..
+_BAD_PATH = (
+    r"(^|[/\\])\.{0,2}([/\\]|$)|^\.hoodie([/\\]|$)|[:\x00]"  # empty, . or .., Hudi's own folder, no path in Java
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +145,11 @@ class KeyGenerator:
         distinct = [self._spelt(name, each.as_py(), time is not None) for each in coded.dictionary]
         spelt = pa.array([*distinct, self._spelt(name, None, time is not None)], pa.string())
         found = spelt.take(pc.fill_null(coded.indices, len(distinct)))
-        bad = pc.or_(pc.match_substring_regex(spelt, _BAD_SEGMENT), pc.match_substring_regex(spelt, "[:\\x00]"))
+        bad = pc.match_substring_regex(spelt, _BAD_PATH)
         if pc.any(bad).as_py():
             refuse_rows(
                 bad.take(pc.fill_null(coded.indices, len(distinct))),
-                "Values that cannot be part of a partition path: an empty folder, '.', '..', a colon or a NUL.",
+                "Values that cannot be part of a partition path: an empty folder, '.', '..', '.hoodie', a colon, a NUL.",
                 column=name,
                 values=values,
                 hint="Make the table with URL-encoded partition paths, or change the values.",

@@ -43,6 +43,7 @@ _BY_ARGUMENT = {
     keys.KEY_GENERATOR_CLASS: "key_generator",
     keys.CREATE_SCHEMA: "schema",
 }
+_PAYLOAD_CLASS = (keys.PAYLOAD_CLASS, keys.WRITER_PAYLOAD_CLASS)
 _NOT_FOR_CALLERS = (
     keys.CHECKSUM, keys.INITIAL_VERSION, keys.TIMELINE_LAYOUT, keys.METADATA_PARTITIONS,
     keys.METADATA_PARTITIONS_INFLIGHT, keys.BOOTSTRAP_BASE_PATH, keys.TABLE_FORMAT,
@@ -103,7 +104,7 @@ class NewTable:
             **_defaults(self.version),
             **({keys.ORDERING_FIELDS: ",".join(self.ordering)} if self.ordering else {}),
             **self._merging(),
-            **{key: value for key, value in self.properties.items() if key != keys.PAYLOAD_CLASS},
+            **{key: value for key, value in self.properties.items() if key not in _PAYLOAD_CLASS},
         }
         found[keys.CHECKSUM] = str(table_checksum(self.name, found.get(keys.DATABASE, "")))
         _check_result(found)
@@ -223,7 +224,7 @@ class NewTable:
                 raise InvalidQueryError(f"{argument} names a column more than once.")
 
     def _merging(self) -> dict[str, str]:
-        payload = payload_class_of({keys.PAYLOAD_CLASS: self.properties.get(keys.PAYLOAD_CLASS, "")})
+        payload = payload_class_of({key: self.properties.get(key, "") for key in _PAYLOAD_CLASS})
         mode = MergeMode(self.merge_mode) if self.merge_mode else None
         try:
             if self.version >= 9:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.arrays import booleans
+from hoodie_py.formats.arrays import booleans, from_numpy
 from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.formats.names import MarkerType, base_file_name
 from hoodie_py.reader.file_slice import FileSlice
@@ -25,6 +25,7 @@ from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.records import DELETE, NO_OPERATION
+from hoodie_py.reader.selection import select_strategy
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, DataFile
 from hoodie_py.writer.insert_task import NO_COMMIT
@@ -104,19 +105,30 @@ class RewriteTask:
         return TaskResult(stat, 0 if base is None else base.size, time.monotonic() - began)
 
     def _incoming(self, records: WriteRecords, stamp: RowStamp) -> Iterator[IncomingRows | IncomingDeletes]:
-        """Yield the records as a merge takes them; deletes without rows are deletes by key."""
-        codes = np.full(len(records), NO_OPERATION, np.int8)
-        if records.deletes is not None:
-            codes[booleans(whole(records.deletes))] = DELETE
-        if (codes == DELETE).all() and missing_columns(records, self.facts.schema.arrow):
-            columns = [whole(each) for each in records.ordering]
-            ordering = OrderingColumn.from_columns(columns, len(records)) if columns else ()
-            yield IncomingDeletes(whole(records.keys), ordering)
-            return
+        """Yield the records as a merge takes them: rows, then deletes, as a log file has them.
+
+        A custom merger may look at what deletes hold, so they keep their rows where they have some. A delete without
+        ordering value, in a table that has ordering fields, is ordered by commit time whatever its row says.
+        """
+        deletes = np.zeros(len(records), bool) if records.deletes is None else booleans(whole(records.deletes))
+        by_key = deletes.copy()
+        if self._keeps_rows and not missing_columns(records, self.facts.schema.arrow):
+            by_key &= _all_null(records.ordering, len(records))
+        rows = records if not by_key.any() else records.take(from_numpy(np.flatnonzero(~by_key)))
+        codes = np.where(deletes[~by_key], np.int8(DELETE), np.int8(NO_OPERATION))
         done = 0
-        for batch in file_batches(records, self.facts.schema.arrow, stamp):
+        for batch in file_batches(rows, self.facts.schema.arrow, stamp) if len(rows) else ():
             yield IncomingRows(batch, codes[done : done + batch.num_rows])
             done += batch.num_rows
+        if by_key.any():
+            gone = records.take(from_numpy(np.flatnonzero(by_key)))
+            columns = [whole(each) for each in gone.ordering]
+            yield IncomingDeletes(whole(gone.keys), OrderingColumn.from_columns(columns, len(gone)) if columns else ())
+
+    @property
+    def _keeps_rows(self) -> bool:
+        options = self.options.options
+        return select_strategy(self.info.config, options, self.merger, writing=True).merger is not None
 
 
 class _Merging(MergeReader):
@@ -150,3 +162,11 @@ def _with(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBat
     for name, values in columns.items():
         rows = rows.set_column(rows.schema.get_field_index(name), name, values)
     return rows
+
+
+def _all_null(columns: Sequence[pa.ChunkedArray], count: int) -> np.ndarray:
+    """Say where a record has no ordering value although there are ordering fields."""
+    missing = np.full(count, bool(columns))
+    for column in columns:
+        missing &= booleans(whole(column).is_null())
+    return missing

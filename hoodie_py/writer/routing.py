@@ -20,8 +20,11 @@ import pyarrow.compute as pc
 from hoodie_py.formats.arrays import booleans, from_numpy, numbers
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.bucket_index import bucket_of_file_id, new_bucket_file_id
 from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.meta_columns import whole
+from hoodie_py.writer.small_files import fill_small_files
+from hoodie_py.writer.write_conflicts import pending_clusterings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
 _FILE_BYTES_A_BYTE = 0.4
@@ -82,16 +85,23 @@ class Routed:
         return self.positions[placement.start : placement.stop]
 
 
-def route(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int) -> Routed:
+def route(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, small_bytes: int = 0) -> Routed:
     """Decide where records go.
 
     Args:
         tagged: the records, with partition paths; those of one key stay in their order.
         snapshot: the table that they were tagged by.
         file_bytes: about how large a new base file gets.
+        small_bytes: base files of COPY_ON_WRITE tables below this size are filled up with new records; 0 for none.
     """
     paths = [path for path in _partition_paths(tagged.records).unique().to_pylist() if path is not None]
     slices = snapshot.view.slices(None, paths) if paths else []
+    if not snapshot.config.is_merge_on_read:
+        held = {key for _, groups in pending_clusterings(snapshot) for key in groups}
+        row_bytes = _row_bytes(tagged.records)
+        tagged = fill_small_files(
+            tagged, slices, row_bytes=row_bytes, file_bytes=file_bytes, small_bytes=small_bytes, held=held
+        )
     return _route(tagged, {(each.partition_path, each.file_id): each for each in slices}, file_bytes)
 
 
@@ -104,6 +114,20 @@ def route_new(records: WriteRecords, file_bytes: int) -> Routed:
     """
     none = pa.nulls(len(records), pa.string())
     return _route(TaggedRecords(records, none, none, np.full(len(records), -1, np.int64)), {}, file_bytes)
+
+
+def route_to_new_buckets(tagged: TaggedRecords, file_bytes: int) -> Routed:
+    """Give records new file groups of the buckets that they are tagged with.
+
+    Args:
+        tagged: by a bucket index.
+        file_bytes: as for ``route_new``.
+    """
+    encoded = tagged.file_ids.dictionary_encode()
+    buckets = [bucket_of_file_id(each) for each in encoded.dictionary.to_pylist()]
+    fresh = pa.array([None if each is None else new_bucket_file_id(each) for each in buckets], pa.string())
+    none = pa.nulls(len(tagged), pa.string())
+    return _route(TaggedRecords(tagged.records, fresh.take(encoded.indices), none, tagged.positions), {}, file_bytes)
 
 
 def sliced(records: WriteRecords, start: int, count: int) -> WriteRecords:
@@ -141,7 +165,7 @@ def _route(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_byt
     chosen = records if _is_all(order, len(records)) else records.take(from_numpy(order))
     routed = Routed(chosen, tagged.positions[order], ())
     base_instants = tagged.base_instants.take(from_numpy(order))
-    row_bytes = max(1.0, chosen.rows.nbytes * _FILE_BYTES_A_BYTE / max(1, len(chosen)))
+    row_bytes = _row_bytes(chosen)
     placements: list[Placement] = []
     for run in _runs(names, codes[order]):
         path, file_id = run.key
@@ -152,6 +176,11 @@ def _route(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_byt
             base = base_instants.slice(run.start, run.stop - run.start)
             placements.append(_placement(path, file_id, run, slices.get((path, file_id)), dead, base))
     return replace(routed, placements=tuple(placements))
+
+
+def _row_bytes(records: WriteRecords) -> float:
+    """About how much a record takes in a base file."""
+    return max(1.0, float(records.rows.nbytes) * _FILE_BYTES_A_BYTE / max(1, len(records)))
 
 
 def _places(tagged: TaggedRecords) -> tuple[list[tuple[str, str | None]], np.ndarray]:

@@ -76,6 +76,7 @@ class WriteSettings:
             or refuse.
         multi_writer: whether other writers work beside this one, so that heartbeats count.
         clock_skew_ms: how far clocks of writers may be apart.
+        small_file_bytes: base files below this size are filled up with new records, where they are rewritten anyway.
         options: all options as given, for readers, mergers and lock providers.
     """
 
@@ -84,6 +85,7 @@ class WriteSettings:
     metadata_mode: MetadataMode = "auto"
     multi_writer: bool = False
     clock_skew_ms: int = 200
+    small_file_bytes: int = 100 * 1024 * 1024
     options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -100,6 +102,7 @@ class WriteSettings:
             metadata_mode=cast("MetadataMode", _choice(texts, keys.METADATA_MODE, METADATA_MODES, "auto")),
             multi_writer=_multi_writer(texts),
             clock_skew_ms=_number(texts, keys.CLOCK_SKEW_MS, 200),
+            small_file_bytes=_number(texts, keys.PARQUET_SMALL_FILE_LIMIT, 100 * 1024 * 1024),
             options=texts,
         )
 

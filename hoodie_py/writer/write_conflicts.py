@@ -4,8 +4,7 @@
 Another commit that wrote to, or did away with, a file group of ours is a conflict. A compaction is none from table
 version 8 on: a log file belongs to the slice at its completion. Before, log files carry the slice's base instant, so a
 compaction planned or done meanwhile would lose them. Two writes that found a key nowhere would both insert it: where
-new keys went into new groups of a partition, another write's new groups there are a conflict too, which Java does not
-look at.
+new keys went into a partition, another write's inserts there are a conflict too, which Java does not look at.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from hoodie_py.errors import ConflictError
-from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.instants import COMMIT, Instant
 from hoodie_py.formats.plans import RequestedReplace
 from hoodie_py.table.snapshot import Snapshot
@@ -32,19 +31,19 @@ class Claims:
     Attributes:
         touched: file groups that get a new file.
         replaced: file groups that the write does away with, by partition path.
-        new_groups_in: partitions that get new file groups.
-        looked_up: whether those are for keys that were found nowhere, so that nobody else may insert them meanwhile.
+        new_keys_in: partitions that get new keys.
+        looked_up: whether those were found nowhere, so that nobody else may insert them meanwhile.
     """
 
     touched: frozenset[GroupKey] = frozenset()
     replaced: Mapping[str, tuple[str, ...]] | None = None
-    new_groups_in: frozenset[str] = frozenset()
+    new_keys_in: frozenset[str] = frozenset()
     looked_up: bool = True
 
     @property
     def changes_keys(self) -> bool:
         """Whether keys come, or go otherwise than by deletes."""
-        return bool(self.new_groups_in) or self.replaced is not None
+        return bool(self.new_keys_in) or self.replaced is not None
 
     @property
     def groups(self) -> frozenset[GroupKey]:
@@ -95,15 +94,19 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, metadata: Com
         return
     stats = list(metadata.stats())
     _meet(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
-    fresh = {stat.partition_path for stat in stats if stat.prev_commit == NO_COMMIT and stat.log_version is None}
-    both = claims.new_groups_in & fresh
+    both = claims.new_keys_in & {stat.partition_path for stat in stats if _inserts(stat)}
     if both and claims.looked_up:
         raise ConflictError(
-            "Another write added file groups to a partition meanwhile, perhaps with the same new keys.",
+            "Another write inserted into a partition meanwhile, perhaps the same new keys.",
             hint=_HINT,
             instant=instant.request_time,
             partition=min(both) or None,
         )
+
+
+def _inserts(stat: WriteStat) -> bool:
+    """Whether a file has new keys; not every writer counts them."""
+    return stat.num_inserts > 0 or (stat.prev_commit == NO_COMMIT and stat.log_version is None)
 
 
 def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:

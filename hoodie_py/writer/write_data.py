@@ -25,7 +25,7 @@ from hoodie_py.writer.key_generation import KeyGenerator
 from hoodie_py.writer.output_schema import OutputSchema, output_schema
 from hoodie_py.writer.recovery import undo_failed_writes
 from hoodie_py.writer.refusals import check_writable
-from hoodie_py.writer.routing import Routed, route, route_new
+from hoodie_py.writer.routing import Routed, route, route_new, route_to_new_buckets
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.tagging import tag
 from hoodie_py.writer.write_records import TaggedRecords, WriteOperation, WriteRecords
@@ -120,9 +120,12 @@ class Writer:
 
     def _place(self, records: WriteRecords, snapshot: Snapshot, operation: WriteOperation) -> Routed:
         options = self.session.settings.options
-        index = IndexSettings.of(options)
-        if operation in _LOOKED_UP or (index.is_bucket and operation not in _OVERWRITES):
-            return route(self._tagged(records, snapshot), snapshot, self._file_bytes)
+        is_bucket = IndexSettings.of(options).is_bucket
+        if is_bucket and operation in _OVERWRITES:
+            return route_to_new_buckets(self._tagged(records, snapshot), self._file_bytes)
+        if is_bucket or operation in _LOOKED_UP:
+            small = 0 if is_bucket else self.session.settings.small_file_bytes
+            return route(self._tagged(records, snapshot), snapshot, self._file_bytes, small)
         if operation is WriteOperation.INSERT:
             records = self._without_known(records, snapshot)
         if operation is WriteOperation.BULK_INSERT:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +40,10 @@ class _Shape:
     more: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        kind = "mor" if self.table_type == "MERGE_ON_READ" else "cow"
         parts = "part" if self.partition_by else "flat"
         order = "event" if self.ordering else "commit"
-        return f"v{self.version}-{self.table_type[0].lower()}or-{parts}-{order}{'-more' if self.more else ''}"
+        return f"v{self.version}-{kind}-{parts}-{order}{'-more' if self.more else ''}"
 
     def made(self, path: Path) -> HoodieTable:
         return HoodieTable.create(
@@ -133,3 +136,57 @@ def test_java_knows_the_merger_of_what_we_made(java: JavaSession, tmp_path: Path
     java.write(path, _table(_row(1, 1, "1.50")), shape.options, operation="insert")
     assert _rows(java.read(path)) == [("k1", 1, "c1", "1.50")]
     assert HoodieTable.open(path).config.merge_strategy_id == _STRATEGY
+
+
+_KEYS = pa.schema([
+    ("id", pa.string()), ("n", pa.int32()), ("day", pa.date32()), ("at", pa.int64()), ("dec", pa.decimal128(10, 3)),
+    ("city", pa.string()), ("fare", pa.float64()),
+])  # fmt: skip
+_TIMED = {
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd HH",
+    "hoodie.keygen.timebased.timezone": "GMT+8:00",
+}
+_ENCODED = {
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+}
+
+
+@pytest.mark.parametrize(
+    ("record_key", "partition_by", "generator", "properties"),
+    [
+        ("id,day,dec", "city,n", "Complex", _ENCODED),
+        ("n", "at", "TimestampBased", _TIMED),
+        ("day,id", "city:SIMPLE,at:TIMESTAMP", "Custom", {**_TIMED, **_ENCODED}),
+        ("id,n", "", "Nonpartitioned", {}),
+    ],
+    ids=["complex", "timestamp", "custom", "flat"],
+)
+def test_java_finds_our_keys(
+    record_key: str, partition_by: str, generator: str, properties: dict[str, str], java: JavaSession, tmp_path: Path
+) -> None:
+    rows = [
+        {
+            "id": None if n == 2 else f"k{n}", "n": n, "day": dt.date(2026, 1, 1 + n),
+            "at": 1_700_000_000_000 + n * 10**7, "dec": Decimal(n) / 8, "city": [None, "a/b c:d", ""][n % 3], "fare": 0.0,
+        }
+        for n in range(6)
+    ]  # fmt: skip
+    path = tmp_path / "made"
+    kind = "TIMESTAMP" if generator == "TimestampBased" else None
+    table = HoodieTable.create(
+        path, _KEYS, record_key=record_key, partition_by=partition_by, key_generator=kind, properties=properties
+    )
+    table.insert(pa.Table.from_pylist(rows, _KEYS))
+    options = _Shape(ordering=None).options | properties | {
+        "hoodie.datasource.write.recordkey.field": record_key,
+        "hoodie.datasource.write.partitionpath.field": partition_by,
+        "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}KeyGenerator",
+    }  # fmt: skip
+    changed = pa.Table.from_pylist([{**row, "fare": 1.0} for row in rows], _KEYS)
+    java.write(path, changed, options)
+    found = HoodieTable.open(path).scan().to_arrow()
+    assert found.num_rows == len(rows)
+    assert found.column("fare").to_pylist() == [1.0] * len(rows)
+    assert java.read(path).num_rows == len(rows)

@@ -157,8 +157,9 @@ def test_java_rolls_back_what_we_left(java: JavaSession, kind: Kind, operation: 
     lake.change(5)
     rows = [make_row(number, 6, price=-6.0) for number in range(0, 70, 3)]
     trace = _calls(lake.copied(tmp_path / "traced").path, operation, rows, None)
-    timeline = [at for at, call in enumerate(trace) if "commit" in call and call.startswith("put_if_absent .hoodie/")]
-    for at, ts in ((timeline[-1], 6), (timeline[2] - 2, 8)):  # before the commit, and before a data file
+    last = max(at for at, call in enumerate(trace) if call.startswith("put_if_absent .hoodie/"))
+    # Before the commit; then, where Java has made a metadata table, in the middle of writing to it.
+    for at, ts in ((last, 6), (last + 3, 8)):
         _calls(lake.path, operation, rows, at)
         assert len(lake.open().timeline.pending()) == 1
         lake.change(ts)

@@ -149,7 +149,7 @@ def compare(
             if wrong:
                 found["wrong"][f"{way}, {codec}"] = wrong
                 _say(f"WRONG ROWS after {way}: {'; '.join(wrong)}")
-        found["codecs"][codec] = {way: _medians(each) for way, each in samples.items()}
+        found["codecs"][codec] = {way: medians(each) for way, each in samples.items()}
     return found
 
 
@@ -159,10 +159,10 @@ def scaling(name: str, rounds: int) -> dict[str, Any]:
     for groups in SCALES:
         table = bench_table(name, groups)
         samples, wrong = zip(*(once(ONE_THREAD, table, "zstd") for _ in range(rounds)), strict=True)
-        medians = _medians(samples)
+        middle = medians(samples)
         rows = int(table.expected["n"])
-        found[str(groups)] = {**medians, "rows": rows, "cpu_us_a_row": medians["cpu"] / rows * 1e6, "wrong": wrong[0]}
-        _say(f"{name} x{groups}: {found[str(groups)]['cpu_us_a_row']:.2f} us a row, {medians['peak'] / 1e6:.0f} MB")
+        found[str(groups)] = {**middle, "rows": rows, "cpu_us_a_row": middle["cpu"] / rows * 1e6, "wrong": wrong[0]}
+        _say(f"{name} x{groups}: {found[str(groups)]['cpu_us_a_row']:.2f} us a row, {middle['peak'] / 1e6:.0f} MB")
     return found
 
 
@@ -215,7 +215,8 @@ def run(arguments: argparse.Namespace) -> bool:
     )
 
 
-def _medians(samples: Sequence[Sample]) -> dict[str, float]:
+def medians(samples: Sequence[Sample]) -> dict[str, float]:
+    """Return the median of each figure."""
     rows = [asdict(sample) for sample in samples]
     return {key: statistics.median(row[key] for row in rows) for key in rows[0]}
 

@@ -18,13 +18,14 @@ from tests.benchmarks.targets import (
     encoder_targets,
     in_process_targets,
     spark_targets,
+    writing_targets,
 )
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks"
 _INTRODUCTION = """# Benchmarks
 
-Made by `make bench`, `make bench-spark` and `make bench-java`; this page is written by them. Read ratios, not seconds:
-they compare runs that took turns on one machine. Figures are medians.
+Made by `make bench`, `make bench-java`, `make bench-compaction` and `make bench-writing`; this page is written by them.
+Read ratios, not seconds: they compare runs that took turns on one machine. Figures are medians.
 
 Each way of reading runs in processes of its own. A process reads the table twice: the first read, with the start of
 the interpreter and all imports, is the *cold start*; the second is what counts. *CPU* is user and system time of all
@@ -217,6 +218,27 @@ def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:
         yield from _table(("file groups", "rows", "CPU us a row", "peak MB"), scaled)
 
 
+def writing_lines(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the section about writing."""
+    yield f"## Writing\n\n{_about(figures)}"
+    yield (
+        "An upsert of a tenth of the keys of *mor_small* into a fresh copy, and a bulk insert into a new table, from a "
+        "Parquet file, zstd. CPU of the call: of a process of its own without its imports, or of the JVM and all "
+        "Python workers once the session has done the same with a small table. The table's sums are checked afterwards.\n"
+    )
+    rows = []
+    for operation, found in figures["operations"].items():
+        theirs = found["ways"].get("Java Hudi local[2]")
+        for way, this in found["ways"].items():
+            ratio = "" if theirs is None else f"{theirs['cpu'] / this['cpu']:.2f} times"
+            figure = (f"{this['cpu']:.2f}", ratio, f"{this['wall']:.2f}", _megabytes(this["peak"]))
+            rows.append((operation.replace("_", " "), f"{found['rows']:,}", way, *figure))
+    yield from _table(("operation", "rows", "way", "CPU s", "Java Hudi's CPU is", "wall s", "peak MB"), rows)
+    for operation, found in figures["operations"].items():
+        for way, said in found["wrong"].items():
+            yield f"The rows after {operation} by {way} are wrong: {'; '.join(said)}.\n"
+
+
 FLOOR = "parquet"
 _SECTIONS = (
     ("in_process", in_process_lines, in_process_targets, draw_in_process),
@@ -224,6 +246,7 @@ _SECTIONS = (
     ("encoder", encoder_lines, encoder_targets, None),
     ("spark", spark_lines, spark_targets, draw_spark),
     ("compaction", compaction_lines, compaction_targets, None),
+    ("writing", writing_lines, writing_targets, None),
 )
 
 

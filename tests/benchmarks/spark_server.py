@@ -82,6 +82,8 @@ def run(spark: SparkSession, request: dict[str, Any]) -> dict[str, str]:
     query = request["query"]
     if query == "compact":
         return compact(spark, request)
+    if query == "write":
+        return write(spark, request)
     if query == "noop":
         frame(spark, request, None).write.format("noop").mode("overwrite").save()
         return {}
@@ -91,6 +93,19 @@ def run(spark: SparkSession, request: dict[str, Any]) -> dict[str, str]:
     opened = frame(spark, request, list(NARROW) if query == "narrow" else None)
     (row,) = opened.selectExpr(*[f"{text} as {name}" for name, text in sums.items()]).collect()
     return {name: str(row[name]) for name in sums}
+
+
+def write(spark: SparkSession, request: dict[str, Any]) -> dict[str, str]:
+    """Write the rows of Parquet files with the request's operation."""
+    rows, operation = spark.read.parquet(*request["files"]), request["operation"]
+    if request["reader"] == "java":
+        options = {**request["settings"], "hoodie.datasource.write.operation": operation}
+        rows.write.format("hudi").options(**options).mode("append").save(request["path"])
+        return {}
+    import hoodie_py.spark
+
+    hoodie_py.spark.write(rows, request["path"], operation=operation, options=request["settings"])
+    return {}
 
 
 def compact(spark: SparkSession, request: dict[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.incoming_records import records_to_write
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
@@ -109,6 +109,16 @@ def test_what_a_scan_gave_can_be_deleted_by_its_meta_columns(tmp_path: Path) -> 
     rows = pa.table({"_hoodie_record_key": ["1"], "_hoodie_partition_path": ["sf"]})
     records, _ = records_to_write(rows, _made(tmp_path), {}, _DELETE)
     assert (_listed(records.keys), _listed(records.partition_paths)) == (["1"], ["sf"])
+
+
+def test_keys_of_times_in_milliseconds_are_refused(tmp_path: Path) -> None:
+    HoodieTable.create(tmp_path / "t", pa.schema([("at", pa.timestamp("us", "UTC"))]), record_key="at")
+    path = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    path.write_text(path.read_text().replace("timestamp-micros", "timestamp-millis"))
+    rows = pa.table({"at": pa.array([1000], pa.timestamp("us", "UTC"))})
+    for operation in (WriteOperation.UPSERT, _DELETE):
+        with pytest.raises(UnsupportedFeatureError, match=r"timestamp\[ms"):
+            records_to_write(rows, open_snapshot(str(tmp_path / "t")), {}, operation)
 
 
 def test_rows_without_keys_are_refused(tmp_path: Path) -> None:

@@ -151,7 +151,9 @@ def test_a_slash_makes_folders_where_it_is_not_encoded() -> None:
     assert _paths({"p": ["2026-01-31", "-5"]}, "p", **slashed) == ["2026/01/31", "-5"]
 
 
-@pytest.mark.parametrize("value", ["/a", "a/", "a//b", "..", "a/../b", ".", "a\\..\\b", "a:b", "a\0"])
+@pytest.mark.parametrize(
+    "value", ["/a", "a/", "a//b", "..", "a/../b", ".", "a\\..\\b", "a:b", "a\0", ".hoodie", ".hoodie/x"]
+)
 def test_values_that_cannot_be_a_path_are_named(value: str) -> None:
     with pytest.raises(InvalidQueryError, match="cannot be part of a partition path") as raised:
         _paths({"p": ["sf", value]}, "p")

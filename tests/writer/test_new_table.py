@@ -58,6 +58,11 @@ _LIKE_JAVA: Mapping[str, dict[str, Any]] = {
             "hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload",
         },
     },
+    "payload_event_time_mor_v9": {
+        "properties": {
+            "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.EventTimeAvroPayload",
+        },
+    },
     "ts_keygen_epochmillis_cow_v9": {
         "partition_by": ("day",), "table_type": "COW", "key_generator": "timestamp",
         "properties": {

@@ -138,14 +138,16 @@ def _base_keys(base: Path) -> frozenset[tuple[str, str]]:
     return frozenset((row["_hoodie_partition_path"], row["_hoodie_record_key"]) for row in found.to_arrow().to_pylist())
 
 
-def test_records_are_looked_up_in_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("memory", [None, "16"])
+def test_records_are_looked_up_in_passes(memory: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     base, places = _table("basic_mor_v9_part")
     monkeypatch.setattr(key_lookup.KeyLookup, "keys_at_once", property(lambda _: 3))
-    monkeypatch.setattr(key_lookup, "_AT_ONCE", 2)
-    monkeypatch.setattr(key_lookup, "_TIMES", 1)
+    if memory is None:
+        monkeypatch.setattr(key_lookup, "_AT_ONCE", 2)
+        monkeypatch.setattr(key_lookup, "_TIMES", 1)
     batch = [*places, ("p0", "none")]
     records = _records([key for _, key in batch], [partition for partition, _ in batch])
-    tagged = tag(open_snapshot(base), records, SIMPLE)
+    tagged = tag(open_snapshot(base), records, WriteSettings.of({"hoodie.memory.merge.max.size": memory}))
     assert tagged.file_ids.to_pylist() == [*places.values(), None]
     _check_positions(open_snapshot(base), tagged)
 
@@ -167,7 +169,7 @@ def test_a_key_in_two_groups_is_refused(tmp_path: Path) -> None:
     double = first.base_file.path.replace(first.file_id, "77777777" + first.file_id[8:])
     (base / double).write_bytes((base / first.base_file.path).read_bytes())
     row = next(each for each in _stored(base).to_pylist() if each["file_id"] == first.file_id)
-    with pytest.raises(InvalidTableError, match=f"two file groups.*key={row['key']}.*77777777"):
+    with pytest.raises(InvalidTableError, match=rf"two file groups.*key={row['key']}.*77777777"):
         tag(open_snapshot(base), _records([row["key"]], [row["partition"]]), SIMPLE)
 
 
@@ -193,8 +195,8 @@ def test_a_new_bucket_gets_one_new_group_a_partition(tmp_path: Path) -> None:
 def test_a_wrong_bucket_index_is_refused(tmp_path: Path) -> None:
     one = WriteSettings.of({"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"})
     base = unpack("logonly_bucket_mor_v9", tmp_path / "buckets")
+    partitions = _stored(base).column("partition").to_pylist()
     with pytest.raises(InvalidQueryError, match="none of the 1 buckets"):
-        partitions = _stored(base).column("partition").to_pylist()
         tag(open_snapshot(base), _records(["1"] * len(partitions), partitions), one)
     other, places = _table("basic_mor_v9_part")
     with pytest.raises(InvalidQueryError, match="none of the 2 buckets"):

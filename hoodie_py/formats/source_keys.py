@@ -1,0 +1,48 @@
+"""Options of a data source that writes, by the names Java Hudi gives them (DataSourceWriteOptions, HoodieWriteConfig).
+
+They say what to do, and what table to make where there is none. Java has several names for most of them; the first is
+the one that messages show.
+"""
+
+from __future__ import annotations
+
+from hoodie_py.formats import table_config as keys
+
+OPERATION = "hoodie.datasource.write.operation"
+
+# What the table is
+TABLE_NAME = (keys.NAME, "hoodie.datasource.write.table.name")
+TABLE_TYPE = ("hoodie.datasource.write.table.type", "hoodie.datasource.write.storage.type", keys.TYPE)
+TABLE_VERSION = ("hoodie.write.table.version", keys.VERSION)
+RECORD_KEY = ("hoodie.datasource.write.recordkey.field", keys.RECORD_KEY_FIELDS)
+ORDERING = (keys.ORDERING_FIELDS, "hoodie.datasource.write.precombine.field", keys.PRECOMBINE_FIELD)
+PARTITION_PATH = ("hoodie.datasource.write.partitionpath.field", keys.PARTITION_FIELDS)
+RECORD_MERGE_MODE = ("hoodie.write.record.merge.mode", keys.MERGE_MODE)
+RECORD_MERGE_STRATEGY = (
+    "hoodie.write.record.merge.strategy.id",
+    "hoodie.datasource.write.record.merger.strategy",
+    keys.MERGE_STRATEGY_ID,
+    keys.MERGE_STRATEGY_ID_ALIAS,
+)
+KEY_GENERATOR_TYPE = ("hoodie.datasource.write.keygenerator.type", keys.KEY_GENERATOR_TYPE)
+KEY_GENERATOR_CLASS = ("hoodie.datasource.write.keygenerator.class", keys.KEY_GENERATOR_CLASS)
+PAYLOAD = (keys.WRITER_PAYLOAD_CLASS, keys.PAYLOAD_CLASS)
+
+TABLE_PROPERTIES = (
+    keys.DATABASE, keys.HIVE_STYLE_PARTITIONING, keys.URL_ENCODE_PARTITIONING, keys.SLASH_SEPARATED_DATES,
+    keys.DROP_PARTITION_COLUMNS, keys.POPULATE_META_FIELDS, keys.CDC_ENABLED, keys.CDC_MODE, keys.TIMEZONE,
+)  # fmt: skip
+"""Properties that Java takes from the write's options as they are; so it does those with these prefixes:"""
+TABLE_PROPERTY_PREFIXES = (*keys.TIMESTAMP_KEYGEN_PREFIXES, keys.MERGE_PROPERTY_PREFIX)
+
+# How much a distributed write divides its rows
+PARALLELISM = {
+    "upsert": "hoodie.upsert.shuffle.parallelism",
+    "insert": "hoodie.insert.shuffle.parallelism",
+    "bulk_insert": "hoodie.bulkinsert.shuffle.parallelism",
+    "delete": "hoodie.delete.shuffle.parallelism",
+}
+
+# Streams
+STREAM_IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"  # of the writer; else the query's id
+STREAM_CHECKPOINT = "_hudi_streaming_sink_checkpoint"  # in commits' extra metadata: {identifier: batch} as JSON

@@ -1,0 +1,301 @@
+"""What the options of a write mean: what to do, where, and which table to make if there is none.
+
+The names are Java Hudi's. Where there is a table its properties count, and options that say otherwise are an error, as
+in Java (HoodieWriterUtils.validateTableConfig). Two differences: the table that a write makes has nullable columns
+only, as with Spark's own file sources; and overwriting replaces the rows by a commit, where Java deletes the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from hoodie_py.errors import ConflictError, InvalidQueryError, TableNotFoundError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats import source_keys
+from hoodie_py.formats import table_config as properties
+from hoodie_py.formats.option_keys import option
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.write_keys import COMBINE_BEFORE_INSERT
+from hoodie_py.spark.options import PATH, LoadOptions
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.writer.new_table import NewTable
+from hoodie_py.writer.table_creation import create_table
+from hoodie_py.writer.write_records import WriteOperation
+
+_DEFAULT_TYPE = "COPY_ON_WRITE"  # Java's for a data source
+_DEFAULT_VERSION = "9"
+_SHORT_TYPES = {"MOR": "MERGE_ON_READ", "COW": "COPY_ON_WRITE"}
+_INSERTS = (WriteOperation.INSERT, WriteOperation.BULK_INSERT)
+_OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteOptions:
+    """The options of one write; its repr shows no storage options.
+
+    Attributes:
+        path: base path of the table.
+        load: options for the store, the zone of times, and Hudi's options.
+        operation: what to do.
+        settings: Hudi's writer options.
+        table: what the options say about the table.
+    """
+
+    path: str
+    load: LoadOptions
+    operation: WriteOperation
+    settings: Mapping[str, str]
+    table: TableDescription
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], session: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
+        """Read the options of a write.
+
+        Args:
+            options: by lower-case name.
+            session: the session's S3 settings, for tables whose options name no others.
+            overwrite: whether the rows are to take the place of those that are there.
+
+        Raises:
+            InvalidQueryError: no path, a value that cannot be read, or an operation that contradicts the mode.
+            UnsupportedFeatureError: an operation that is not handled.
+        """
+        if not options.get(PATH, "").strip():
+            raise InvalidQueryError("No path was given.", hint='Write .save("/path/of/the/table").')
+        load = LoadOptions.parse(options, session)
+        operation, settings = _operation(load.hoodie, overwrite=overwrite)
+        return cls(load.path, load, operation, settings, TableDescription.of(load.hoodie))
+
+    def open(self) -> Snapshot | None:
+        """Return the table as it is; None where there is none.
+
+        Raises:
+            InvalidQueryError: the options say of the table what it is not.
+            HoodieError: it cannot be read.
+        """
+        options = self.load
+        try:
+            found = open_snapshot(self.path, storage_options=options.storage_options, timezone=options.timezone)
+        except TableNotFoundError:
+            return None
+        self.table.check(found.config)
+        return found
+
+    def check_new(self, schema: pa.Schema) -> None:
+        """Check that a table can be made of the options and these columns.
+
+        Raises:
+            InvalidQueryError: the options say too little, or do not fit the columns.
+            UnsupportedFeatureError: a kind of table that is not handled.
+        """
+        if self.operation is WriteOperation.DELETE:
+            raise TableNotFoundError("There is no Hudi table to delete from.", path=self.files().uri)
+        self.table.new(schema, self._default_name).stored()
+
+    def open_or_create(self, schema: pa.Schema) -> Snapshot:
+        """Return the table, made of the options and these columns where there is none.
+
+        Raises:
+            HoodieError: as ``open`` and ``check_new``.
+        """
+        found = self.open()
+        if found is not None:
+            return found
+        self.check_new(schema)
+        new, options = self.table.new(schema, self._default_name), self.load
+        try:
+            create_table(
+                self.path,
+                new.schema,
+                record_key=new.record_key,
+                ordering=new.ordering,
+                partition_by=new.partition_by,
+                table_type=new.table_type,
+                table_version=new.version,
+                name=new.name,
+                storage_options=options.storage_options,
+                properties=new.properties,
+                merge_mode=new.merge_mode,
+                merge_strategy_id=new.merge_strategy_id,
+                key_generator=new.key_generator,
+            )
+        except ConflictError:  # another writer made one meanwhile: which may be as good
+            made = self.open()
+            if made is None:
+                raise
+            return made
+        return open_snapshot(self.path, storage_options=options.storage_options, timezone=options.timezone)
+
+    def files(self) -> TableFiles:
+        """Return the files at the path."""
+        return TableFiles.open(self.path, self.load.storage_options)
+
+    @property
+    def _default_name(self) -> str:
+        return self.files().uri.rstrip("/").rsplit("/", 1)[-1]
+
+    def __repr__(self) -> str:
+        return f"WriteOptions({self.path!r}, {self.operation.value!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """What options say about a table; None, or nothing, where they do not say.
+
+    Attributes:
+        given: values by the first of the option's names.
+        properties: table properties that the options name.
+    """
+
+    given: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> TableDescription:
+        """Find what options say about the table.
+
+        Raises:
+            InvalidQueryError: two names of one option say different things.
+        """
+        found: dict[str, str] = {}
+        for names in _DESCRIBED:
+            values = {name: options[name].strip() for name in names if name in options}
+            if len(set(values.values())) > 1:
+                raise InvalidQueryError(f"The options {' and '.join(values)} are the same, but say different things.")
+            found.update({names[0]: value for value in values.values()})
+        kept = {
+            name: value.strip()
+            for name, value in options.items()
+            if name in source_keys.TABLE_PROPERTIES or name.startswith(source_keys.TABLE_PROPERTY_PREFIXES)
+        }
+        return cls(found, kept)
+
+    def new(self, schema: pa.Schema, default_name: str) -> NewTable:
+        """Return the table that a write with these options makes.
+
+        Args:
+            schema: columns of the rows.
+            default_name: where the options do not name the table.
+
+        Raises:
+            InvalidQueryError: the options say too little.
+            UnsupportedFeatureError: a key generator that is not handled.
+        """
+        if not self._names(source_keys.RECORD_KEY):
+            raise InvalidQueryError(
+                "There is no table yet, and no option says which columns are its record key.",
+                hint=f"Give the option {source_keys.RECORD_KEY[0]}.",
+            )
+        version = self._text(source_keys.TABLE_VERSION) or _DEFAULT_VERSION
+        if not (version.isascii() and version.isdigit()):
+            raise InvalidQueryError(f"{source_keys.TABLE_VERSION[0]} cannot be {version[:100]!r}.", hint="Give 6, 8 or 9.")
+        payload = self._text(source_keys.PAYLOAD)
+        return NewTable(
+            name=self._text(source_keys.TABLE_NAME) or default_name,
+            schema=pa.schema([each.with_nullable(True) for each in schema]),
+            record_key=self._names(source_keys.RECORD_KEY),
+            ordering=self._names(source_keys.ORDERING),
+            partition_by=self._names(source_keys.PARTITION_PATH),
+            table_type=self._text(source_keys.TABLE_TYPE) or _DEFAULT_TYPE,
+            version=int(version),
+            merge_mode=(self._text(source_keys.RECORD_MERGE_MODE) or "").upper() or None,
+            merge_strategy_id=self._text(source_keys.RECORD_MERGE_STRATEGY),
+            key_generator=self._key_generator(),
+            properties={**self.properties, **({properties.PAYLOAD_CLASS: payload} if payload else {})},
+        )
+
+    def check(self, config: TableConfig) -> None:
+        """Refuse options that say of a table what it is not.
+
+        Raises:
+            InvalidQueryError: names the option, what it says, and what the table says.
+        """
+        untyped = tuple(each.partition(":")[0] for each in self._names(source_keys.PARTITION_PATH))
+        type_ = (self._text(source_keys.TABLE_TYPE) or "").upper()
+        self._agree(source_keys.TABLE_NAME, config.name)
+        self._agree(source_keys.TABLE_VERSION, str(config.version))
+        self._agree(source_keys.TABLE_TYPE, config.table_type, _SHORT_TYPES.get(type_, type_))
+        self._agree(source_keys.RECORD_KEY, _joined(config.record_key_fields))
+        self._agree(source_keys.PARTITION_PATH, _joined(config.partition_fields), _joined(untyped))
+        self._agree(source_keys.ORDERING, _joined(config.ordering_fields))
+        self._agree(source_keys.RECORD_MERGE_MODE, config.merge_mode.value)
+        if config.merge_strategy_id:
+            self._agree(source_keys.RECORD_MERGE_STRATEGY, config.merge_strategy_id)
+        for key, has in _styles(config).items():
+            said = self.properties.get(key)
+            if said and (said.lower() == "true") != has:
+                raise _disagrees(key, said, str(has).lower())
+
+    def _agree(self, names: tuple[str, ...], has: str, said: str | None = None) -> None:
+        text = self._text(names)
+        if text is None:
+            return
+        given = _joined(self._names(names)) if said is None else said
+        if given.lower() != has.lower() if names in _CASELESS else given != has:
+            raise _disagrees(names[0], text, has)
+
+    def _text(self, names: tuple[str, ...]) -> str | None:
+        return self.given.get(names[0]) or None
+
+    def _names(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(each.strip() for each in self.given.get(names[0], "").split(",") if each.strip())
+
+    def _key_generator(self) -> str | None:
+        named = self._text(source_keys.KEY_GENERATOR_TYPE)
+        class_name = self._text(source_keys.KEY_GENERATOR_CLASS)
+        if named is not None or class_name is None:
+            return named
+        config = TableConfig.from_properties(
+            {properties.NAME: "t", properties.VERSION: _DEFAULT_VERSION, properties.KEY_GENERATOR_CLASS: class_name}
+        )
+        return config.key_generator
+
+
+_DESCRIBED = (
+    source_keys.TABLE_NAME, source_keys.TABLE_TYPE, source_keys.TABLE_VERSION, source_keys.RECORD_KEY,
+    source_keys.ORDERING, source_keys.PARTITION_PATH, source_keys.RECORD_MERGE_MODE,
+    source_keys.RECORD_MERGE_STRATEGY, source_keys.KEY_GENERATOR_TYPE, source_keys.KEY_GENERATOR_CLASS,
+    source_keys.PAYLOAD,
+)  # fmt: skip
+_CASELESS = (source_keys.TABLE_TYPE, source_keys.RECORD_MERGE_MODE)
+
+
+def _styles(config: TableConfig) -> dict[str, bool]:
+    return {
+        properties.HIVE_STYLE_PARTITIONING: config.hive_style_partitioning,
+        properties.URL_ENCODE_PARTITIONING: config.url_encode_partitioning,
+        properties.DROP_PARTITION_COLUMNS: config.drop_partition_columns,
+        properties.POPULATE_META_FIELDS: config.populate_meta_fields,
+    }
+
+
+def _disagrees(key: str, said: str, has: str) -> InvalidQueryError:
+    return InvalidQueryError(
+        f"The option {key} says {said[:200]!r}, but the table has {has!r}.",
+        hint="Leave the option out, or write to another path.",
+    )
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ",".join(names)
+
+
+def _operation(options: Mapping[str, str], *, overwrite: bool) -> tuple[WriteOperation, Mapping[str, str]]:
+    """Return what to do, and the writer options that go with it."""
+    named = option(options, source_keys.OPERATION)
+    known = {each.value: each for each in WriteOperation}
+    operation = known.get((named or WriteOperation.UPSERT).lower())
+    if operation is None:
+        raise UnsupportedFeatureError(
+            f"The write operation {str(named)[:100]!r}.", hint=f"Set {source_keys.OPERATION} to {', '.join(known)}."
+        )
+    if not overwrite or operation in _OVERWRITES:
+        return operation, options
+    if operation is WriteOperation.DELETE:
+        raise InvalidQueryError("Deleting goes with the mode append, not with overwrite.")
+    if operation in _INSERTS:
+        return WriteOperation.INSERT_OVERWRITE_TABLE, options
+    return WriteOperation.INSERT_OVERWRITE_TABLE, {COMBINE_BEFORE_INSERT: "true", **options}

@@ -1,0 +1,83 @@
+"""New records of COPY_ON_WRITE tables fill up small base files before they make new ones (Hudi ``UpsertPartitioner``).
+
+Such a file is written anew in any case where one of its records changes; without this every write would leave one more
+file in each partition. MERGE_ON_READ tables keep their base files until they are compacted, so there new records make
+new files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.formats.arrays import booleans, from_numpy, numbers
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.writer.meta_columns import whole
+from hoodie_py.writer.write_records import TaggedRecords
+
+
+def fill_small_files(
+    tagged: TaggedRecords,
+    slices: Iterable[FileSlice],
+    *,
+    row_bytes: float,
+    file_bytes: int,
+    small_bytes: int,
+    held: Iterable[GroupKey] = (),
+) -> TaggedRecords:
+    """Tag new records with file groups whose base file is small, the smallest first.
+
+    Args:
+        tagged: the records, with partition paths.
+        slices: what the table has in their partitions.
+        row_bytes: about how much a record takes in a base file.
+        file_bytes: about how large a base file gets.
+        small_bytes: base files below this size are filled up; 0 for none.
+        held: file groups that must stay as they are.
+    """
+    room = _room(slices, set(held), row_bytes, file_bytes, small_bytes)
+    if not room or not tagged.file_ids.null_count:
+        return tagged
+    records = tagged.records
+    assert records.partition_paths is not None
+    new = booleans(tagged.file_ids.is_null())
+    if records.deletes is not None:
+        new &= ~booleans(whole(records.deletes))
+    at = np.flatnonzero(new)
+    paths = whole(records.partition_paths).dictionary_encode()
+    codes = numbers(paths.indices)[at]
+    at = at[np.argsort(codes, kind="stable")]
+    ids = np.full(len(tagged), -1, np.int64)
+    chosen: list[str] = []
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(paths.dictionary)))])
+    for code, path in enumerate(paths.dictionary.to_pylist()):
+        start, stop = int(starts[code]), int(starts[code + 1])
+        for file_id, rows in room.get(path, ()):
+            if start == stop:
+                break
+            ids[at[start : min(start + rows, stop)]] = len(chosen)
+            chosen.append(file_id)
+            start = min(start + rows, stop)
+    filled = pa.array(chosen, pa.string()).take(from_numpy(ids, ids < 0))
+    return replace(tagged, file_ids=pc.coalesce(tagged.file_ids, filled))
+
+
+def _room(
+    slices: Iterable[FileSlice], held: set[GroupKey], row_bytes: float, file_bytes: int, small_bytes: int
+) -> Mapping[str, list[tuple[str, int]]]:
+    """Return file ids and how many rows each has room for, by partition path, the smallest file first."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for each in slices:
+        base = each.base_file
+        if base is not None and base.size < small_bytes and (each.partition_path, each.file_id) not in held:
+            found.setdefault(each.partition_path, []).append((base.size, each.file_id))
+    rooms = {
+        path: [(file_id, int((file_bytes - size) / row_bytes)) for size, file_id in sorted(files)]
+        for path, files in found.items()
+    }
+    return {path: [each for each in files if each[1] > 0] for path, files in rooms.items()}
