@@ -1,7 +1,7 @@
 """NumPy arrays as Arrow arrays and back.
 
 pyarrow's own ways (``pa.array``, ``pa.scalar``, ``to_numpy``) import pandas wherever it is installed: some tenths of a
-second and 50 MB for a package that is not needed. What reading a table does for every batch goes this way instead.
+second and 50 MB for a package that is not needed. What reading and compacting a table does goes this way instead.
 """
 
 from __future__ import annotations
@@ -28,6 +28,19 @@ def from_numpy(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None =
         return pa.Array.from_buffers(pa.bool_(), len(values), [valid, pa.py_buffer(bits)])
     buffers = [valid, pa.py_buffer(np.ascontiguousarray(values))]
     return pa.Array.from_buffers(_TYPES[values.dtype], len(values), buffers)
+
+
+def one_value(value: str | bytes | None, type_: pa.DataType) -> pa.Array:
+    """Return an array of one text or binary value, or of one null, as ``pa.string()`` or ``pa.binary()``."""
+    if value is None:
+        return pa.nulls(1, type_)
+    data = value.encode() if isinstance(value, str) else value
+    return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(np.array([0, len(data)], np.int32)), pa.py_buffer(data)])
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch without rows."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:

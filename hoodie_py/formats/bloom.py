@@ -29,6 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.murmur import Hashes, hash_chains
 
 DYNAMIC = "DYNAMIC_V0"
@@ -220,7 +221,7 @@ class BloomBuilder:
         for number in np.unique(row_numbers).tolist():
             while number >= len(self._rows):
                 self._rows.append(self._empty_row())
-            self._fill(self._rows[number], keys.take(pa.array(np.flatnonzero(row_numbers == number))))
+            self._fill(self._rows[number], keys.take(from_numpy(np.flatnonzero(row_numbers == number))))
         self._added += len(keys)
 
     def _fill(self, row: Octets, keys: pa.Array) -> None:

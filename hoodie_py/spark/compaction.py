@@ -27,6 +27,7 @@ from pyspark import TaskContext
 from pyspark.util import inheritable_thread_target
 
 from hoodie_py.errors import HoodieError, StorageError
+from hoodie_py.formats.arrays import one_value
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader.registry import supplied_merger
 from hoodie_py.spark.mergers import load_mergers, pack_mergers
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     Engine = Runner | SparkSession
 
 JOBS = 16  # at the same time
-JOB_BYTES = 128 << 20  # read by a job at least, so that planning it costs little beside its work
+JOB_BYTES = 512 << 20  # read by a job at least: planning one costs up to a second of processor time
 LARGEST_JOB = 256  # file groups
 
 _RESULT = pa.schema([("done", pa.binary()), ("failed", pa.binary()), ("trace", pa.string())])
@@ -134,16 +135,17 @@ class _Job:
         settle()
 
     def _attempt(self, number: int) -> pa.RecordBatch:
+        row: tuple[bytes | None, bytes | None, str | None]
         try:
             merger = next(iter(load_mergers(self.packed_merger)), None)
             result = replace(_unpacked(self.packed)[number], merger=merger).run()
         except HoodieError as error:
             if _may_pass(error) and _attempt_number() + 1 < self.attempts:
                 raise  # so that Spark tries again, perhaps on another machine
-            row = {"done": None, "failed": pickle.dumps(_portable(error)), "trace": traceback.format_exc()}
+            row = None, pickle.dumps(_portable(error)), traceback.format_exc()
         else:
-            row = {"done": pickle.dumps(result), "failed": None, "trace": None}
-        return pa.RecordBatch.from_pylist([row], _RESULT)
+            row = pickle.dumps(result), None, None
+        return pa.RecordBatch.from_arrays(list(map(one_value, row, _RESULT.types)), schema=_RESULT)
 
     def __repr__(self) -> str:
         return f"_Job({self.count} file groups)"

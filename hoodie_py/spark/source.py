@@ -1,4 +1,4 @@
-"""The Spark data source: which table a load reads, pinned when it is made, and with what.
+"""The Spark data source: which table a load reads, pinned when it is made, and with what; and what a write makes.
 
 Spark pickles the instance after ``schema()`` and sends that pickle to whoever plans a query on it later.  So the
 snapshot that ``schema()`` opened is the one that every query on the DataFrame reads.  With a schema of the user's own
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructField, StructType
 
+from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.columns import find_names
 from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, LoadOptions
 from hoodie_py.spark.pin import Pin, open_table
@@ -27,13 +28,16 @@ from hoodie_py.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from hoodie_py.spark.mergers import Merger
+    from hoodie_py.spark.stream_write import HoodieStreamWriter
+    from hoodie_py.spark.write_batch import HoodieWriter
+    from hoodie_py.spark.write_job import WriteJob
 
 _NOTE = "hoodie_py"  # key of the metadata that catalog tables carry
 _CATALOG_OPTIONS = ("provider", "location", "owner", "external", "is_managed_location", "comment")
 
 
 class HoodieSource(DataSource):
-    """``spark.read.format("hoodie")``.
+    """``spark.read.format("hoodie")`` and ``df.write.format("hoodie")``.
 
     Attributes:
         format_name: what users write in ``format``.
@@ -85,6 +89,37 @@ class HoodieSource(DataSource):
         made = HoodieReader(snapshot, options, schema, self.packed_mergers)
         settle()
         return made
+
+    def writer(self, schema: StructType, overwrite: bool) -> HoodieWriter:
+        """Return what writes rows of a schema, after a look at the table.
+
+        Raises:
+            HoodieError: no path, options that say too little, or that do not fit the rows or the table.
+        """
+        from hoodie_py.spark.write_batch import HoodieWriter
+        from hoodie_py.spark.write_staging import Staging
+
+        job = self._job(schema, overwrite=overwrite)
+        return HoodieWriter(job, Staging.new(job.options.files()))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> HoodieStreamWriter:  # noqa: N802 - Spark's name
+        """Return what writes the batches of a stream; errors as for ``writer``."""
+        from hoodie_py.spark.stream_write import CAN_STREAM, HoodieStreamWriter
+        from hoodie_py.spark.write_staging import Staging
+
+        if not CAN_STREAM:
+            raise UnsupportedFeatureError("Writing streams with this version of PySpark.", hint="Use 4.1 or newer.")
+        job = self._job(schema, overwrite=overwrite)
+        return HoodieStreamWriter(job, Staging.new(job.options.files()))
+
+    def _job(self, schema: StructType, *, overwrite: bool) -> WriteJob:
+        from hoodie_py.spark.write_job import WriteJob
+        from hoodie_py.spark.write_options import WriteOptions
+
+        options = WriteOptions.parse(self.options, self.session, overwrite=overwrite)
+        job = WriteJob.plan(options, schema, self.packed_mergers)
+        settle()
+        return job
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the pin out once a query is planned: its tasks have what they need."""

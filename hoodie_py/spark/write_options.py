@@ -8,7 +8,7 @@ only, as with Spark's own file sources; and overwriting replaces the rows by a c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -165,7 +165,8 @@ class TableDescription:
             values = {name: options[name].strip() for name in names if name in options}
             if len(set(values.values())) > 1:
                 raise InvalidQueryError(f"The options {' and '.join(values)} are the same, but say different things.")
-            found.update({names[0]: value for value in values.values()})
+            if values:
+                found[names[0]] = next(iter(values.values()))
         kept = {
             name: value.strip()
             for name, value in options.items()
@@ -191,7 +192,9 @@ class TableDescription:
             )
         version = self._text(source_keys.TABLE_VERSION) or _DEFAULT_VERSION
         if not (version.isascii() and version.isdigit()):
-            raise InvalidQueryError(f"{source_keys.TABLE_VERSION[0]} cannot be {version[:100]!r}.", hint="Give 6, 8 or 9.")
+            raise InvalidQueryError(
+                f"{source_keys.TABLE_VERSION[0]} cannot be {version[:100]!r}.", hint="Give 6, 8 or 9."
+            )
         payload = self._text(source_keys.PAYLOAD)
         return NewTable(
             name=self._text(source_keys.TABLE_NAME) or default_name,

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie_py.errors import ConflictError, HoodieError
+from hoodie_py.formats.arrays import one_value
 from hoodie_py.formats.base_writer import BaseFileWriter
 from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.formats.instants import COMMIT
@@ -210,9 +211,9 @@ def write_run(name: str) -> int | None:
 
 def _renamed(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
     """Yield the batches with the new file's name in the meta column."""
-    names: pa.Array = pa.array([], pa.string())
+    names = one_value(name, pa.string())
     for batch in batches:
         if len(names) < batch.num_rows:
-            names = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)
+            names = pa.repeat(names[0], batch.num_rows)
         at = batch.schema.get_field_index(FILE_NAME_COLUMN)
         yield batch.set_column(at, FILE_NAME_COLUMN, names.slice(0, batch.num_rows))

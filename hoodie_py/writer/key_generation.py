@@ -149,7 +149,7 @@ class KeyGenerator:
         if pc.any(bad).as_py():
             refuse_rows(
                 bad.take(pc.fill_null(coded.indices, len(distinct))),
-                "Values that cannot be part of a partition path: an empty folder, '.', '..', '.hoodie', a colon, a NUL.",
+                "Values that cannot be part of a partition path: empty folders, '.', '..', '.hoodie', colons, NUL.",
                 column=name,
                 values=values,
                 hint="Make the table with URL-encoded partition paths, or change the values.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hoodie_py.formats.instants import CLUSTERING, REPLACE_COMMIT, Instant
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER, is_alive
-from hoodie_py.writer.refusals import unfinished_writes
+from hoodie_py.writer.refusals import check_writable, unfinished_writes
 from hoodie_py.writer.rollback import rollback
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.write_conflicts import requested_replace
@@ -20,10 +20,11 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
 
     Raises:
         ConflictError: a pending write is at work.
-        UnsupportedFeatureError: only Java Hudi can roll one of them back.
+        UnsupportedFeatureError: the table is one that is not written, or only Java Hudi can roll a write back.
         StorageError: the store refused.
     """
     snapshot = session.look()
+    check_writable(snapshot)
     failed = [each for each in pending_writes(snapshot) if not session.multi_writer or _has_stopped(session, each)]
     for instant in failed:
         rollback(session, instant.request_time)

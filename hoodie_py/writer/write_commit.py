@@ -33,7 +33,7 @@ from hoodie_py.writer.markers import Markers, remove_finished
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.recovery import pending_writes
-from hoodie_py.writer.refusals import check_writable, unfinished_writes
+from hoodie_py.writer.refusals import check_writable
 from hoodie_py.writer.rollback_facts import rollbacks_of
 from hoodie_py.writer.run_guard import Alive, run_guard
 from hoodie_py.writer.session import WriteSession, newest_time
@@ -197,7 +197,7 @@ def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> str:
         _check_other_writers(begun, now)
         sizes = _settle_files(begun, results)
         if not session.multi_writer:
-            leave_heartbeats(session.files, (each for each in unfinished_writes(now) if each != inflight))
+            leave_heartbeats(session.files, (each for each in pending_writes(now) if each != inflight))
         holding.ensure_held()
         begun.alive.ensure_alive()
         MetadataTable.of(session, now).commit(instant, added=sizes, deleted={})

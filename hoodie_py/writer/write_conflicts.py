@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
-from hoodie_py.formats.instants import COMMIT, Instant
+from hoodie_py.formats.instants import COMMIT, RESTORE, Instant
 from hoodie_py.formats.plans import RequestedReplace
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS
@@ -48,8 +48,12 @@ class Claims:
     @property
     def groups(self) -> frozenset[GroupKey]:
         """All file groups whose state the write rests on."""
-        gone = {(partition, each) for partition, ids in (self.replaced or {}).items() for each in ids}
-        return self.touched | gone
+        return self.touched | self.gone
+
+    @property
+    def gone(self) -> frozenset[GroupKey]:
+        """File groups that are replaced."""
+        return frozenset((partition, each) for partition, ids in (self.replaced or {}).items() for each in ids)
 
 
 def check_conflicts(claims: Claims, before: Snapshot, now: Snapshot) -> None:
@@ -67,8 +71,10 @@ def check_conflicts(claims: Claims, before: Snapshot, now: Snapshot) -> None:
     for instant in now.timeline.completed_writes():
         if instant.request_time not in known:
             _check_commit(claims, now, instant, now.timeline.metadata(instant))
-    if now.config.version < FIRST_VERSION_OF_FREE_LOGS:
-        _check_plans(claims, before, now)
+    restores = now.timeline.timeline.completed().of(RESTORE)
+    if restores.last is not None and before.timeline.timeline.find(restores.last.request_time, RESTORE) is None:
+        raise ConflictError("The table was restored meanwhile.", hint=_HINT, instant=restores.last.request_time)
+    _check_plans(claims, before, now)
     for instant, groups in pending_clusterings(now):
         _meet(claims.groups & groups, instant)
 
@@ -110,11 +116,17 @@ def _inserts(stat: WriteStat) -> bool:
 
 
 def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
+    """Check what pending compactions plan: groups that are replaced could never be compacted, and up to version 6 a new
+    plan does not have our log files.
+    """
+    by_slice = now.config.version < FIRST_VERSION_OF_FREE_LOGS
     known = {each.request_time for each in before.timeline.timeline if each.comparable_action == COMMIT}
     for instant in now.timeline.timeline.pending_compactions():
-        if instant.request_time not in known:
+        is_new = by_slice and instant.request_time not in known
+        at_stake = claims.groups if is_new else claims.gone
+        if at_stake:
             plan = now.timeline.compaction_plan(instant)
-            _meet(claims.groups & {(each.partition_path, each.file_id) for each in plan.operations}, instant)
+            _meet(at_stake & {(each.partition_path, each.file_id) for each in plan.operations}, instant)
 
 
 def _meet(both: Collection[GroupKey], instant: Instant) -> None:

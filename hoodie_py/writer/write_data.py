@@ -24,7 +24,6 @@ from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.key_generation import KeyGenerator
 from hoodie_py.writer.output_schema import OutputSchema, output_schema
 from hoodie_py.writer.recovery import undo_failed_writes
-from hoodie_py.writer.refusals import check_writable
 from hoodie_py.writer.routing import Routed, route, route_new, route_to_new_buckets
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.tagging import tag
@@ -65,7 +64,7 @@ class Writer:
         Raises:
             HoodieError: see ``HoodieTable.upsert``.
         """
-        snapshot = self._begin()
+        snapshot = undo_failed_writes(self.session)
         settings = self.session.settings
         records, schema = records_to_write(data, snapshot, settings.options, operation)
         write = self._write(snapshot, operation, schema)
@@ -86,7 +85,7 @@ class Writer:
         Raises:
             HoodieError: see ``HoodieTable.delete``.
         """
-        snapshot = self._begin()
+        snapshot = undo_failed_writes(self.session)
         if snapshot.instant is None:
             return WriteResult(WriteOperation.DELETE)
         tagged = deletes_by_filter(snapshot, chosen, self.session.settings.options, self.merger)
@@ -103,11 +102,6 @@ class Writer:
             looked_up=operation in _LOOKED_UP,
             extra_metadata=self.extra_metadata or {},
         )
-
-    def _begin(self) -> Snapshot:
-        """Undo what failed writers left, and look at the table."""
-        check_writable(self.session.look())
-        return undo_failed_writes(self.session)
 
     @property
     def _file_bytes(self) -> int:

@@ -15,6 +15,7 @@ from integration.java_hudi.tables import Kind, Lake, make_row
 
 _HERE = Path(__file__).parent
 _QUICK = ("v9-part-mdt", "test_we_schedule_and_run[v6-part-mdt]", "test_we_schedule_and_run[v8-flat-nomdt]")
+_QUICK_WRITES = ("what_we_wrote[v9-part-mdt]", "buckets_are_javas[v9-part-mdt]")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
@@ -27,7 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(_HERE):
             item.add_marker(pytest.mark.java)
             item.add_marker(pytest.mark.timeout(1200))  # many steps of Java each; a busy machine takes its time
-            if not any(name in item.nodeid for name in _QUICK):
+            chosen = _QUICK_WRITES if item.path.name == "test_writes.py" else _QUICK
+            if not any(name in item.nodeid for name in chosen):
                 item.add_marker(pytest.mark.slow)
 
 

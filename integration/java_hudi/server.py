@@ -37,6 +37,9 @@ def start(jar: str, folder: str) -> SparkSession:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.ui.enabled": "false",
+        # Where the machine is so busy that a heartbeat is late, nothing has failed.
+        "spark.executor.heartbeatInterval": "600s",
+        "spark.network.timeout": "3600s",
     }
     builder = SparkSession.builder.master("local[2]").appName("java hudi")
     for name, value in settings.items():

@@ -140,12 +140,18 @@ def test_java_knows_the_merger_of_what_we_made(java: JavaSession, tmp_path: Path
 
 _KEYS = pa.schema([
     ("id", pa.string()), ("n", pa.int32()), ("day", pa.date32()), ("at", pa.int64()), ("dec", pa.decimal128(10, 3)),
-    ("city", pa.string()), ("fare", pa.float64()),
+    ("city", pa.string()), ("text", pa.string()), ("fare", pa.float64()),
 ])  # fmt: skip
 _TIMED = {
     "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
     "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd HH",
     "hoodie.keygen.timebased.timezone": "GMT+8:00",
+}
+_READ_AND_TIMED = {
+    "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
+    "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd'T'HH:mm:ssZ",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd-HH",
+    "hoodie.keygen.timebased.output.timezone": "GMT+8:00",
 }
 _ENCODED = {
     "hoodie.datasource.write.hive_style_partitioning": "true",
@@ -158,7 +164,7 @@ _ENCODED = {
     [
         ("id,day,dec", "city,n", "Complex", _ENCODED),
         ("n", "at", "TimestampBased", _TIMED),
-        ("day,id", "city:SIMPLE,at:TIMESTAMP", "Custom", {**_TIMED, **_ENCODED}),
+        ("day,id", "city:SIMPLE,text:TIMESTAMP", "Custom", {**_READ_AND_TIMED, **_ENCODED}),
         ("id,n", "", "Nonpartitioned", {}),
     ],
     ids=["complex", "timestamp", "custom", "flat"],
@@ -169,7 +175,9 @@ def test_java_finds_our_keys(
     rows = [
         {
             "id": None if n == 2 else f"k{n}", "n": n, "day": dt.date(2026, 1, 1 + n),
-            "at": 1_700_000_000_000 + n * 10**7, "dec": Decimal(n) / 8, "city": [None, "a/b c:d", ""][n % 3], "fare": 0.0,
+            "at": 1_700_000_000_000 + n * 10**7, "dec": Decimal(n) / 8, "fare": 0.0,
+            "text": None if n == 3 else f"2026-01-0{n + 1}T23:00:00+0{n}:00",
+            "city": [None, "a/b c:d", ""][n % 3],
         }
         for n in range(6)
     ]  # fmt: skip

@@ -224,7 +224,7 @@ def writing_lines(figures: dict[str, Any]) -> Iterator[str]:
     yield (
         "An upsert of a tenth of the keys of *mor_small* into a fresh copy, and a bulk insert into a new table, from a "
         "Parquet file, zstd. CPU of the call: of a process of its own without its imports, or of the JVM and all "
-        "Python workers once the session has done the same with a small table. The table's sums are checked afterwards.\n"
+        "Python workers once the session has done the same with a small table. Sums are checked afterwards.\n"
     )
     rows = []
     for operation, found in figures["operations"].items():

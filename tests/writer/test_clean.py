@@ -257,7 +257,9 @@ def test_two_cleaners(names: Names) -> None:
         removed = list(pool.map(one, range(4)))
     assert sum(removed) >= 8
     assert names.files() == newest(names)
-    assert names.instants() == [("clean", "completed")]
+    assert set(names.instants()) == {
+        ("clean", "completed")
+    }  # one that looked in between may have planned the rest anew
 
 
 def test_a_cleaner_beside_a_compactor(corpus_copy: Callable[[str], Path]) -> None:

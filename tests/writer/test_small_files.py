@@ -51,12 +51,12 @@ def test_new_records_fill_small_files(
             taken[path, after] = taken.get((path, after), 0) + 1
     room = {key: (100 - size) // 10 for key, size in files.items() if size < small and size <= 90 and key not in held}
     assert all(rows <= room[key] for key, rows in taken.items())
-    for path, file_id in room:
+    for (path, file_id), rows in room.items():
         smaller = [key for key in room if key[0] == path and (files[key], key[1]) < (files[path, file_id], file_id)]
         if taken.get((path, file_id)):
             assert all(taken.get(key) == room[key] for key in smaller), "the smallest come first"
         if left.get(path):
-            assert taken.get((path, file_id)) == room[path, file_id]
+            assert taken.get((path, file_id)) == rows
 
 
 def test_upserts_do_not_leave_a_file_each(tmp_path: Path) -> None:

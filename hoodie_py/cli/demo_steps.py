@@ -1,0 +1,127 @@
+"""What ``hoodie demo`` does: it runs these functions, and prints their bodies as what it did.
+
+The rows are always the same; docs/ explains them.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py import HoodieTable, RecordMerger, Scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from hoodie_py.writer.compaction_result import CompactionResult
+    from hoodie_py.writer.write_result import WriteResult
+
+small = {"hoodie.index.bloom.num_entries": 100}  # keys of a file: bloom filters are made for 60,000 unless told
+"""An option of the steps below, which show its name."""
+
+
+def create(place: str, store: Mapping[str, Any]) -> HoodieTable:
+    """Make the table."""
+    columns = {"id": pa.string(), "name": pa.string(), "price": pa.float64()}
+    columns |= {"qty": pa.int32(), "ts": pa.int64(), "part": pa.string()}
+    return HoodieTable.create(
+        place,
+        pa.schema(columns),
+        record_key="id",
+        ordering="ts",
+        partition_by="part",
+        storage_options=store,
+    )
+
+
+def row(n: int, name: str, price: float, qty: int, ts: int) -> dict[str, Any]:
+    """Return a row of the table."""
+    return {"id": f"k{n}", "name": name, "price": price, "qty": qty, "ts": ts, "part": f"p{n % 2}"}
+
+
+def insert(table: HoodieTable) -> WriteResult:
+    """Write the first rows, which go to base files."""
+    return table.upsert([row(n, f"n{n}", 1.5 * n, qty=n, ts=10) for n in range(8)], options=small)
+
+
+def update(table: HoodieTable) -> WriteResult:
+    """Write newer versions of three rows."""
+    return table.upsert([row(n, "u", 1.0, qty=1, ts=30) for n in range(3)])
+
+
+def delete(table: HoodieTable) -> WriteResult:
+    """Delete by keys."""
+    return table.delete(["k0", "k1", "k3", "k4", "k5"])
+
+
+def arrive_late(table: HoodieTable) -> WriteResult:
+    """Bring back two deleted rows, and write an older version of a third one."""
+    late, back = row(1, "late", 2.0, qty=2, ts=35), row(3, "back", 2.0, qty=2, ts=60)
+    too_late = row(6, "old", 12.0, qty=2, ts=5)  # the table has ts 10 already
+    return table.upsert([late, back, too_late])
+
+
+def delete_some(table: HoodieTable) -> WriteResult:
+    """Delete what a filter finds."""
+    return table.delete("name = 'u'")
+
+
+class HighestPrice(RecordMerger):
+    """The merger of a user: the highest price wins, and deletes count by their arrival."""
+
+    strategy_id = "0b1f4a52-7a4f-4b9a-9d0c-5a2b8a5a8f10"
+
+    def merge(self, older: Any, newer: Any, context: Any, props: Any) -> Any:
+        """Return the version that counts."""
+        if older.is_delete or newer.is_delete:
+            return newer
+        if context.get_value(newer, "price") > context.get_value(older, "price"):
+            return newer
+        return older
+
+
+def read_merged_by_price(table: HoodieTable) -> Scan:
+    """Read as the user's merger decides."""
+    return table.scan(merger=HighestPrice)
+
+
+def read_in_spark(spark: SparkSession, path: str, options: Mapping[str, str]) -> DataFrame:
+    """Read through the data source."""
+    return spark.read.format("hoodie").options(**options).load(path)
+
+
+def compact(table: HoodieTable, spark: SparkSession | None) -> CompactionResult:
+    """Merge log files into base files."""
+    return table.compact(engine=spark, options=small)
+
+
+WRITES = (insert, update, delete, arrive_late, delete_some)
+
+
+def code_of(step: Callable[..., Any] | type, *, whole: bool = False) -> str:
+    """Return the Python that a step runs, as people would type it.
+
+    Args:
+        step: a function or class of this module.
+        whole: with its first line, and not only the body.
+    """
+    lines = textwrap.dedent(inspect.getsource(step)).splitlines()
+    node = ast.parse("\n".join(lines)).body[0]
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    left_out: set[int] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.FunctionDef | ast.ClassDef):
+            text = each.body[0]
+            end = text.end_lineno or text.lineno
+            left_out.update(range(text.lineno, end + 1 if lines[end : end + 1] != [""] else end + 2))
+    if not whole:
+        left_out.update(range(1, node.body[0].lineno))
+    shown = [line for number, line in enumerate(lines, 1) if number not in left_out]
+    code = textwrap.dedent("\n".join(shown))
+    return code if whole else re.sub(r"^return ", "", code, flags=re.MULTILINE)

@@ -1,0 +1,122 @@
+"""``df.writeStream.format("hoodie")``: each batch of a streaming query is one commit, once.
+
+After a failure Spark runs the last batch again, which may have landed. So a commit's extra metadata says which batch
+of which query it is, as those of Java Hudi's streaming sink do (HoodieStreamingSink), and a batch that is there already
+writes nothing. The query is known by its id, which lives as long as its checkpoint, unless an option names it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import datasource
+from pyspark.sql.datasource import WriterCommitMessage
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.option_keys import option
+from hoodie_py.formats.source_keys import STREAM_CHECKPOINT, STREAM_IDENTIFIER
+from hoodie_py.spark.python_process import settle
+from hoodie_py.spark.write_batch import told, warn_if_landed
+from hoodie_py.spark.write_job import WriteJob, extra_metadata, removed_after
+from hoodie_py.spark.write_staging import StagedRows, Staging
+from hoodie_py.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    _Base = Any
+else:
+    _Base = getattr(datasource, "DataSourceStreamArrowWriter", object)  # PySpark 4.0 has none
+
+CAN_STREAM = _Base is not object
+_QUERY_ID = "sql.streaming.queryId"  # Spark's local property
+
+
+@dataclass(frozen=True, slots=True)
+class HoodieStreamWriter(_Base):  # type: ignore[misc]
+    """The writes of a streaming query.
+
+    Attributes:
+        job: what to write where.
+        staging: where this copy's rows wait. Spark makes other copies to commit.
+    """
+
+    job: WriteJob
+    staging: Staging
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
+        """Stage the rows of a task, on a worker.
+
+        Raises:
+            StorageError: the store refused.
+        """
+        context = TaskContext.get()
+        query = None if context is None else context.getLocalProperty(_QUERY_ID)
+        staged = self.staging.write(iterator, query)
+        settle()
+        return staged
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Write what tasks staged, unless this batch is in the table already.
+
+        Raises:
+            HoodieError: see ``HoodieTable.upsert``; the table is as it was unless the error says otherwise.
+        """
+        staged = told(messages)
+        staging, writer = self._staging(staged), self._identifier(staged)
+        snapshot = self.job.options.open()
+        if snapshot is not None and (last := last_batch(snapshot, writer)) is not None and last >= batchId:
+            with removed_after(staging):
+                return
+        self.job.commit(staging, staged, {STREAM_CHECKPOINT: checkpoint(writer, batchId)})
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Remove what tasks staged, and say so if the commit had landed all the same."""
+        staged = told(messages)
+        if staged:
+            with removed_after(self._staging(staged)):
+                warn_if_landed(self.job, STREAM_CHECKPOINT, checkpoint(self._identifier(staged), batchId))
+
+    def _staging(self, staged: Sequence[StagedRows]) -> Staging:
+        """Return the folder that the tasks wrote to, which had another copy of this writer."""
+        paths = (each.path for each in staged if each.path is not None)
+        folder = next((path.rpartition("/")[0] for path in paths), self.staging.folder)
+        return Staging(self.staging.files, folder)
+
+    def _identifier(self, staged: Sequence[StagedRows]) -> str:
+        """Return what the writer is known by.
+
+        Raises:
+            HoodieError: Spark does not say which query this is.
+        """
+        named = option(self.job.options.settings, STREAM_IDENTIFIER)
+        found = named or next((each.query for each in staged if each.query), None)
+        if found is None:
+            raise HoodieError(
+                "Spark does not tell the id of the streaming query.", hint=f"Give the option {STREAM_IDENTIFIER}."
+            )
+        return found
+
+
+def checkpoint(writer: str, batch: int) -> str:
+    """Return what a commit says of the batch that it is, as Java Hudi writes it."""
+    return json.dumps({writer: str(batch)}, separators=(",", ":"))
+
+
+def last_batch(snapshot: Snapshot, writer: str) -> int | None:
+    """Return the newest batch of a writer that the active timeline knows of; None if it knows of none."""
+    for _, metadata in extra_metadata(snapshot):
+        text = metadata.get(STREAM_CHECKPOINT)
+        if not text:
+            continue
+        try:
+            said = json.loads(text)
+        except ValueError:
+            continue  # another writer's own form
+        batch = said.get(writer) if isinstance(said, dict) else None
+        if isinstance(batch, str | int) and str(batch).isdecimal():
+            return int(batch)
+    return None

@@ -1,0 +1,95 @@
+"""Who is rolled back before a write, and who is left alone."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.errors import ConflictError
+from hoodie_py.formats.instants import Instant
+from hoodie_py.writer.recovery import pending_writes, undo_failed_writes
+from hoodie_py.writer.write_records import WriteOperation
+from tests.writer.compaction_tables import QUICK, writable
+from tests.writer.written_tables import Kind, contents, put, records, row, session
+
+OLD = "20200101000000001"
+MANY = {"hoodie.clean.failed.writes.policy": "LAZY"}
+
+
+def left(base: Path, action: str = "deltacommit") -> Path:
+    """A table where a write was begun and came no further."""
+    Kind(9, True).create(base)
+    put(base, records([row(1)]), WriteOperation.INSERT)
+    timeline = session(base).timeline(session(base).look())
+    requested = timeline.request(session(base).clock.next(), action, b"")
+    timeline.begin(requested)
+    return base
+
+
+def pending(base: Path) -> list[Instant]:
+    return list(HoodieTable.open(base).timeline.pending())
+
+
+def beat(base: Path, seconds_ago: float) -> None:
+    path = base / ".hoodie/.heartbeat" / pending(base)[0].request_time
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"")
+    then = time.time() - seconds_ago
+    os.utime(path, (then, then))
+
+
+def test_a_lone_writer_rolls_back_whatever_is_pending(tmp_path: Path) -> None:
+    left(tmp_path)
+    snapshot = undo_failed_writes(session(tmp_path))
+    assert pending_writes(snapshot) == []
+    assert pending(tmp_path) == []
+    assert [each.action for each in HoodieTable.open(tmp_path).timeline][-1] == "rollback"
+
+
+def test_one_that_shows_life_is_not_rolled_back(tmp_path: Path) -> None:
+    left(tmp_path)
+    beat(tmp_path, 1)
+    with pytest.raises(ConflictError, match="keeps the instant alive"):
+        undo_failed_writes(session(tmp_path))
+    assert len(pending(tmp_path)) == 1
+
+
+def test_beside_other_writers_only_the_dead_are_rolled_back(tmp_path: Path) -> None:
+    left(tmp_path)
+    undo_failed_writes(session(tmp_path, MANY))
+    assert len(pending(tmp_path)) == 1, "it may just have begun"
+    beat(tmp_path, 1)
+    undo_failed_writes(session(tmp_path, MANY))
+    assert len(pending(tmp_path)) == 1
+    beat(tmp_path, 1000)
+    undo_failed_writes(session(tmp_path, MANY))
+    assert pending(tmp_path) == []
+
+
+def test_compactions_stay(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    put(tmp_path, records([row(1)]), WriteOperation.INSERT)
+    put(tmp_path, records([row(1, 2)]))
+    planned = HoodieTable.open(tmp_path).schedule_compaction(options=QUICK)
+    put(tmp_path, records([row(1, 3)]))
+    assert [each.request_time for each in pending(tmp_path)] == [planned]
+    assert contents(tmp_path) == {"k1": (3, "a")}
+
+
+def test_clusterings_stay_and_their_groups_are_not_written_to(tmp_path: Path) -> None:
+    base = writable("clustering_pending_cow_v9", tmp_path)
+    before = pending(base)
+    assert [each.action for each in before] == ["clustering"]
+    snapshot = undo_failed_writes(session(base))
+    assert pending_writes(snapshot) == []
+    assert pending(base) == before
+    table = HoodieTable.open(base)
+    names = [name for name in table.schema.names if not name.startswith("_hoodie")]
+    rows = table.scan(columns=names).to_arrow()
+    with pytest.raises(ConflictError):
+        table.upsert(rows, options=QUICK)
+    assert pending(base) == before
