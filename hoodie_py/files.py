@@ -159,6 +159,14 @@ class TableFiles:
         """Remove a folder if it is empty; one that is not there, or where a file came meanwhile, is no error."""
         _adapted(self._store.remove_folder, path)
 
+    def remove_scratch(self, path: str) -> int:
+        """Remove what killed writers left of files in the making below a folder, and return how many files that were.
+
+        On local disks only, and only files that nobody wrote to for a day and no living process of this machine has
+        open for writing.
+        """
+        return _adapted(self._store.remove_scratch, path)
+
     def local_path(self, path: str) -> str | None:
         """Return the path in the local file system, for memory mapping; None if the table is elsewhere."""
         return _adapted(self._store.local_path, path)

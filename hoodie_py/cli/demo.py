@@ -1,191 +1,178 @@
-"""``hoodie demo``: a small table that Java Hudi wrote, its files and log blocks, and what merging does to its rows."""
+"""``hoodie demo`` makes a small table, changes, reads and compacts it, and shows its files and what merging does."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hoodie_py.cli.options import Debug, EndpointUrl, StorageOptions, storage_options
 from hoodie_py.cli.reporting import reported
-from hoodie_py.cli.values import number_of, size_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from pyspark.sql import SparkSession
 
-    from hoodie_py.cli.merge_view import KeyStory
+    from hoodie_py.cli.demo_views import Page
     from hoodie_py.hoodie_table import HoodieTable
 
 Keep = Annotated[
     str | None, typer.Option("--keep", metavar="TABLE", help="Leave the table there: a new folder, or a URI.")
 ]
 WithSpark = Annotated[
-    bool, typer.Option("--spark/--no-spark", help="Read the table through PySpark too, where it is installed.")
+    bool, typer.Option("--spark/--no-spark", help="Read and compact in PySpark too, where it is installed.")
 ]
+Compact = Annotated[bool, typer.Option("--compact/--no-compact", help="Compact the table, or leave its log files.")]
 
-COLUMNS = ("id", "name", "price", "ts")
-KEY, SHOWN = COLUMNS[0], COLUMNS[1:]
 WIDTH = 88
+LOOKED_INTO = "p1"
 
 
 def demo(
     keep: Keep = None,
     with_spark: WithSpark = True,
+    compact: Compact = True,
     storage_option: StorageOptions = None,
     endpoint_url: EndpointUrl = None,
     debug: Debug = False,
 ) -> None:
-    """Show a small table that Java Hudi wrote and how its rows merge."""
+    """Make a small table, change it, and show how its rows merge."""
     with reported(debug):
-        from hoodie_py import HoodieTable
         from hoodie_py.cli.console import stdout
-        from hoodie_py.cli.demo_table import demo_table
-        from hoodie_py.cli.merge_view import key_stories
+        from hoodie_py.cli.demo_place import demo_place
+        from hoodie_py.cli.demo_views import Page
 
-        console = stdout(WIDTH)
-        options = storage_options(storage_option, endpoint_url)
-        with demo_table(keep, options) as uri:
-            table = HoodieTable.open(uri, options if keep else None)
+        page = Page(stdout(WIDTH))
+        options = storage_options(storage_option, endpoint_url) if keep else {}
+        with demo_place(keep, options) as uri, ExitStack() as stack:
             name = keep or "TABLE"
-            _introduce(console, table, name)
-            _show_files(console, table, name)
-            _show_blocks(console, table, name)
-            stories = key_stories(table, SHOWN)
-            _show_merge(console, stories, name)
-            if with_spark:
-                _show_spark(console, uri, options if keep else {}, stories, debug)
-        _say_what_next(console, keep)
+            page.say("A merge-on-read table of Apache Hudi, made, changed and read in Python.")
+            table = _make(page, uri, options)
+            _change(page, table)
+            rows = _look(page, table, name)
+            spark = _in_spark(page, stack, uri, options, rows, debug) if with_spark else None
+            _merge_otherwise(page, table, rows)
+            if compact:
+                _compact(page, table, spark, rows)
+        _say_what_next(page, keep, compacted=compact)
 
 
-def _heading(console: Console, number: int, title: str, command: str | None = None) -> None:
-    from rich.text import Text
+def _make(page: Page, uri: str, options: Mapping[str, Any]) -> HoodieTable:
+    from hoodie_py.cli import demo_steps as steps
 
-    line = Text(f"\n{number}. {title}", style="bold")
-    if command:
-        line.append(f"   $ {command}", style="not bold cyan")
-    console.print(line)
-
-
-def _introduce(console: Console, table: HoodieTable, name: str) -> None:
-    from rich.text import Text
-
-    from hoodie_py.cli.console import facts
-
-    config = table.config
-    console.print(Text("A merge-on-read table that Java Hudi wrote, read in Python."))
-    _heading(console, 1, "The table", f"hoodie show {name}")
-    pairs = [
-        ("name", config.name),
-        ("type", f"{config.table_type}, version {config.version}"),
-        ("record key", ", ".join(config.record_key_fields)),
-        ("partitioned by", ", ".join(config.partition_fields)),
-        ("merge mode", f"{config.merge_mode.value} by {', '.join(config.ordering_fields)}"),
-        ("columns", ", ".join(column for column in table.schema.names if not column.startswith("_hoodie_"))),
-        ("commits", str(len(table.timeline.writes()))),
-    ]
-    console.print(facts(pairs))
+    page.part("Make a table")
+    page.code(steps.code_of(steps.create))
+    table = steps.create(uri, options)
+    page.table_facts(table)
+    return table
 
 
-def _show_files(console: Console, table: HoodieTable, name: str) -> None:
-    from rich.text import Text
-    from rich.tree import Tree
+def _change(page: Page, table: HoodieTable) -> None:
+    from hoodie_py.cli import demo_steps as steps
 
-    _heading(console, 2, "Its files", f"hoodie slices {name} --files")
-    for file_slice in table.file_slices():
-        tree = Tree(Text(file_slice.partition_path + "/", style="bold"), guide_style="dim")
-        base = file_slice.base_file
-        below = tree
-        if base is not None:
-            below = tree.add(Text.assemble(("base ", "green"), f"{base.instant}  {size_of(base.size)}"))
-        for log in file_slice.log_files:
-            below.add(Text.assemble(("log  ", "yellow"), f"{log.name.instant}  {size_of(log.size)}"))
-        console.print(tree)
-
-
-def _show_blocks(console: Console, table: HoodieTable, name: str) -> None:
-    from hoodie_py.cli.console import Column, build_table
-    from hoodie_py.cli.log import describe, header_summary
-
-    last = table.file_slices()[-1]
-    _heading(
-        console,
-        3,
-        f"What the log files of {last.partition_path}/ hold",
-        f"hoodie log {name}/{last.partition_path}/.…log…",
-    )
-    rows = [
-        [block["type"], block["instant"], str(block["records"]), header_summary(block["headers"])]
-        for log in last.log_files
-        for block in describe(table.files.read(log.path))[0]
-    ]
-    columns = [
-        Column("block", style="bold", keep=True),
-        Column("instant", style="cyan", keep=True),
-        Column("records", "right"),
-    ]
-    console.print(build_table([*columns, Column("headers")], rows))
+    titles = {
+        steps.insert: "Write eight rows",
+        steps.update: "Update three of them",
+        steps.delete: "Delete by keys",
+        steps.arrive_late: "Updates out of order: two after the delete, one older than its row",
+        steps.delete_some: "Delete by a filter",
+    }
+    for step in steps.WRITES:
+        page.part(titles[step])
+        if step is steps.insert:
+            page.code(steps.code_of(steps.row, whole=True), "")
+            page.code(f"small = {steps.small}  # a small bloom filter in each file")
+        page.code(steps.code_of(step))
+        page.say(str(step(table)), "dim")
 
 
-def _show_merge(console: Console, stories: Sequence[KeyStory], name: str) -> None:
-    from collections import Counter
+def _look(page: Page, table: HoodieTable, name: str) -> list[dict[str, Any]]:
+    """Show files, blocks and merge, and return the merged rows."""
+    from hoodie_py.cli.demo_views import SHOWN, merged_rows
+    from hoodie_py.cli.merge_view import key_stories
 
-    from rich.text import Text
-
-    from hoodie_py.cli.merge_view import STYLES, side_by_side
-
-    _heading(console, 4, "What merging did", f"hoodie read {name}")
-    console.print(Text(f"Each record's {', '.join(SHOWN[:-1])} and {SHOWN[-1]}:", style="dim"))
-    console.print(side_by_side(stories, SHOWN))
-    counts = Counter(story.outcome for story in stories)
-    summary = Text(f"{number_of(sum(story.base is not None for story in stories), 'base row')}: ")
-    parts = [Text(f"{counts[outcome]} {outcome}", style=style) for outcome, style in STYLES.items() if counts[outcome]]
-    summary.append_text(Text(", ").join(parts))
-    summary.append(f"; {number_of(sum(story.merged is not None for story in stories), 'merged row')}")
-    console.print(summary)
-    console.print(Text("The higher ts wins. These deletes carry no ts, so they count by their arrival.", style="dim"))
+    page.part("Its files: updates and deletes lie in logs", f"hoodie slices {name} --files")
+    page.files(table)
+    page.part(f"What the logs of {LOOKED_INTO}/ hold", f"hoodie log {name}/{LOOKED_INTO}/.…log…")
+    page.blocks(table, LOOKED_INTO)
+    page.part("What merging did", f"hoodie read {name}")
+    stories = key_stories(table, SHOWN)
+    page.merge(stories)
+    page.say("The higher ts wins. Deletes by key carry no ts, so they count by their arrival.", "dim")
+    return merged_rows(stories)
 
 
-def _show_spark(
-    console: Console, uri: str, options: Mapping[str, Any], stories: Sequence[KeyStory], debug: bool
-) -> None:
-    from rich.text import Text
-
-    from hoodie_py.cli.console import Column, build_table, note
+def _in_spark(
+    page: Page, stack: ExitStack, uri: str, options: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], debug: bool
+) -> SparkSession | None:
+    """Read through PySpark, and return the session; None where there can be none."""
+    from hoodie_py.cli import demo_steps as steps
+    from hoodie_py.cli.console import note
+    from hoodie_py.cli.demo_views import COLUMNS
     from hoodie_py.cli.java import missing_for_spark
-    from hoodie_py.cli.values import text_of
 
-    _heading(console, 5, "The same through PySpark")
+    page.part("The same through PySpark")
     missing = missing_for_spark()
     if missing:
-        console.print(Text(f"Left out. {missing}", style="yellow"))
-        return
-    from hoodie_py.cli.demo_spark import read_with_spark
+        page.say(f"Left out. {missing}", "yellow")
+        return None
+    from hoodie_py.cli.demo_spark import read_rows, spark_session
 
     note("starting Spark ...")
-    rows = read_with_spark(uri, COLUMNS, options, debug)
-    console.print(Text('register(spark); spark.read.format("hoodie").load(path)', style="cyan"))
-    console.print(
-        build_table([Column(name) for name in COLUMNS], [[text_of(row[name]) for name in COLUMNS] for row in rows])
-    )
-    merged: list[dict[str, Any]] = [{KEY: story.key, **story.merged} for story in stories if story.merged is not None]
-    if rows != merged:
-        raise RuntimeError("Spark gave other rows than the read in process")
-    console.print(Text("The same rows as above.", style="green"))
+    spark = stack.enter_context(spark_session(debug))
+    page.code(steps.code_of(steps.read_in_spark))
+    found = read_rows(spark, uri, COLUMNS, options)
+    page.rows(found)
+    _must_be_same(page, found, rows)
+    return spark
 
 
-def _say_what_next(console: Console, keep: str | None) -> None:
-    from rich.text import Text
+def _merge_otherwise(page: Page, table: HoodieTable, rows: Sequence[Mapping[str, Any]]) -> None:
+    from hoodie_py.cli import demo_steps as steps
+    from hoodie_py.cli.demo_views import rows_of
 
-    console.print(Text("\nNext", style="bold"))
+    page.part("Who wins is up to you: a merger of your own")
+    page.code(steps.code_of(steps.HighestPrice, whole=True), "", steps.code_of(steps.read_merged_by_price))
+    page.rows(rows_of(steps.read_merged_by_price(table).to_arrow()), before=rows)
+    page.say("k3 keeps the higher price of its base row, and k6 takes the one that came too late.", "dim")
+
+
+def _compact(page: Page, table: HoodieTable, spark: SparkSession | None, rows: Sequence[Mapping[str, Any]]) -> None:
+    from hoodie_py.cli import demo_steps as steps
+    from hoodie_py.cli.demo_spark import spark_problems
+    from hoodie_py.cli.demo_views import rows_of
+
+    page.part("Compact: logs become base files" + (", as a Spark job" if spark is not None else ""))
+    page.code(steps.code_of(steps.compact) if spark is not None else "table.compact(options=small)")
+    with spark_problems("Compaction in PySpark failed"):
+        result = steps.compact(table, spark)
+    page.say(str(result), "dim")
+    after = table.refresh()
+    page.files(after)
+    page.part("Read it again")
+    page.code("table.refresh().scan().to_arrow()")
+    found = rows_of(after.scan().to_arrow())
+    page.rows(found)
+    _must_be_same(page, found, rows)
+
+
+def _must_be_same(page: Page, found: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
+    if list(found) != list(rows):
+        raise RuntimeError("these are other rows than merging gave at first")
+    page.say("The same rows as above.", "green")
+
+
+def _say_what_next(page: Page, keep: str | None, *, compacted: bool) -> None:
     place = keep or "my_table"
-    lines = [
-        *([] if keep else [("hoodie demo --keep my_table", "the same table, to keep")]),
+    commands = [
+        *([] if keep else [("hoodie demo --no-compact --keep my_table", "the same table, to keep")]),
         (f"hoodie timeline {place}", "its commits"),
+        (f"hoodie explain {place} k1", "a record's versions, and who won"),
         (f"hoodie read {place} --where \"part = 'p1'\"", "rows that a filter selects"),
-        (f"hoodie read {place} --query-type read_optimized", "base files alone"),
+        *([] if compacted and keep else [(f"hoodie compact {place}", "merge its logs")]),
+        (f"hoodie write {place} --from FILE", "Parquet, CSV or NDJSON"),
         ("hoodie doctor", "what else to install"),
     ]
-    for command, what in lines:
-        console.print(Text.assemble(("  " + command.ljust(52), "cyan"), what))
-    console.print(Text("\nIn Python: HoodieTable.open(path).scan().to_arrow() - see docs/quickstart.md"))
+    page.next("Next", commands)
+    page.say("\nIn Python: docs/quickstart.md, docs/writing.md; in Spark: docs/spark.md")

@@ -1,4 +1,4 @@
-"""The part of ``hoodie demo`` that reads the table through PySpark, in a local session of its own."""
+"""The part of ``hoodie demo`` that runs in PySpark, in a local session of its own."""
 
 from __future__ import annotations
 
@@ -16,49 +16,74 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def read_with_spark(
-    uri: str, columns: Sequence[str], options: Mapping[str, Any], debug: bool = False
+def read_rows(
+    spark: SparkSession, uri: str, columns: Sequence[str], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Read a table's rows through ``spark.read.format("hoodie")``, sorted by the first column.
 
     Args:
+        spark: the session.
         uri: place of the table, absolute.
         columns: columns to read.
         options: storage options.
-        debug: let Spark's own messages through.
 
     Raises:
-        HoodieError: Spark did not start, or the read failed.
+        HoodieError: the read failed.
     """
-    try:
-        with _session(debug) as spark:
-            return _read(spark, uri, columns, options)
-    except Exception as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        hint = "`hoodie doctor` checks Java and PySpark; --debug shows what Spark says."
-        raise HoodieError(f"Reading through PySpark failed: {first}", hint=hint) from error
-
-
-def _read(spark: SparkSession, uri: str, columns: Sequence[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    from hoodie_py.cli.demo_steps import read_in_spark
     from hoodie_py.spark import register
 
-    register(spark)
-    reader = spark.read.format("hoodie")
-    if options:
-        reader = reader.option("storage_options", json.dumps(options))
-    rows = reader.load(uri).select(*columns).collect()
+    with spark_problems("Reading through PySpark failed"):
+        register(spark)
+        stored = {"storage_options": json.dumps(dict(options))} if options else {}
+        rows = read_in_spark(spark, uri, stored).select(*columns).collect()
     return sorted((row.asDict() for row in rows), key=lambda row: row[columns[0]])
 
 
 @contextmanager
-def _session(debug: bool) -> Iterator[SparkSession]:
-    """Give the running Spark session, or a local one that is stopped afterwards."""
+def spark_problems(what: str) -> Iterator[None]:
+    """Make an error of whatever Spark raises, as short as a line.
+
+    Raises:
+        HoodieError: the block failed.
+    """
+    try:
+        yield
+    except HoodieError:
+        raise
+    except Exception as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        hint = "`hoodie doctor` checks Java and PySpark; --debug shows what Spark says."
+        raise HoodieError(f"{what}: {first}", hint=hint) from error
+
+
+@contextmanager
+def spark_session(debug: bool) -> Iterator[SparkSession]:
+    """Give the running Spark session, or a local one that is stopped afterwards.
+
+    Args:
+        debug: let Spark's own messages through.
+
+    Raises:
+        HoodieError: Spark did not start.
+    """
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
     if running is not None:
         yield running
         return
+    with spark_problems("Spark did not start"):
+        spark = _started(debug)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _started(debug: bool) -> SparkSession:
+    from pyspark.sql import SparkSession
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with _without_messages(debug):
         spark = (
@@ -71,12 +96,9 @@ def _session(debug: bool) -> Iterator[SparkSession]:
             .config("spark.sql.shuffle.partitions", "1")
             .getOrCreate()
         )
-    try:
-        if not debug:
-            spark.sparkContext.setLogLevel("ERROR")
-        yield spark
-    finally:
-        spark.stop()
+    if not debug:
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark
 
 
 @contextmanager

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from hoodie_py.writer.compaction_result import CompactionResult
     from hoodie_py.writer.write_result import WriteResult
 
-small = {"hoodie.index.bloom.num_entries": 100}  # keys of a file: bloom filters are made for 60,000 unless told
-"""An option of the steps below, which show its name."""
+small = {"hoodie.index.bloom.num_entries": 10}
+"""An option of the steps, which show its name: files of few rows, where bloom filters are for 60,000 unless told."""
 
 
 def create(place: str, store: Mapping[str, Any]) -> HoodieTable:
@@ -42,12 +42,14 @@ def create(place: str, store: Mapping[str, Any]) -> HoodieTable:
 
 def row(n: int, name: str, price: float, qty: int, ts: int) -> dict[str, Any]:
     """Return a row of the table."""
-    return {"id": f"k{n}", "name": name, "price": price, "qty": qty, "ts": ts, "part": f"p{n % 2}"}
+    values = {"id": f"k{n}", "name": name, "price": price, "qty": qty, "ts": ts}
+    return {**values, "part": f"p{n % 2}"}
 
 
 def insert(table: HoodieTable) -> WriteResult:
     """Write the first rows, which go to base files."""
-    return table.upsert([row(n, f"n{n}", 1.5 * n, qty=n, ts=10) for n in range(8)], options=small)
+    rows = [row(n, f"n{n}", 1.5 * n, qty=n, ts=10) for n in range(8)]
+    return table.upsert(rows, options=small)
 
 
 def update(table: HoodieTable) -> WriteResult:

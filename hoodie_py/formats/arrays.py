@@ -6,6 +6,7 @@ second and 50 MB for a package that is not needed. What reading and compacting a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,16 @@ def from_numpy(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None =
     return pa.Array.from_buffers(_TYPES[values.dtype], len(values), buffers)
 
 
-def one_value(value: str | bytes | None, type_: pa.DataType) -> pa.Array:
-    """Return an array of one text or binary value, or of one null, as ``pa.string()`` or ``pa.binary()``."""
-    if value is None:
-        return pa.nulls(1, type_)
-    data = value.encode() if isinstance(value, str) else value
-    return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(np.array([0, len(data)], np.int32)), pa.py_buffer(data)])
+def from_texts(values: Sequence[str | bytes | None], type_: pa.DataType) -> pa.Array:
+    """Return some values as ``pa.string()`` or ``pa.binary()``; OverflowError where they have 2 GiB."""
+    data = [b"" if value is None else value.encode() if isinstance(value, str) else value for value in values]
+    offsets = np.cumsum([0, *map(len, data)], dtype=np.int64)
+    if offsets[-1] >= 1 << 31:
+        raise OverflowError(f"{offsets[-1]} bytes are too many for one array")
+    missing = np.array([value is None for value in values], np.bool_)
+    valid = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+    buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(b"".join(data))]
+    return pa.Array.from_buffers(type_, len(data), buffers)
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

@@ -22,7 +22,7 @@ import binascii
 import math
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ _ROW_HEADER = struct.Struct(">iibi")
 _DYNAMIC_HEADER = struct.Struct(">iii")
 _VERSION = -1
 _MURMUR = 1
+_ENTRIES = "hoodie.index.bloom.num_entries"
 
 Octets = npt.NDArray[np.uint8]
 
@@ -50,16 +51,20 @@ class BloomSettings:
     """How large a filter is; the defaults are Hudi's.
 
     ``entries`` keys a row with a share of ``fpp`` false answers; ``max_entries`` bounds the rows of a dynamic filter.
+    A ``fitted`` filter of fewer keys than ``entries`` is made for just as many: Hudi's 430 KB would be half of a small
+    file, and are read with its footer.
     """
 
     entries: int = 60_000
     fpp: float = 1e-9
     max_entries: int = 100_000
     dynamic: bool = True
+    fitted: bool = False
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> BloomSettings:
-        """Read Hudi's writer options; keys that are missing take Hudi's defaults.
+        """Read Hudi's writer options; keys that are missing take Hudi's defaults, but without a number of entries
+        small filters are fitted.
 
         Raises:
             InvalidQueryError: a value that is no such number, or a filter type that Hudi does not have.
@@ -69,10 +74,10 @@ class BloomSettings:
         if kind not in (DYNAMIC, SIMPLE):
             raise InvalidQueryError(f"bloom filter type {kind[:40]!r} is not {DYNAMIC} or {SIMPLE}")
         default = cls()
-        entries = _number(options, "hoodie.index.bloom.num_entries", default.entries)
+        entries = _number(options, _ENTRIES, default.entries)
         most = _number(options, "hoodie.bloom.index.filter.dynamic.max.entries", default.max_entries)
         fpp = _number(options, "hoodie.index.bloom.fpp", default.fpp)
-        settings = cls(int(entries), fpp, int(most), dynamic=kind == DYNAMIC)
+        settings = cls(int(entries), fpp, int(most), dynamic=kind == DYNAMIC, fitted=_ENTRIES not in options)
         settings.shape()
         return settings
 
@@ -201,8 +206,10 @@ class BloomBuilder:
     def __init__(self, settings: BloomSettings | None = None) -> None:
         self._settings = settings or BloomSettings()
         self._bits, self._hashes = self._settings.shape()
-        self._rows = [self._empty_row()]
+        self._rows: list[Octets] = []
         self._added = 0
+        # Keys of the first row wait, so that a filter that gets no more can be fitted.
+        self._waiting: list[pa.Array] | None = [] if self._settings.fitted else None
 
     def _empty_row(self) -> Octets:
         return np.zeros((self._bits + 7) // 8, np.uint8)
@@ -214,9 +221,23 @@ class BloomBuilder:
             CorruptFileError: a key is null.
         """
         for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else (keys,):
+            if self._waiting is None:
+                self._add(chunk)
+                continue
+            if chunk.null_count:
+                raise CorruptFileError("A record key is null.")
+            self._waiting.append(chunk)
+            if sum(map(len, self._waiting)) > self._settings.entries:
+                self._add_waiting(self._waiting)
+
+    def _add_waiting(self, waiting: list[pa.Array]) -> None:
+        self._waiting = None
+        for chunk in waiting:
             self._add(chunk)
 
     def _add(self, keys: pa.Array) -> None:
+        if not len(keys):
+            return
         row_numbers = self._row_numbers(len(keys))
         for number in np.unique(row_numbers).tolist():
             while number >= len(self._rows):
@@ -246,6 +267,11 @@ class BloomBuilder:
 
     def finish(self) -> BloomFilter:
         """Give the filter of all keys so far."""
+        if self._waiting is not None:
+            self._settings = replace(self._settings, entries=max(1, sum(map(len, self._waiting))))
+            self._bits, self._hashes = self._settings.shape()
+            self._add_waiting(self._waiting)
+        self._rows = self._rows or [self._empty_row()]
         if not self._settings.dynamic:
             return BloomFilter(self._bits, self._hashes, self._rows, per_row=None, in_last_row=0)
         full = (len(self._rows) - 1) * self._settings.entries

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie_py.errors import HoodieError, InvalidQueryError, MergeError
 from hoodie_py.formats.arrays import from_numpy
@@ -39,7 +38,7 @@ _MASK_AT_ONCE = 1 << 20
 _MOST_KEYS_BY_BATCH = 1 << 17  # above, hashing the log's keys for each batch costs more than reading base keys ahead
 _FEWEST_KEYED_ROWS = 4  # base rows in a batch, in relation to the log's keys, are at least one in so many
 _LEAST_BASE_ROWS = 32  # rows read at once where log rows merge, however small the batches handed out are
-RowGroupFilter = Callable[[pq.FileMetaData], Sequence[int]]
+RowGroupFilter = Callable[[BaseFileReader], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +275,7 @@ class FileGroupReader:
         if self.file_slice.base_file is None:
             return
         base = BaseFileReader(self.info.files, self.file_slice.base_file)
-        row_groups = None if self._row_groups is None else self._row_groups(base.metadata)
+        row_groups = None if self._row_groups is None else self._row_groups(base)
         schema = pa.schema([field for field in self.schema if field.name not in self.info.constants])
         for batch in base.batches(schema, self.options.batch_rows, row_groups, coded=True):
             self.stats.base_rows += batch.num_rows

@@ -1,7 +1,7 @@
-"""Hudi tables in PySpark: ``spark.read.format("hoodie").load(path)``."""
+"""Hudi tables in PySpark: ``spark.read.format("hoodie")``, ``df.write.format("hoodie")``, and what is quicker."""
 
 from __future__ import annotations
 
-from hoodie_py.spark.session import read, register
+from hoodie_py.spark.session import read, register, write
 
-__all__ = ["read", "register"]
+__all__ = ["read", "register", "write"]

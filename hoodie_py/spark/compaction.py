@@ -5,15 +5,12 @@ of it is done: so results, errors and progress come while the compaction runs. O
 Connect sessions do alike.
 
 Spark may try a task again, or run two copies of it. Each attempt writes a file of its own name and reports it; the
-driver commits what was reported and removes the rest (``writer.compaction``). An error that another try cannot mend
-comes back as a result instead of failing the Spark task, so it keeps its type and is not tried four times.
+driver commits what was reported and removes the rest (``writer.compaction``).
 """
 
 from __future__ import annotations
 
 import pickle
-import re
-import traceback
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -23,13 +20,13 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.util import inheritable_thread_target
 
-from hoodie_py.errors import HoodieError, StorageError
-from hoodie_py.formats.arrays import one_value
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.arrays import from_texts
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader.registry import supplied_merger
+from hoodie_py.spark.attempts import pack_error, summary, tries, unpack_error, worth_another
 from hoodie_py.spark.mergers import load_mergers, pack_mergers
 from hoodie_py.spark.python_process import settle
 from hoodie_py.writer.compaction_task import CompactionTask, OnRows, TaskResult
@@ -45,10 +42,8 @@ JOBS = 16  # at the same time
 JOB_BYTES = 512 << 20  # read by a job at least: planning one costs up to a second of processor time
 LARGEST_JOB = 256  # file groups
 
-_RESULT = pa.schema([("done", pa.binary()), ("failed", pa.binary()), ("trace", pa.string())])
-_RESULT_DDL = "done BINARY, failed BINARY, trace STRING"
-_LOCAL = re.compile(r"local(?:\[[^,\]]*(?:,\s*(\d+)\s*)?\])?")
-_FAILURES = 4  # Spark's default of spark.task.maxFailures
+_RESULT = pa.schema([("done", pa.binary()), ("failed", pa.binary())])
+_RESULT_DDL = "done BINARY, failed BINARY"
 
 
 class SparkRunner:
@@ -73,7 +68,7 @@ class SparkRunner:
         """
         if not tasks:
             return
-        packed_merger, attempts = _packed_merger(tasks[0]), _attempts(self._spark)
+        packed_merger, attempts = _packed_merger(tasks[0]), tries(self._spark)
         jobs = [_Job.of(each, packed_merger, attempts) for each in split(tasks)]
         tag = f"hoodie-compaction-{uuid4().hex}"
         inherit = inheritable_thread_target(self._spark)
@@ -96,7 +91,7 @@ class SparkRunner:
             return list(spark.range(0, job.count, 1, job.count).mapInArrow(job, _RESULT_DDL).collect())
         except Exception as error:
             raise HoodieError(
-                f"Spark did not carry out the compaction: {_summary(error)}",
+                f"Spark did not carry out the compaction: {summary(error)}",
                 hint="The table is as it was. What Spark reported in full is the cause of this error.",
             ) from error
         finally:
@@ -135,17 +130,19 @@ class _Job:
         settle()
 
     def _attempt(self, number: int) -> pa.RecordBatch:
-        row: tuple[bytes | None, bytes | None, str | None]
+        row: tuple[bytes | None, bytes | None]
         try:
             merger = next(iter(load_mergers(self.packed_merger)), None)
             result = replace(_unpacked(self.packed)[number], merger=merger).run()
         except HoodieError as error:
-            if _may_pass(error) and _attempt_number() + 1 < self.attempts:
+            if worth_another(error, self.attempts):
                 raise  # so that Spark tries again, perhaps on another machine
-            row = None, pickle.dumps(_portable(error)), traceback.format_exc()
+            row = None, pack_error(error)
         else:
-            row = pickle.dumps(result), None, None
-        return pa.RecordBatch.from_arrays(list(map(one_value, row, _RESULT.types)), schema=_RESULT)
+            row = pickle.dumps(result), None
+        return pa.RecordBatch.from_arrays(
+            [from_texts([value], type_) for value, type_ in zip(row, _RESULT.types, strict=True)], schema=_RESULT
+        )
 
     def __repr__(self) -> str:
         return f"_Job({self.count} file groups)"
@@ -173,45 +170,8 @@ def _packed_merger(task: CompactionTask) -> bytes:
     return b"" if merger is None else pack_mergers([merger])
 
 
-def _attempts(spark: SparkSession) -> int:
-    """Return how often Spark tries a task: in local mode only the master says so."""
-    local = _LOCAL.fullmatch(spark.conf.get("spark.master", None) or "")
-    if local is not None:
-        return int(local.group(1) or 1)
-    text = spark.conf.get("spark.task.maxFailures", None) or ""
-    return int(text) if text.isdecimal() else _FAILURES
-
-
-def _attempt_number() -> int:
-    context = TaskContext.get()
-    return 0 if context is None else context.attemptNumber()
-
-
-def _may_pass(error: HoodieError) -> bool:
-    """Whether an error may be of one machine or one moment."""
-    return isinstance(error, StorageError) and not error.missing
-
-
-def _portable(error: HoodieError) -> HoodieError:
-    """Return the error with nothing in it that could not be pickled."""
-    where = {name: value if isinstance(value, str | int) else str(value) for name, value in error.where.items()}
-    return type(error)(error.message, hint=error.hint, **where)
-
-
 def _result(row: Any) -> TaskResult:
     """Return what a task reported, or raise it."""
     if row["failed"] is not None:
-        error: HoodieError = pickle.loads(bytes(row["failed"]))  # noqa: S301 - this session's workers made it
-        error.add_note(f"On a Spark worker:\n{row['trace']}")
-        raise error
+        raise unpack_error(bytes(row["failed"]))
     return cast("TaskResult", pickle.loads(bytes(row["done"])))  # noqa: S301 - this session's workers made it
-
-
-def _summary(error: Exception) -> str:
-    """Return the line of a Spark error that says what happened: where Python failed, the end of its traceback."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    python = next((at for at, line in enumerate(lines) if line.startswith("Traceback ")), None)
-    if python is None:
-        return lines[0] if lines else type(error).__name__
-    named = (line for line in lines[python:] if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line))
-    return next(named, lines[-1])

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from hoodie_py.spark.mergers import Merger
+    from hoodie_py.writer.lock import Lock
+    from hoodie_py.writer.write_result import WriteResult
 
 _TAKEN = "DATA_SOURCE_ALREADY_EXISTS"
 
@@ -81,6 +83,50 @@ def read(
 
     rows: DataFrame = load(spark, {**options, "path": path}, s3_settings(spark), columns, filter, mergers)
     return rows
+
+
+def write(
+    df: DataFrame,
+    path: str,
+    operation: str | None = None,
+    mode: str = "append",
+    merger: Merger | None = None,
+    lock: Lock | None = None,
+    **options: Any,
+) -> WriteResult:
+    """Write a DataFrame to a table, and make the table if there is none; Spark's workers do the work.
+
+    Rows are shuffled by key, merged with each other, looked up in the table, and shuffled by the file that they go
+    into; each file is written by one Spark task, and this process commits. The DataFrame is computed once, unless Spark
+    has to repeat parts of it; rows that differ then are an error. The session may be classic or Connect. This process
+    and the workers have to reach the table.
+
+    Args:
+        df: the rows; to delete, rows with the key columns.
+        path: base path of the table.
+        operation: "upsert" (default), "insert", "bulk_insert", "delete", "insert_overwrite" or
+            "insert_overwrite_table"; short for the option ``hoodie.datasource.write.operation``.
+        mode: "append"; "overwrite" replaces all rows by one commit; "errorifexists" and "ignore" only write where there
+            is no table yet.
+        merger: a RecordMerger that decides instead of the table's merge mode; its code goes to the workers, so it may
+            be defined in a notebook.
+        lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
+        options: what ``df.write.format("hoodie").options`` takes, e.g.
+            ``**{"hoodie.datasource.write.recordkey.field": "id"}``; ``storage_options`` may be a dict.
+
+    Raises:
+        InvalidQueryError: rows without key, columns or values that do not fit the table, or a bad option.
+        UnsupportedFeatureError: the table has a feature that writing does not handle.
+        ConflictError: another writer came between, or is at work; or there is a table and the mode says not to write.
+        MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+        CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
+        HoodieError: Spark did not carry out the tasks; the table is as it was.
+    """
+    from hoodie_py.formats.source_keys import OPERATION
+    from hoodie_py.spark.write_table import write_table
+
+    given = {**options, "path": path, **({} if operation is None else {OPERATION: operation})}
+    return write_table(df, given, s3_settings(df.sparkSession), mode, merger, lock)
 
 
 def s3_settings(spark: Any) -> dict[str, str]:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import types as pat
 
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.arrays import from_texts
 from hoodie_py.table import ansi_casts, arithmetic
 from hoodie_py.table.expression import arrow_mask
 from hoodie_py.table.like_pattern import matches
@@ -78,6 +79,8 @@ def _literal(node: Literal, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _scalar(node: Literal) -> pa.Scalar:
+    if isinstance(node.value, str) and node.type == pa.string():
+        return from_texts([node.value], node.type)[0]
     return pa.scalar(node.value, node.type)
 
 
@@ -137,12 +140,13 @@ def _comparison(node: Comparison, batch: pa.RecordBatch) -> pa.Array:
 
 def _in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
     values = _evaluate(node.child, batch)
-    members = pa.array([value for value in node.values if value is not None], values.type)
+    listed = [value for value in node.values if value is not None]
+    members = from_texts(listed, values.type) if values.type == pa.string() else pa.array(listed, values.type)
     if pat.is_floating(values.type):
         values, members = pc.add(values, pa.scalar(0.0, values.type)), pc.add(members, pa.scalar(0.0, values.type))
     found = pc.is_in(values, value_set=members)
     known = values.is_valid() if len(members) == len(node.values) else pc.and_(values.is_valid(), found)
-    return pc.if_else(known, found, pa.scalar(None, pa.bool_()))
+    return pc.if_else(known, found, pa.nulls(1, pa.bool_())[0])
 
 
 def _like(node: Like, batch: pa.RecordBatch) -> pa.Array:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import types as pat
 
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.arrays import from_texts
 from hoodie_py.table.ansi_casts import cast
 from hoodie_py.table.evaluate import evaluate
 from hoodie_py.table.like_pattern import literal_prefix
@@ -95,6 +96,8 @@ def _with_values(node: Node, values: Mapping[str, Any]) -> _Truths:
 def _one(value: Any, type_: pa.DataType | None) -> pa.Array:
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, 1)
+    if isinstance(value, str) and type_ == pa.string():
+        return from_texts([value], type_)
     return pa.array([value], type_) if type_ is not None else pa.array([value])
 
 
@@ -250,7 +253,7 @@ def _sides(where: _Range, literal: Literal) -> tuple[bool, bool, bool]:
         return True, True, False
     if pat.is_string(where.type) and not _orders_by_bytes(value):
         return True, True, True
-    point = pa.array([value], where.type)
+    point = _one(value, where.type)
     low_order = None if low is None else _order(low, point)
     high_order = None if high is None else _order(high, point)
     extends_to = high is not None and is_text(where.type) and value.startswith(high[0].as_py())

@@ -5,9 +5,9 @@ What reading takes is imported when a task is read, so that planning (in Spark a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,9 +16,7 @@ from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.table.unused_memory import release_after
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
-    from hoodie_py.reader.file_group import FileGroupReader
+    from hoodie_py.reader.file_group import FileGroupReader, RowGroupFilter
     from hoodie_py.reader.merger import RecordMerger
     from hoodie_py.table.predicate import Predicate
 
@@ -88,34 +86,16 @@ class ScanTask:
                 return
         release_after(self.size)
 
-    def _row_groups(self) -> Any:
-        """Choose row groups by their statistics; never where log rows merge, since they change what a row holds."""
+    def _row_groups(self) -> RowGroupFilter | None:
+        """Choose row groups by what the file says of them; never where log rows merge, since they change what a row
+        holds.
+        """
         predicate = self.predicate
         if predicate is None or self.file_slice.log_files:
             return None
-        from hoodie_py.table.pruning import may_match_statistics
+        from hoodie_py.table.row_groups import wanted_row_groups
 
-        skip = {*self.info.constants, *self.info.fallbacks}
-        return lambda metadata: [
-            group
-            for group in range(metadata.num_row_groups)
-            if may_match_statistics(predicate, _statistics(metadata, group, predicate.columns - skip))
-        ]
-
-
-def _statistics(
-    metadata: pq.FileMetaData, group: int, columns: Sequence[str] | frozenset[str]
-) -> dict[str, tuple[Any, Any, int | None]]:
-    """Return (min, max, null count) of the top-level columns that a row group has trustworthy statistics of."""
-    row_group = metadata.row_group(group)
-    found: dict[str, tuple[Any, Any, int | None]] = {}
-    for i in range(row_group.num_columns):
-        chunk = row_group.column(i)
-        if chunk.path_in_schema in columns and chunk.is_stats_set and chunk.statistics.has_min_max:
-            statistics = chunk.statistics
-            found[chunk.path_in_schema] = (
-                statistics.min,
-                statistics.max,
-                statistics.null_count if statistics.has_null_count else None,
-            )
-    return found
+        columns = {*self.columns, *predicate.columns}
+        unstored = {*self.info.constants, *self.info.fallbacks}
+        schema, rows = self.info.schema, self.options.batch_rows
+        return lambda base: wanted_row_groups(base, predicate, schema, columns - unstored, unstored, rows)

@@ -1,14 +1,16 @@
-"""Records to a commit, in this process: routed, written by tasks, committed; then the services that are due."""
+"""Records to a commit: routed, written by tasks, committed; then the services that are due."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.inline_services import run_inline_services
+from hoodie_py.writer.local_runner import Runner
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.routing import Routed
 from hoodie_py.writer.session import WriteSession
@@ -45,12 +47,23 @@ class Write:
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-def commit_records(write: Write, routed: Routed) -> WriteResult:
+Run = Callable[[Tasks, Routed], Sequence[TaskResult]]
+"""Carries out the tasks of routed records, and returns the results of those attempts that count."""
+
+
+def run_here(tasks: Tasks, routed: Routed) -> Sequence[TaskResult]:
+    """Carry out tasks in this process."""
+    return run_jobs(list(tasks.jobs(routed)))
+
+
+def commit_records(write: Write, routed: Routed, run: Run = run_here, services: Runner | None = None) -> WriteResult:
     """Write and commit records.
 
     Args:
         write: what is going on.
-        routed: where the records go.
+        routed: where the records go; only ``run`` looks at the records themselves.
+        run: carries out the tasks.
+        services: carries out the tasks of an inline compaction; None for this process.
 
     Raises:
         ConflictError: another writer came between, or is at work.
@@ -73,7 +86,7 @@ def commit_records(write: Write, routed: Routed) -> WriteResult:
     )
     with open_commit(session, intent) as begun:
         tasks = Tasks(write.snapshot, begun.facts, session.settings, write.merger)
-        results = run_jobs(list(tasks.jobs(routed)))
+        results = run(tasks, routed)
         completion_time = begun.commit(results)
     done = WriteResult.of(
         write.operation,
@@ -84,9 +97,9 @@ def commit_records(write: Write, routed: Routed) -> WriteResult:
         seconds=time.monotonic() - began,
     )
     merge_on_read = write.snapshot.config.is_merge_on_read
-    services = run_inline_services(session, merge_on_read=merge_on_read, merger=write.merger)
+    after = run_inline_services(session, merge_on_read=merge_on_read, runner=services, merger=write.merger)
     return replace(
-        done, scheduled=services.scheduled, compaction=services.compaction, clean=services.clean,
+        done, scheduled=after.scheduled, compaction=after.compaction, clean=after.clean,
         seconds=time.monotonic() - began,
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie_py.errors import ConflictError, HoodieError
-from hoodie_py.formats.arrays import one_value
+from hoodie_py.formats.arrays import from_texts
 from hoodie_py.formats.base_writer import BaseFileWriter
 from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.formats.instants import COMMIT
@@ -211,7 +211,7 @@ def write_run(name: str) -> int | None:
 
 def _renamed(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
     """Yield the batches with the new file's name in the meta column."""
-    names = one_value(name, pa.string())
+    names = from_texts([name], pa.string())
     for batch in batches:
         if len(names) < batch.num_rows:
             names = pa.repeat(names[0], batch.num_rows)

@@ -126,6 +126,19 @@ class KeyLookup:
                 looking.add(job, batch.column(0))
         return looking.found()
 
+    def all_keys(self, file_slice: FileSlice) -> Iterator[tuple[pa.Array, int]]:
+        """Yield all keys of a file slice, with the row number of the first; -1 for keys of its log.
+
+        Raises:
+            HoodieError: as ``find``.
+        """
+        row = 0
+        for batch in () if file_slice.base_file is None else self._base_keys(file_slice.base_file, None):
+            yield batch.column(0), row
+            row += batch.num_rows
+        for batch in self._log_keys(file_slice) if self._may_add_keys(file_slice) else ():
+            yield batch.column(0), UNKNOWN_ROW
+
     def alive(self, file_slice: FileSlice, keys: pa.Array) -> np.ndarray:
         """Say of each key of a file slice whether a merged read has it.
 
@@ -166,9 +179,9 @@ class KeyLookup:
             found = pc.index_in(self.record_keys.keys_of_batch(batch), value_set=keys)
             yield batch, numbers(found, -1).astype(np.int64)
 
-    def _base_keys(self, base_file: BaseFile, keys: KeyFilter) -> Generator[pa.RecordBatch, None, None]:
+    def _base_keys(self, base_file: BaseFile, keys: KeyFilter | None) -> Generator[pa.RecordBatch, None, None]:
         base = BaseFileReader(self._snapshot.files, base_file)
-        if not keys.may_hold(base.metadata):
+        if keys is not None and not keys.may_hold(base.metadata):
             return
         schema = self._snapshot.schema.arrow
         columns = pa.schema([schema.field(name) for name in self._key_columns])
@@ -230,16 +243,7 @@ class _Looking:
         """Return what was found, each key once a slice."""
         for group in list(self._waiting):
             self._look(group)
-        if not self._hits:
-            none = np.empty(0, np.int64)
-            return Found(none, none, none, none)
-        groups, keys, slices, rows = (np.concatenate(column) for column in zip(*self._hits, strict=True))
-        last = np.where(rows == UNKNOWN_ROW, np.iinfo(np.int64).max, rows)
-        order = np.lexsort((last, slices, keys, groups))
-        hits = Found(groups, keys, slices, rows).take(order)
-        again = np.zeros(len(order), bool)
-        again[1:] = (np.diff(hits.groups) == 0) & (np.diff(hits.keys) == 0) & (np.diff(hits.slices) == 0)
-        return hits.take(np.flatnonzero(~again))
+        return distinct([Found(*hits) for hits in self._hits])
 
     def _look(self, group: int) -> None:
         waiting = self._waiting.pop(group)
@@ -257,3 +261,18 @@ class _Looking:
         slices = np.array([self._places[each[0]][1] for each in waiting])[piece]
         rows = np.where(first == UNKNOWN_ROW, UNKNOWN_ROW, first + hits - starts[piece])
         self._hits.append((np.full(len(hits), group), at[hits].astype(np.int64), slices, rows))
+
+
+def distinct(hits: Sequence[Found]) -> Found:
+    """Return places found, those of keys that a file slice has several times once: in the base file, first row."""
+    if not hits:
+        none = np.empty(0, np.int64)
+        return Found(none, none, none, none)
+    columns = zip(*((each.groups, each.keys, each.slices, each.rows) for each in hits), strict=True)
+    groups, keys, slices, rows = map(np.concatenate, columns)
+    last = np.where(rows == UNKNOWN_ROW, np.iinfo(np.int64).max, rows)
+    order = np.lexsort((last, slices, keys, groups))
+    found = Found(groups, keys, slices, rows).take(order)
+    again = np.zeros(len(order), bool)
+    again[1:] = (np.diff(found.groups) == 0) & (np.diff(found.keys) == 0) & (np.diff(found.slices) == 0)
+    return found.take(np.flatnonzero(~again))

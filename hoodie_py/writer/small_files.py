@@ -40,7 +40,7 @@ def fill_small_files(
         small_bytes: base files below this size are filled up; 0 for none.
         held: file groups that must stay as they are.
     """
-    room = _room(slices, set(held), row_bytes, file_bytes, small_bytes)
+    room = rooms(slices, set(held), row_bytes, file_bytes, small_bytes)
     if not room or not tagged.file_ids.null_count:
         return tagged
     records = tagged.records
@@ -67,7 +67,7 @@ def fill_small_files(
     return replace(tagged, file_ids=pc.coalesce(tagged.file_ids, filled))
 
 
-def _room(
+def rooms(
     slices: Iterable[FileSlice], held: set[GroupKey], row_bytes: float, file_bytes: int, small_bytes: int
 ) -> Mapping[str, list[tuple[str, int]]]:
     """Return file ids and how many rows each has room for, by partition path, the smallest file first."""
@@ -76,8 +76,8 @@ def _room(
         base = each.base_file
         if base is not None and base.size < small_bytes and (each.partition_path, each.file_id) not in held:
             found.setdefault(each.partition_path, []).append((base.size, each.file_id))
-    rooms = {
+    room = {
         path: [(file_id, int((file_bytes - size) / row_bytes)) for size, file_id in sorted(files)]
         for path, files in found.items()
     }
-    return {path: [each for each in files if each[1] > 0] for path, files in rooms.items()}
+    return {path: [each for each in files if each[1] > 0] for path, files in room.items()}

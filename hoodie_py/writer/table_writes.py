@@ -5,9 +5,11 @@ What it needs is loaded by those who write.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -168,10 +170,16 @@ class TableWrites:
         return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock)
 
     def _shown(self, result: WriteResult) -> WriteResult:
-        """Look at the table anew, so that it shows what was written."""
+        """Look at the table anew, so that it shows what was written. The write has landed, so failing is a warning."""
         from hoodie_py.table.snapshot import open_snapshot
 
-        if result.instant is not None:
+        if result.instant is None:
+            return result
+        try:
             self._snapshot = open_snapshot(self._snapshot.files, timezone=self._snapshot.timezone)
-            self.__dict__.pop("inspect", None)
+        except HoodieError as error:
+            text = f"The write is committed; the table could not be looked at anew, so open it again: {error}"
+            warnings.warn(HoodieWarning(text), stacklevel=4)
+            return result
+        self.__dict__.pop("inspect", None)
         return result

@@ -47,6 +47,7 @@ def tag(
     settings: WriteSettings,
     merger: RecordMerger | type[RecordMerger] | None = None,
     partition_paths: PartitionPaths | None = None,
+    lookup: KeyLookup | None = None,
 ) -> TaggedRecords:
     """Find the file group of each record.
 
@@ -56,6 +57,7 @@ def tag(
         settings: the writer's options; they name the index.
         merger: decides instead of the table's merge mode.
         partition_paths: computes partition paths of rows, for rows that a merge made while a record moves.
+        lookup: finds keys in the table; None for a look at its files.
 
     Returns:
         The records with their places, in their order. With a global index some may be gone, which lost against what
@@ -73,7 +75,7 @@ def tag(
     if index.is_bucket and records.partition_paths is not None:
         tagged = _in_buckets(snapshot, records, index)
     else:
-        lookup = KeyLookup(snapshot, settings, merger)
+        lookup = KeyLookup(snapshot, settings, merger) if lookup is None else lookup
         if records.partition_paths is None:
             tagged = _anywhere(snapshot, records, lookup, index)
         elif index.is_global:

@@ -1,7 +1,7 @@
 """Joda date-time patterns, as the timestamp key generator uses them: times from texts and texts from times.
 
-The letters that partition paths are made of: ``y Y M d H m s S``, for reading ``Z`` too, quoted text, and anything that
-is no letter. Other letters are refused. Whole columns at once.
+The letters that partition paths are made of: ``y Y M d H m s S Z``, quoted text, and anything that is no letter. Other
+letters are refused. Whole columns at once.
 """
 
 from __future__ import annotations
@@ -60,9 +60,6 @@ class TimePattern:
 
         Args:
             times: timestamp with or without a zone; one with a zone is printed in it.
-
-        Raises:
-            UnsupportedFeatureError: the pattern has a letter that is only for reading.
         """
         return pa.chunked_array([self._printed(chunk) for chunk in times.chunks], pa.string())
 
@@ -75,7 +72,7 @@ class TimePattern:
         if not part.field:
             return pa.scalar(part.text)
         if part.field == "offset":
-            raise _refused(self.pattern, "Z")
+            return _printed_offsets(times, ":" if part.digits > 1 else "")
         if part.field == "fraction":
             digits = pc.utf8_lpad(pc.millisecond(times).cast(pa.string()), _MILLIS_DIGITS, "0")
             return pc.utf8_slice_codeunits(pc.utf8_rpad(digits, max(part.digits, _MILLIS_DIGITS), "0"), 0, part.digits)
@@ -158,7 +155,7 @@ def _part(pattern: str, match: re.Match[str]) -> _Part:
     if letter == "S":
         return _Part(field="fraction", digits=count)
     if letter == "Z" and count <= 2:
-        return _Part(field="offset")
+        return _Part(field="offset", digits=count)
     if letter not in _FIELDS or (letter == "M" and count > _NUMERIC_MONTH):
         raise _refused(pattern, match[0])
     return _Part(field=_FIELDS[letter], digits=count)
@@ -169,6 +166,18 @@ def _dates(texts: pa.Array) -> pa.Array:
     times = pc.strptime(texts, format="%Y-%m-%d", unit="s", error_is_null=True)
     same = pc.equal(pc.strftime(times, format="%Y-%m-%d"), texts)  # strptime takes February 31
     return pc.if_else(same, times, None).cast(pa.date32()).cast(pa.int32())
+
+
+def _printed_offsets(times: pa.Array, separator: str) -> pa.Array:
+    """How far the zone of times is ahead of UTC, as +0530 or +05:30."""
+    local = pc.local_timestamp(times) if times.type.tz else times
+    ahead = pc.subtract(local.cast(pa.int64()), times.cast(pa.int64()))
+    minutes = pc.divide(pc.abs(ahead), _MINUTE)
+    hours = pc.divide(minutes, 60)
+    rest = pc.subtract(minutes, pc.multiply(hours, 60))
+    digits = [pc.utf8_lpad(each.cast(pa.string()), 2, "0") for each in (hours, rest)]
+    sign = pc.if_else(pc.less(ahead, 0), "-", "+")
+    return pc.binary_join_element_wise(sign, digits[0], pa.scalar(separator), digits[1], "")
 
 
 def _offsets(texts: pa.Array) -> pa.Array:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
 
 from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.formats.option_keys import flag
@@ -15,12 +18,16 @@ from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS, AppendTask
+from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.insert_task import NO_COMMIT, InsertTask
 from hoodie_py.writer.rewrite_task import RewriteTask
 from hoodie_py.writer.routing import Placement, Routed
 from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.write_records import WriteRecords
 from hoodie_py.writer.write_runner import Job
+
+WriteTask = InsertTask | RewriteTask | AppendTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,41 +52,61 @@ class Tasks:
         Raises:
             MergeError: the table needs a merger that nobody supplied.
         """
+        for placement, task in zip(routed.placements, self.tasks(routed.placements), strict=True):
+            old = 0 if placement.file_slice is None else _base_size(placement.file_slice)
+            size = (old // 100 if isinstance(task, RewriteTask) else 0) + len(placement)
+            yield Job(partial(_run, task, routed, placement), size)
+
+    def tasks(self, placements: Sequence[Placement]) -> Iterator[WriteTask]:
+        """Yield one task for each placement; errors as for ``jobs``."""
         custom = select_strategy(self.snapshot.config, self.settings.options, self.merger, writing=True).merger
         hooked = custom is not None and type(custom).insert_batch is not RecordMerger.insert_batch
-        for index, placement in enumerate(routed.placements):
+        for index, placement in enumerate(placements):
             if placement.file_slice is None and not hooked:
-                yield self._insert(index, routed, placement)
+                yield InsertTask(self.facts, index, placement.partition_path, placement.file_id)
             elif placement.file_slice is None or not self.snapshot.config.is_merge_on_read:
-                yield self._rewrite(index, routed, placement)
+                yield self._rewrite(index, placement)
             else:
-                yield self._append(index, routed, placement, custom)
+                yield self._append(index, placement.file_slice, placement.positions_of, custom)
 
-    def _insert(self, index: int, routed: Routed, placement: Placement) -> Job:
-        task = InsertTask(self.facts, index, placement.partition_path, placement.file_id)
-        return Job(lambda: task.run([routed.of(placement)]), len(placement))
-
-    def _rewrite(self, index: int, routed: Routed, placement: Placement) -> Job:
+    def _rewrite(self, index: int, placement: Placement) -> RewriteTask:
         old = placement.file_slice
         if old is None:
             old = FileSlice(placement.partition_path, placement.file_id, self.facts.instant, None, ())
         schema = self.facts.schema
         info = self.snapshot.read_info(old).as_stored(schema.arrow, schema.defaults)
-        options = ReadOptions(options=self.settings.options)
-        task = RewriteTask(self.facts, index, old, info, self.merger, options)
-        return Job(lambda: task.run(routed.of(placement)), _base_size(old) // 100 + len(placement))
+        return RewriteTask(self.facts, index, old, info, self.merger, ReadOptions(options=self.settings.options))
 
-    def _append(self, index: int, routed: Routed, placement: Placement, custom: RecordMerger | None) -> Job:
-        assert placement.file_slice is not None
-        of = placement.positions_of
-        task = append_task(self.snapshot, self.facts, self.settings, placement.file_slice, index, of)
-        if custom is not None:
-            config = self.facts.config
-            rules = DeleteRules.of(self.facts.schema.arrow, config.merge_properties, self.settings.options)
-            task = replace(task, delete_rules=rules)
-        positions = routed.positions_of(placement)
-        inserts = placement.inserts
-        return Job(lambda: task.run(routed.of(placement), positions, inserts), len(placement))
+    def _append(self, index: int, old: FileSlice, positions_of: str | None, custom: RecordMerger | None) -> AppendTask:
+        task = append_task(self.snapshot, self.facts, self.settings, old, index, positions_of)
+        if custom is None:
+            return task
+        config = self.facts.config
+        rules = DeleteRules.of(self.facts.schema.arrow, config.merge_properties, self.settings.options)
+        return replace(task, delete_rules=rules)
+
+
+def run_task(task: WriteTask, records: WriteRecords, positions: np.ndarray, inserts: int) -> TaskResult:
+    """Carry out a task.
+
+    Args:
+        task: of one file.
+        records: that go into it.
+        positions: row number in the base file of each, -1 where it is not known.
+        inserts: how many have new keys.
+
+    Raises:
+        HoodieError: whatever the task raises; what was written stays invisible.
+    """
+    if isinstance(task, InsertTask):
+        return task.run([records])
+    if isinstance(task, RewriteTask):
+        return task.run(records)
+    return task.run(records, positions, inserts)
+
+
+def _run(task: WriteTask, routed: Routed, placement: Placement) -> TaskResult:
+    return run_task(task, routed.of(placement), routed.positions_of(placement), placement.inserts)
 
 
 def append_task(

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,9 +45,25 @@ class Job:
     share: float
 
 
-def main(arguments: list[str] | None = None) -> int:
+@dataclass(frozen=True)
+class Campaign:
+    """What is cut short: operations on tables, and how the bench of one is made."""
+
+    tables: tuple[str, ...]
+    operations: tuple[str, ...]
+    bench: Callable[[Place, str, str, dict[str, str], str], Bench]
+
+
+def _bench(place: Place, name: str, operation: str, options: dict[str, str], lock: str) -> Bench:
+    return Bench(place, table(name), OPERATIONS[operation], options, name, lock)
+
+
+SERVICES = Campaign(TABLES, tuple(OPERATIONS), _bench)
+
+
+def main(arguments: list[str] | None = None, campaign: Campaign = SERVICES) -> int:
     """Run, print, and return 1 where something was violated."""
-    asked = _parser().parse_args(arguments)
+    asked = _parser(campaign).parse_args(arguments)
     jobs = [
         Job(store, lock, name, operation, asked.s3_share if store == "s3" else asked.share)
         for store in asked.stores.split(",")
@@ -70,7 +86,10 @@ def main(arguments: list[str] | None = None) -> int:
     todo: Any = context.Queue()
     for job in jobs:
         todo.put(job)
-    workers = [context.Process(target=_work, args=(todo, queue, asked.seed, until, done)) for _ in range(asked.workers)]
+    workers = [
+        context.Process(target=_work, args=(todo, queue, campaign, asked.seed, until, done))
+        for _ in range(asked.workers)
+    ]
     for _ in workers:
         todo.put(None)
     for worker in workers:
@@ -92,7 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if summary.violations else 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(campaign: Campaign) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m integration.crash", description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--share", type=float, default=1.0, help="of the points of each operation, by lot")
@@ -101,8 +120,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--stores", default="local,s3")
     parser.add_argument("--locks", default="", help=f"of {', '.join(LOCKS)}")
-    parser.add_argument("--tables", default=",".join(TABLES))
-    parser.add_argument("--operations", default=",".join(OPERATIONS))
+    parser.add_argument("--tables", default=",".join(campaign.tables))
+    parser.add_argument("--operations", default=",".join(campaign.operations))
     parser.add_argument("--json", type=Path, help="file for the summary and all trials")
     parser.add_argument(
         "--after", type=Path, action="append", default=[], help="such a file, to carry on from; may be given again"
@@ -110,13 +129,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _work(todo: Any, news: Any, seed: int, until: float, done: Done) -> None:
+def _work(todo: Any, news: Any, campaign: Campaign, seed: int, until: float, done: Done) -> None:
     places: dict[str, Place] = {}
     with tempfile.TemporaryDirectory(prefix="hoodie-crash-", dir=_memory()) as folder:
         try:
             while (job := todo.get()) is not None:
                 if time.monotonic() < until:
-                    _do(job, places, Path(folder), news, seed, until, done)
+                    _do(job, campaign, places, Path(folder), news, seed, until, done)
         finally:
             for place in places.values():
                 if isinstance(place, Bucket):
@@ -124,14 +143,23 @@ def _work(todo: Any, news: Any, seed: int, until: float, done: Done) -> None:
             news.put(("end",))
 
 
-def _do(job: Job, places: dict[str, Place], folder: Path, news: Any, seed: int, until: float, done: Done) -> None:
+def _do(
+    job: Job,
+    campaign: Campaign,
+    places: dict[str, Place],
+    folder: Path,
+    news: Any,
+    seed: int,
+    until: float,
+    done: Done,
+) -> None:
     try:
         if job.store not in places:
             base = folder / "table"
             base.mkdir(exist_ok=True)
             places[job.store] = Bucket() if job.store == "s3" else Folder(base)
         options = {**QUICK, **LOCKS[job.lock]}
-        bench = Bench(places[job.store], table(job.table), OPERATIONS[job.operation], options, job.table, job.lock)
+        bench = campaign.bench(places[job.store], job.table, job.operation, options, job.lock)
         chosen = bench.some(seed, job.share, done.get((job.store, job.lock, job.table, job.operation), frozenset()))
         news.put(("bench", job, len(bench.calls), len(bench.points)))
         for number, fault in chosen:

@@ -114,18 +114,18 @@ class Plan:
         if not self.root.startswith("/"):
             raise ConnectionResetError(errno.ECONNRESET, "the connection broke")
 
-        def write_half(path: Path, data: bytes) -> None:
-            path.write_bytes(data[: len(data) // 2])
+        def write_half(file: IO[bytes]) -> None:
+            os.truncate(file.fileno(), file.tell() // 2)
             if self.fault == KILL_HALF_WAY:
                 die()
             raise OSError(errno.ENOSPC, "no space left on device")
 
-        whole = local._write_in_place
-        local._write_in_place = write_half
+        whole = local._flush
+        local._flush = write_half
         try:
             return self._inside(act)
         finally:
-            local._write_in_place = whole
+            local._flush = whole
 
     def _inside(self, act: Callable[[], Any]) -> Any:
         self._depth.inside = True

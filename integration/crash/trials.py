@@ -232,12 +232,16 @@ class Bench:
 
     def _judge(self, sizes: dict[str, int]) -> list[str]:
         """Check the table, go on and check again; the same files lead to the same, so that is done once for each."""
-        key = tuple(sorted((_SCRATCH.sub(".tmp", path), size) for path, size in sizes.items()))
+        key = self._key(sizes)
         if key not in self._known:
             lot = hashlib.sha256(repr(key).encode()).digest()[0] % 2 == 1
             undo_first = lot if self.undo_first is None else self.undo_first
             self._known[key] = self._ask(lambda: self._problems(undo_first=undo_first), _AN_HOUR)
         return self._known[key]
+
+    @staticmethod
+    def _key(sizes: dict[str, int]) -> tuple[tuple[str, int], ...]:
+        return tuple(sorted((_SCRATCH.sub(".tmp", path), size) for path, size in sizes.items()))
 
     @property
     def states(self) -> int:

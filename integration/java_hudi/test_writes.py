@@ -156,11 +156,11 @@ def test_java_rolls_back_what_we_left(java: JavaSession, kind: Kind, operation: 
     lake = made(java, tmp_path / "table", kind)
     lake.change(5)
     rows = [make_row(number, 6, price=-6.0) for number in range(0, 70, 3)]
-    trace = _calls(lake.copied(tmp_path / "traced").path, operation, rows, None)
-    last = max(at for at, call in enumerate(trace) if call.startswith("put_if_absent .hoodie/"))
-    # Before the commit; then, where Java has made a metadata table, in the middle of writing to it.
-    for at, ts in ((last, 6), (last + 3, 8)):
-        _calls(lake.path, operation, rows, at)
+    # Before the commit; then, as Java has made a metadata table meanwhile, right after what was written to that.
+    for ts, before in ((6, 1), (8, 2)):
+        trace = _calls(lake.copied(tmp_path / f"traced {ts}").path, operation, rows, None)
+        steps = [at for at, call in enumerate(trace) if call.startswith("put_if_absent .hoodie/")]
+        _calls(lake.path, operation, rows, steps[-before] + (before > 1))
         assert len(lake.open().timeline.pending()) == 1
         lake.change(ts)
         assert len(lake.open().timeline.pending()) == 0

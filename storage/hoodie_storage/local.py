@@ -1,19 +1,31 @@
 """The local file system.
 
-Files appear under their name with all their bytes or not at all: they are written under another name in the same
-folder, flushed to the disk, and then renamed, or linked where an existing file must stay. A symbolic link that leads
-out of the root is refused.
+Files appear under their name with all their bytes or not at all: they are written under a scratch name in the same
+folder, flushed to the disk, and then renamed; where an existing file must stay they are linked or, on file systems
+without hard links, renamed in the way that replaces nothing. A symbolic link that leads out of the root is refused.
+
+A process that is killed leaves its scratch file behind. Whoever writes one holds a lock on it until it has its name, so
+a scratch file without a lock that nobody wrote to for a day is nobody's and may be removed.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+import re
 import shutil
 import stat
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
+
+if sys.platform != "win32":
+    import fcntl
 
 from hoodie_storage.backend import Entry
 from hoodie_storage.errors import PathError, ShortReadError, UnsupportedStoreError
@@ -24,6 +36,10 @@ _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 # What link() answers on file systems that know no hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _NO_REPLACE = "file:// cannot replace a file only while it is unchanged"
+_SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp")
+_ABANDONED = 24 * 3600.0  # seconds; beside the lock, since some network file systems keep locks to one machine
+# Linux: renameat2 with RENAME_NOREPLACE; macOS: renamex_np with RENAME_EXCL.
+_HERE, _NO_REPLACING, _EXCLUSIVE = -100, 1, 4
 
 
 def _is_below(path: str, root: str) -> bool:
@@ -75,40 +91,30 @@ class LocalBackend:
     def put(self, key: str, data: bytes) -> None:
         """Write a file, or write over it."""
         path = Path(self.inside(key))
-        written = _write_beside(path, data)
-        try:
-            written.replace(path)
-        except OSError:
-            written.unlink(missing_ok=True)
-            raise
+        with _scratch(path) as (scratch, file):
+            _write(file, data)
+            scratch.replace(path)
 
     def create(self, key: str, data: bytes) -> None:
         """Write a file if there is none."""
         path = Path(self.inside(key))
-        written = _write_beside(path, data)
-        try:
-            os.link(written, path)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            _write_in_place(path, data)
-        finally:
-            written.unlink(missing_ok=True)
+        with _scratch(path) as (scratch, file):
+            _write(file, data)
+            _name(scratch, path)
 
     def create_from(self, key: str, source: str) -> None:
         """Copy a local file to a place where there is none."""
         path = Path(self.inside(key))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        copy = path.with_name(f".{uuid4().hex}.tmp")
-        try:
-            _copy(source, copy)
-            os.link(copy, path)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            _copy(source, path)
-        finally:
-            copy.unlink(missing_ok=True)
+        with _scratch(path) as (scratch, file):
+            with Path(source).open("rb") as content:
+                shutil.copyfileobj(content, file, _COPIED_AT_ONCE)
+            _flush(file)
+            _name(scratch, path)
+
+    def remove_scratch(self, key: str) -> int:
+        """Remove scratch files below a folder that are nobody's, and return how many that were."""
+        walked = os.walk(self.inside(key))
+        return sum(_removed(Path(folder, name)) for folder, _, names in walked for name in names if _is_scratch(name))
 
     def read_with_etag(self, key: str) -> tuple[bytes, str]:
         """Refuse: local files have no version marks."""
@@ -158,26 +164,87 @@ def _milliseconds(found: os.stat_result) -> int:
     return found.st_mtime_ns // 1_000_000
 
 
-def _write_beside(path: Path, data: bytes) -> Path:
+@contextmanager
+def _scratch(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+    """Give a file beside ``path`` that is gone in the end unless it was renamed; locked, so that it is known as ours."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    other = path.with_name(f".{uuid4().hex}.tmp")
+    scratch = path.with_name(f".{uuid4().hex}.tmp")
     try:
-        _write_in_place(other, data)
+        with scratch.open("xb") as file:
+            _lock(file)
+            yield scratch, file
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _write(file: IO[bytes], data: bytes) -> None:
+    file.write(data)
+    _flush(file)
+
+
+def _flush(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock a file if nobody has; False also where the file system knows no locks."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        other.unlink(missing_ok=True)
-        raise
-    return other
+        return False
+    return True
 
 
-def _write_in_place(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+def _is_scratch(name: str) -> bool:
+    return _SCRATCH.fullmatch(name) is not None
 
 
-def _copy(source: str, path: Path) -> None:
-    with Path(source).open("rb") as content, path.open("xb") as file:
-        shutil.copyfileobj(content, file, _COPIED_AT_ONCE)
-        file.flush()
-        os.fsync(file.fileno())
+def _removed(scratch: Path) -> bool:
+    """Remove a scratch file if it is nobody's: old, and its lock is free."""
+    with suppress(FileNotFoundError, PermissionError):  # it is gone by now, or another user's
+        found = scratch.stat(follow_symlinks=False)
+        if time.time() - found.st_mtime < _ABANDONED or not stat.S_ISREG(found.st_mode):
+            return False
+        with scratch.open("r+b") as file:
+            if _lock(file):
+                scratch.unlink()
+                return True
+    return False
+
+
+def _name(scratch: Path, path: Path) -> None:
+    """Give a file its name.
+
+    Raises:
+        FileExistsError: there is a file of that name.
+        UnsupportedStoreError: the file system has no way to do so without the risk of replacing one.
+    """
+    try:
+        os.link(scratch, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        number = _rename(scratch, path)
+        if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP):
+            raise UnsupportedStoreError(
+                "this file system has neither hard links nor a rename that replaces nothing",
+                hint="A writer that is killed could leave half a file there; keep the table on another file system.",
+            ) from error
+        if number:
+            raise OSError(number, os.strerror(number), str(path)) from None
+
+
+def _rename(scratch: Path, path: Path) -> int:
+    """Rename a file unless there is one of that name; return 0 or the number of the error."""
+    library = ctypes.CDLL(None, use_errno=True) if sys.platform != "win32" else None
+    old, new = os.fsencode(scratch), os.fsencode(path)
+    if hasattr(library, "renameat2"):
+        failed = library.renameat2(_HERE, old, _HERE, new, _NO_REPLACING)
+    elif hasattr(library, "renamex_np"):
+        failed = library.renamex_np(old, new, _EXCLUSIVE)
+    else:
+        return errno.ENOSYS
+    return ctypes.get_errno() if failed else 0

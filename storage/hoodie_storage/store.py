@@ -263,6 +263,14 @@ class Store:
         except NotFoundError:
             return
 
+    def remove_scratch(self, path: str) -> int:
+        """Remove what killed processes left below a folder while they wrote files, as far as that is certain to be
+        nobody's, and return how many files that were; other stores than local disks keep no such files.
+        """
+        return self._ask(
+            "delete", path, lambda backend, key: backend.remove_scratch(key) if isinstance(backend, LocalBackend) else 0
+        )
+
     def local_path(self, path: str) -> str | None:
         """Return the path in the local file system, symbolic links followed, for memory mapping; None if it is
         elsewhere.

@@ -189,7 +189,7 @@ def run(groups: int, rounds: int, names: tuple[str, ...], java: bool) -> bool:
                 _say(f"WRONG ANSWER on {table.name} by {way}: {'; '.join(said)}")
             right = right and not set(wrong) - {JAVA}
             figures["tables"][table.name] = {"rows": int(table.expected["n"]), "queries": medians, "wrong": wrong}
-    save("spark", figures, before, packages)
+            save("spark", figures, before, packages)  # a session may end long before the last table
     return right
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.formats.arrays import booleans, from_numpy, is_valid, numbers
+from hoodie_py.formats.arrays import booleans, empty_batch, from_numpy, from_texts, is_valid, numbers
 
 DTYPES = ("int8", "uint8", "int32", "int64", "uint64", "bool")
 FIXED = (pa.int8(), pa.int32(), pa.uint32(), pa.int64(), pa.float32(), pa.float64())
@@ -40,6 +41,20 @@ def test_numbers_of_arrow(values: list[int | None], kind: pa.DataType, offset: i
     assert is_valid(array).tolist() == [value is not None for value in values[offset:]]
 
 
+@given(st.lists(st.none() | st.text()))
+def test_texts(values: list[str | None]) -> None:
+    found = from_texts(values, pa.string())
+    found.validate(full=True)
+    assert found.equals(pa.array(values, pa.string()))
+    octets = [None if value is None else value.encode() for value in values]
+    assert from_texts(octets, pa.binary()).equals(pa.array(octets, pa.binary()))
+
+
+def test_a_batch_without_rows() -> None:
+    schema = pa.schema([("a", pa.list_(pa.struct([("b", pa.string())]))), ("c", pa.decimal128(5, 2))])
+    assert empty_batch(schema).equals(pa.RecordBatch.from_pylist([], schema))
+
+
 @given(st.lists(st.none() | st.booleans()), st.integers(0, 20))
 def test_booleans_of_arrow(values: list[bool | None], offset: int) -> None:
     found = booleans(pa.array(values, pa.bool_()).slice(offset))
@@ -61,6 +76,18 @@ from hoodie_py import HoodieTable
 scan = HoodieTable.open(sys.argv[1]).scan()
 rows = sum(batch.num_rows for batch in scan.to_batches())
 assert rows == scan.count() > 0
+assert HoodieTable.open(sys.argv[1]).scan(filter="_hoodie_record_key = 'none'").count() == 0
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script, str(corpus(name))], check=True)
+
+
+def test_compacting_a_table_does_not_import_pandas(corpus: Callable[[str], Path], tmp_path: Path) -> None:
+    script = """
+import sys
+from hoodie_py import HoodieTable
+assert HoodieTable.open(sys.argv[1]).compact().rows_written > 0
+assert "pandas" not in sys.modules
+"""
+    shutil.copytree(corpus("event_time_updates_mor_v9"), tmp_path / "table")
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "table")], check=True)

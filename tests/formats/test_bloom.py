@@ -104,13 +104,28 @@ def test_defaults_are_those_of_java() -> None:
     assert build_bloom(pa.array([], pa.string())).to_text().startswith(head)
 
 
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 25])
+def test_a_fitted_filter_is_made_for_no_more_keys_than_there_are(count: int, dynamic: bool) -> None:
+    settings = BloomSettings(10, 0.01, 20, dynamic=dynamic, fitted=True)
+    keys = pa.array([f"key-{i}" for i in range(count)], pa.string())
+    builder = BloomBuilder(settings)
+    for start in range(0, count, 3):
+        builder.add(keys.slice(start, 3))
+    found = builder.finish()
+    entries = max(1, count) if count <= 10 else 10
+    want = build_bloom(keys, BloomSettings(entries, 0.01, 20, dynamic=dynamic))
+    assert found.to_bytes() == want.to_bytes()
+    assert BloomFilter.from_text(found.to_text(), found.type_code).may_contain(keys).all()
+
+
 def test_settings_are_read_from_the_options_of_hudi() -> None:
     options = {
         "hoodie.index.bloom.num_entries": "100", "hoodie.index.bloom.fpp": "0.5", "hoodie.other": "x",
         "hoodie.bloom.index.filter.dynamic.max.entries": "7", "hoodie.bloom.index.filter.type": "simple",
     }  # fmt: skip
     assert BloomSettings.from_options(options) == BloomSettings(100, 0.5, 7, dynamic=False)
-    assert BloomSettings.from_options({}) == BloomSettings()
+    assert BloomSettings.from_options({}) == BloomSettings(fitted=True)
 
 
 @pytest.mark.parametrize(

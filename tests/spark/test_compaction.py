@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 from hoodie_py import HoodieError, HoodieTable, HoodieWarning, MergeError, RecordMerger, StorageError, register_merger
 from hoodie_py.reader import registry
 from hoodie_py.spark import compaction
+from hoodie_py.spark.attempts import tries
 from hoodie_py.spark.compaction import JOB_BYTES, JOBS, LARGEST_JOB, split
 from hoodie_py.writer.compaction_result import Progress
 from hoodie_py.writer.compaction_task import CompactionTask, TaskResult
@@ -88,7 +89,7 @@ def test_jobs_keep_the_order_and_are_worth_their_planning(count: int, size: int)
 def test_how_often_spark_tries(master: str | None, failures: str | None, attempts: int) -> None:
     settings = {"spark.master": master, "spark.task.maxFailures": failures}
     spark: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: settings[name] or default))
-    assert compaction._attempts(spark) == attempts
+    assert tries(spark) == attempts
 
 
 def run_job(tasks: list[CompactionTask], attempts: int = 1) -> list[dict[str, Any]]:

@@ -21,11 +21,15 @@ from hoodie_py import (
     UnsupportedFeatureError,
 )
 from hoodie_py.errors import StorageError
+from hoodie_py.files import TableFiles
+from hoodie_py.table import snapshot
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer import compaction, inline_services
+from hoodie_py.writer.write_data import Writer
+from hoodie_py.writer.write_records import WriteOperation
 from tests.corpus import corpus_names, unpack
 from tests.writer.compaction_tables import QUICK, leftovers, writable
-from tests.writer.written_tables import KINDS, SCHEMA, Kind, contents, row
+from tests.writer.written_tables import KINDS, SCHEMA, Kind, contents, row, schema_of, session
 
 MOR = Kind(9, True)
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -92,6 +96,19 @@ def test_nothing_to_write_commits_nothing(tmp_path: Path) -> None:
     assert contents(table) == {}
 
 
+def test_a_commit_that_cannot_be_looked_at_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise StorageError("not now")
+
+    table = opened(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "open_snapshot", fail)
+        with pytest.warns(HoodieWarning, match="The write is committed"):
+            table.upsert([row(1, 2, "b")], options=QUICK)
+    assert contents(tmp_path)["k1"] == (2, "b")
+    assert contents(table.refresh())["k1"] == (2, "b")
+
+
 def test_inserts_of_known_keys_follow_the_policy(tmp_path: Path) -> None:
     table = opened(tmp_path)
     policy = "hoodie.datasource.insert.dup.policy"
@@ -119,6 +136,15 @@ def test_buckets(kind: Kind, operation: str, tmp_path: Path) -> None:
     ids = {(each.partition_path, each.file_id[:8]) for each in table.file_slices()}
     assert ids <= {(path, f"0000000{bucket}") for path in ("", "p0", "p1") for bucket in range(3)}
     assert len(ids) == len(table.file_slices())
+
+
+def test_of_two_inserts_into_a_new_bucket_one_is_a_conflict(tmp_path: Path) -> None:
+    base = MOR.create(tmp_path)
+    options = {"hoodie.index.type": "BUCKET", "hoodie.clean.failed.writes.policy": "LAZY"}
+    snapshot = open_snapshot(TableFiles.open(base))
+    write = Writer(session(base, options))._write(snapshot, WriteOperation.INSERT, schema_of(snapshot))
+    assert write.looked_up
+    assert not Writer(session(base))._write(snapshot, WriteOperation.INSERT, schema_of(snapshot)).looked_up
 
 
 def test_a_row_that_moves_between_partitions(tmp_path: Path) -> None:

@@ -71,8 +71,12 @@ def test_other_letters_are_refused(pattern: str) -> None:
         TimePattern.parse(pattern)
 
 
-def test_a_zone_is_read_only_and_two_digits_of_a_year_are_printed_only() -> None:
-    with pytest.raises(UnsupportedFeatureError):
-        TimePattern.parse("yyyyZ").format(_times(_AT))
+def test_zones_are_printed_as_they_are_ahead() -> None:
+    pattern = TimePattern.parse("HHZ ZZ")
+    assert pattern.format(_times(_AT, None)).to_pylist() == ["05+0000 +00:00", None]
+    assert pattern.format(_times(_AT, zone="-05:30")).to_pylist() == ["23-0530 -05:30"]
+
+
+def test_two_digits_of_a_year_are_printed_only() -> None:
     with pytest.raises(UnsupportedFeatureError):
         _read("yy", "26")

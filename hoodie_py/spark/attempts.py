@@ -1,0 +1,65 @@
+"""Spark runs a task again, or gives up: which errors are worth another try, and how the others get to the driver.
+
+An error that another try cannot mend comes back as a result instead of failing the Spark task, so it keeps its type and
+is not tried four times.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import traceback
+from typing import Any
+
+from pyspark import TaskContext
+
+from hoodie_py.errors import HoodieError, StorageError
+
+_LOCAL = re.compile(r"local(?:\[[^,\]]*(?:,\s*(\d+)\s*)?\])?")
+_FAILURES = 4  # Spark's default of spark.task.maxFailures
+
+
+def tries(spark: Any) -> int:
+    """Return how often Spark tries a task: in local mode only the master says so."""
+    local = _LOCAL.fullmatch(spark.conf.get("spark.master", None) or "")
+    if local is not None:
+        return int(local.group(1) or 1)
+    text = spark.conf.get("spark.task.maxFailures", None) or ""
+    return int(text) if text.isdecimal() else _FAILURES
+
+
+def worth_another(error: HoodieError, attempts: int) -> bool:
+    """Whether an error may be of one machine or one moment, and Spark tries the task again.
+
+    Args:
+        error: what the task on this worker raised.
+        attempts: how often Spark tries a task.
+    """
+    context = TaskContext.get()
+    tried = 0 if context is None else context.attemptNumber()
+    return isinstance(error, StorageError) and not error.missing and tried + 1 < attempts
+
+
+def pack_error(error: HoodieError) -> bytes:
+    """Pack the error that is being handled, with nothing in it that could not be pickled, and its traceback."""
+    where = {name: value if isinstance(value, str | int) else str(value) for name, value in error.where.items()}
+    bare = type(error)(error.message, hint=error.hint, **where)
+    return pickle.dumps((bare, traceback.format_exc()))
+
+
+def unpack_error(packed: bytes) -> HoodieError:
+    """Return an error that a worker packed."""
+    error, trace = pickle.loads(packed)  # noqa: S301 - this session's workers made it
+    assert isinstance(error, HoodieError)
+    error.add_note(f"On a Spark worker:\n{trace}")
+    return error
+
+
+def summary(error: Exception) -> str:
+    """Return the line of a Spark error that says what happened: where Python failed, the end of its traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    python = next((at for at, line in enumerate(lines) if line.startswith("Traceback ")), None)
+    if python is None:
+        return lines[0] if lines else type(error).__name__
+    named = (line for line in lines[python:] if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line))
+    return next(named, lines[-1])

@@ -1,0 +1,149 @@
+"""What a distributed write asks of Spark: its steps as jobs over DataFrames."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, cast
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.spark.attempts import summary, tries, unpack_error
+from hoodie_py.spark.compaction import SparkRunner
+from hoodie_py.spark.write_files import WRITTEN_DDL, Piece, PieceKey, WriteFiles, piece_of
+from hoodie_py.spark.write_places import PLACED_DDL, PlaceRecords
+from hoodie_py.spark.write_shards import SHARDED_DDL, DivideKeys, DivideRows, WriteFacts
+from hoodie_py.spark.write_wire import labels
+from hoodie_py.writer.compaction_task import TaskResult
+from hoodie_py.writer.routing import Placement
+from hoodie_py.writer.write_jobs import Tasks
+
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_DEFAULT_PARTITIONS = 200  # Spark's
+_SHUFFLED = ("shard", "kind", "at", "payload")
+
+
+class SparkEngine:
+    """What a distributed write asks of Spark. Leaving its block lets go of what was kept.
+
+    Attributes:
+        spark: the session.
+        shards: how many shards there are unless options say otherwise.
+        attempts: how often Spark tries a task.
+        services: carries out an inline compaction.
+    """
+
+    def __init__(self, spark: Any, df: Any) -> None:
+        self.spark = spark
+        self._df = df
+        self.shards = int(spark.conf.get(_SHUFFLE_PARTITIONS, None) or _DEFAULT_PARTITIONS)
+        self.attempts = tries(spark)
+        self.services = SparkRunner(spark)
+        self._tag = f"hoodie-write-{uuid4().hex}"
+        self._kept: list[Any] = []
+
+    def divided(self, step: DivideRows) -> Any:
+        """Return the rows by shard; kept."""
+        return self._keep(self._df.mapInArrow(step, SHARDED_DDL))
+
+    def paths(self, sharded: Any) -> list[str] | None:
+        """Return the partition paths of rows, none where rows do not know theirs; None if there are no rows."""
+        found = self._rows(sharded.selectExpr("explode_outer(paths) AS path", "failed").distinct())
+        _raise_failures(found)
+        return sorted({row["path"] for row in found} - {None}) if found else None
+
+    def with_keys(self, sharded: Any, step: DivideKeys) -> Any:
+        """Return rows by shard together with the keys of file slices."""
+        count = len(step.slices)
+        if not count:
+            return sharded
+        numbers = self.spark.range(0, count, 1, count)
+        return sharded.unionByName(numbers.mapInArrow(step, SHARDED_DDL))
+
+    def placed(self, sharded: Any, step: PlaceRecords, parallelism: int | None) -> Any:
+        """Return records by place; kept."""
+        failed = sharded.where("failed IS NOT NULL").selectExpr("failed")
+        rows = sharded.where("failed IS NULL").select(*_SHUFFLED)
+        rows = rows.repartition("shard") if parallelism is None else rows.repartition(parallelism, "shard")
+        placed = rows.sortWithinPartitions("shard", "kind", "at").mapInArrow(step, PLACED_DDL)
+        return self._keep(placed.unionByName(failed, allowMissingColumns=True))
+
+    def pieces(self, placed: Any) -> dict[PieceKey, Piece]:
+        """Return the counts of records by place."""
+        counts = [f.sum(name).alias(name) for name in ("rows", "inserts", "updates", "deletes", "bytes")]
+        grouped = placed.groupBy("path", "file_id", "piece", "failed")
+        found = self._rows(grouped.agg(*counts, f.bool_and("in_base").alias("in_base")))
+        _raise_failures(found)
+        return {(row["path"], row["file_id"], row["piece"]): piece_of(row) for row in found}
+
+    def written(
+        self,
+        placed: Any,
+        tasks: Tasks,
+        placements: Sequence[Placement],
+        file_of: Mapping[PieceKey, int],
+        facts: WriteFacts,
+    ) -> list[TaskResult]:
+        """Carry out the tasks of all files and return their results."""
+        if not placements:
+            return []
+        chosen = labels(len(placements))
+        by_number = dict(zip(chosen, zip(tasks.tasks(placements), placements, strict=True), strict=True))
+        step = WriteFiles.of(by_number, facts.packed_merger, facts.wire.located(), facts.attempts)
+        keys = list(file_of)
+        places = pa.table(
+            {
+                "path": pa.array([key[0] for key in keys], pa.string()),
+                "file_id": pa.array([key[1] for key in keys], pa.string()),
+                "piece": pa.array([key[2] for key in keys], pa.int32()),
+                "label": pa.array([chosen[file_of[key]] for key in keys], pa.int32()),
+            }
+        )
+        files = f.broadcast(self.spark.createDataFrame(places)).alias("f")
+        same = [f.col(f"p.{name}").eqNullSafe(f.col(f"f.{name}")) for name in ("path", "file_id", "piece")]
+        both = placed.alias("p").join(files, same[0] & same[1] & same[2])
+        rows = both.selectExpr("label", "0 AS kind", "at", "payload")
+        rows = rows.repartition(len(placements), "label").sortWithinPartitions("label", "at")
+        found = self._rows(rows.mapInArrow(step, WRITTEN_DDL))
+        _raise_failures(found)
+        if len(found) != len(placements):
+            raise HoodieError(
+                f"Spark wrote {len(found)} files of {len(placements)}.", hint="The DataFrame's rows must not change."
+            )
+        return [cast("TaskResult", pickle.loads(bytes(row["done"]))) for row in found]  # noqa: S301 - our workers'
+
+    def _keep(self, frame: Any) -> Any:
+        kept = frame.persist()
+        self._kept.append(kept)
+        return kept
+
+    def _rows(self, frame: Any) -> list[Any]:
+        self.spark.addTag(self._tag)
+        try:
+            return list(frame.collect())
+        except Exception as error:
+            raise HoodieError(
+                f"Spark did not carry out the write: {summary(error)}",
+                hint="The table is as it was. What Spark reported in full is the cause of this error.",
+            ) from error
+        except BaseException:
+            self.spark.interruptTag(self._tag)
+            raise
+        finally:
+            self.spark.removeTag(self._tag)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for frame in self._kept:
+            frame.unpersist()
+
+
+def _raise_failures(rows: Sequence[Any]) -> None:
+    failed = next((row["failed"] for row in rows if row["failed"] is not None), None)
+    if failed is not None:
+        raise unpack_error(bytes(failed))

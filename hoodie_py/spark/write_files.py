@@ -1,0 +1,207 @@
+"""The last step of a distributed write: which files there will be, and one Spark task for each that writes it."""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.spark.attempts import pack_error, worth_another
+from hoodie_py.spark.mergers import load_mergers
+from hoodie_py.spark.python_process import settle
+from hoodie_py.spark.write_wire import Wire, by_label
+from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.writer.rewrite_task import RewriteTask
+from hoodie_py.writer.routing import Placement, new_file_id
+from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.small_files import rooms
+from hoodie_py.writer.write_jobs import WriteTask, run_task
+
+WRITTEN = pa.schema([("done", pa.binary()), ("failed", pa.binary())])
+WRITTEN_DDL = "done BINARY, failed BINARY"
+FILE_BYTES_A_BYTE = 0.4
+"""Bytes in a base file for a byte of payload, about."""
+
+_COUNTS = ("rows", "inserts", "updates", "deletes", "bytes")
+
+PieceKey = tuple[str, str | None, int]
+"""Partition path, file id (None for new records), and label of the shard (of new records)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a step counted of the records that one shard, or all, have for one place."""
+
+    rows: int
+    inserts: int
+    updates: int
+    deletes: int
+    bytes: int
+    in_base: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """The files of a write.
+
+    Attributes:
+        placements: one a file; they stand for counts of records only.
+        file_of: number of the file that each piece goes into.
+    """
+
+    placements: tuple[Placement, ...]
+    file_of: Mapping[PieceKey, int]
+
+
+def plan_files(
+    pieces: Mapping[PieceKey, Piece],
+    slices: Sequence[FileSlice],
+    settings: WriteSettings,
+    *,
+    fill: bool,
+    held: frozenset[GroupKey] = frozenset(),
+) -> FilePlan:
+    """Decide which pieces share a file; new records are cut at shards.
+
+    Args:
+        pieces: by place.
+        slices: of the table.
+        settings: of the call; they say how large files get.
+        fill: whether new records go into small base files first, as those of COPY_ON_WRITE tables do.
+        held: file groups that must stay as they are.
+    """
+    members: dict[tuple[str, str], list[PieceKey]] = defaultdict(list)
+    new: dict[str, list[PieceKey]] = defaultdict(list)
+    for key in sorted(pieces, key=str):
+        path, file_id, _ = key
+        if file_id is None:
+            new[path].append(key)
+        else:
+            members[path, file_id].append(key)
+    file_bytes = settings.plan.max_file_size
+    room = rooms(slices, set(held), FILE_BYTES_A_BYTE, file_bytes, settings.small_file_bytes) if fill else {}
+    for path, keys in new.items():
+        for file_id, some in _cut(keys, pieces, room.get(path, ()), int(file_bytes / FILE_BYTES_A_BYTE)):
+            members[path, file_id].extend(some)
+    there = {(each.partition_path, each.file_id): each for each in slices}
+    placements = tuple(_placement(group, [pieces[key] for key in keys], there) for group, keys in members.items())
+    file_of = {key: number for number, keys in enumerate(members.values()) for key in keys}
+    return FilePlan(placements, file_of)
+
+
+def _cut(
+    keys: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], room: Sequence[tuple[str, int]], most: int
+) -> Iterator[tuple[str, list[PieceKey]]]:
+    """Yield file ids with the pieces of new records that go there: files with room for so many bytes, then new ones."""
+    left = list(keys)
+    for file_id, size in room:
+        some: list[PieceKey] = []
+        while left and sum(pieces[key].bytes for key in [*some, left[0]]) <= size:
+            some.append(left.pop(0))
+        if some:
+            yield file_id, some
+    total = sum(pieces[key].bytes for key in left)
+    count = min(len(left), -(-total // most)) if left else 0
+    shares: list[list[PieceKey]] = [[] for _ in range(count)]
+    filled = [0] * count
+    for key in sorted(left, key=lambda each: -pieces[each].bytes):
+        share = filled.index(min(filled))
+        shares[share].append(key)
+        filled[share] += pieces[key].bytes
+    for share_ in shares:
+        yield new_file_id(), share_
+
+
+def _placement(group: GroupKey, pieces: Sequence[Piece], there: Mapping[GroupKey, FileSlice]) -> Placement:
+    file_slice = there.get(group)
+    base = None if file_slice is None or file_slice.base_file is None else file_slice.base_file.instant
+    rows = sum(each.rows for each in pieces)
+    return Placement(
+        *group,
+        file_slice,
+        0,
+        rows,
+        sum(each.inserts for each in pieces),
+        sum(each.updates for each in pieces),
+        sum(each.deletes for each in pieces),
+        base if all(each.in_base for each in pieces) else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteFiles:
+    """What workers do with the records of a file.
+
+    Attributes:
+        packed: tasks with the rows they are to get, by label.
+        packed_merger: of the tasks that merge.
+        wire: form of the records.
+        attempts: how often Spark tries a task.
+    """
+
+    packed: bytes
+    packed_merger: bytes
+    wire: Wire
+    attempts: int
+
+    @classmethod
+    def of(
+        cls, tasks: Mapping[int, tuple[WriteTask, Placement]], packed_merger: bytes, wire: Wire, attempts: int
+    ) -> WriteFiles:
+        """Pack tasks by label; what they have in common is sent once."""
+        bare = {
+            label: (replace(task, merger=None) if isinstance(task, RewriteTask) else task, len(of), of.inserts)
+            for label, (task, of) in tasks.items()
+        }
+        return cls(zlib.compress(pickle.dumps(bare, pickle.HIGHEST_PROTOCOL), 1), packed_merger, wire, attempts)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pa.set_cpu_count(1)  # Spark gives a task one core
+        for one in by_label(batches):
+            yield self._attempt(one.label, [each for kind in sorted(one.payloads) for each in one.payloads[kind]])
+        settle()
+
+    def _attempt(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
+        try:
+            task, count, inserts = _unpacked(self.packed)[label]
+            if isinstance(task, RewriteTask):
+                task = replace(task, merger=next(iter(load_mergers(self.packed_merger)), None))
+            records, positions = self.wire.read(payloads)
+            if len(records) != count:
+                raise HoodieError(
+                    f"The DataFrame gave {len(records)} rows for a file where it had given {count} before.",
+                    hint="Its rows must not change: cache or save what rand(), uuid() and the like made.",
+                    file_group=task.group[1],
+                )
+            result = run_task(task, records, positions, inserts)
+        except HoodieError as error:
+            if worth_another(error, self.attempts):
+                raise  # so that Spark tries again, perhaps on another machine
+            return self.failed(error)
+        return pa.RecordBatch.from_pylist([{"done": pickle.dumps(result), "failed": None}], WRITTEN)
+
+    @staticmethod
+    def failed(error: HoodieError) -> pa.RecordBatch:
+        """Return an error as the result of a task."""
+        return pa.RecordBatch.from_pylist([{"done": None, "failed": pack_error(error)}], WRITTEN)
+
+
+@lru_cache(maxsize=2)
+def _unpacked(packed: bytes) -> dict[int, tuple[WriteTask, int, int]]:
+    """Unpack the tasks, once in each worker; so what they share is shared there, too."""
+    tasks: dict[int, tuple[WriteTask, int, int]] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver's
+    return tasks
+
+
+def piece_of(row: Any) -> Piece:
+    """Return the counts of one place, as Spark added them up."""
+    rows, inserts, updates, deletes, size = (int(row[name] or 0) for name in _COUNTS)
+    return Piece(rows, inserts, updates, deletes, size, bool(row["in_base"]))

@@ -1,0 +1,166 @@
+"""The middle step of a distributed write, on workers: a shard's records are merged, looked up and placed.
+
+The very code that writes in one process does it; only the keys of the table come from the shuffle, not from files.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.arrays import numbers
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.spark.attempts import pack_error, worth_another
+from hoodie_py.spark.python_process import settle
+from hoodie_py.spark.write_shards import ENTRIES, ENTRY, RECORDS, Opened, opened
+from hoodie_py.spark.write_wire import Labelled, by_label
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.combine import combine, combines
+from hoodie_py.writer.key_lookup import Found, KeyLookup, Wanted, distinct
+from hoodie_py.writer.placing import place_records
+from hoodie_py.writer.routing import Placement, Routed
+
+PLACED = pa.schema(
+    [
+        ("path", pa.string()), ("file_id", pa.string()), ("piece", pa.int32()), ("at", pa.int64()),
+        ("rows", pa.int64()), ("inserts", pa.int64()), ("updates", pa.int64()), ("deletes", pa.int64()),
+        ("in_base", pa.bool_()), ("bytes", pa.int64()), ("payload", pa.binary()), ("failed", pa.binary()),
+    ]
+)  # fmt: skip
+PLACED_DDL = (
+    "path STRING, file_id STRING, piece INT, at BIGINT, rows BIGINT, inserts BIGINT, updates BIGINT, deletes BIGINT, "
+    "in_base BOOLEAN, bytes BIGINT, payload BINARY, failed BINARY"
+)
+NO_PIECE = -1
+_PLACES_OF_A_SHARD = 1 << 32
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PlaceRecords:
+    """What workers do with shards.
+
+    Attributes:
+        packed: the facts.
+        slices: of the partitions that the write touches; entries name them by number.
+    """
+
+    packed: bytes
+    slices: Sequence[FileSlice]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pa.set_cpu_count(1)  # Spark gives a task one core
+        there = opened(self.packed)
+        try:
+            for shard in by_label(batches):
+                yield from self._placed(there, shard)
+        except HoodieError as error:
+            if worth_another(error, there.facts.attempts):
+                raise
+            yield pa.RecordBatch.from_pylist([{"failed": pack_error(error)}], PLACED)
+        settle()
+
+    def _placed(self, there: Opened, shard: Labelled) -> Iterator[pa.RecordBatch]:
+        payloads = shard.payloads.get(RECORDS)
+        if not payloads:
+            return
+        facts = there.facts
+        records, _ = facts.wire.read(payloads)
+        snapshot, merger = _with_slices(there.snapshot, self.slices), facts.merger
+        if combines(facts.operation, facts.settings.options):
+            records = combine(records, snapshot, facts.settings, merger)
+        entries = pa.Table.from_batches(
+            [pa.ipc.read_record_batch(each, ENTRY) for each in shard.payloads.get(ENTRIES, [])], ENTRY
+        )
+        lookup = _KnownKeys(there, snapshot, self.slices, entries)
+        plan = replace(facts.settings.plan, max_file_size=sys.maxsize)  # new files are cut once all shards are known
+        settings = replace(facts.settings, plan=plan, small_file_bytes=0)
+        routed = place_records(records, snapshot, facts.operation, settings, merger, lookup)
+        wire = facts.wire.located()
+        at = facts.shards.index(shard.label) * _PLACES_OF_A_SHARD
+        for placement in routed.placements:
+            is_new = placement.file_slice is None and not facts.is_bucket  # a bucket's file id is its own
+            rows = list(_rows(wire, routed, placement))
+            for row in rows:
+                row |= {"file_id": None, "piece": shard.label} if is_new else {}
+                row["at"] = at
+                at += 1
+            yield pa.RecordBatch.from_pylist(rows, PLACED)
+
+
+def _rows(wire: Any, routed: Routed, placement: Placement) -> Iterator[dict[str, Any]]:
+    """Yield a placement's records as rows of the step's result; the first one has the counts."""
+    counts = {"inserts": placement.inserts, "updates": placement.updates, "deletes": placement.deletes}
+    for count, payload in wire.payloads(routed.of(placement), routed.positions_of(placement)):
+        yield {
+            "path": placement.partition_path,
+            "file_id": placement.file_id,
+            "piece": NO_PIECE,
+            "rows": count,
+            **counts,
+            "in_base": placement.positions_of is not None,
+            "bytes": len(payload),
+            "payload": payload,
+        }
+        counts = dict.fromkeys(counts, 0)
+
+
+class _KnownKeys(KeyLookup):
+    """Finds keys among those that came with the shard."""
+
+    def __init__(self, there: Opened, snapshot: Snapshot, slices: Sequence[FileSlice], entries: pa.Table) -> None:
+        super().__init__(snapshot, there.facts.settings, there.facts.merger)
+        self._slices = {(each.partition_path, each.file_id): number for number, each in enumerate(slices)}
+        self._keys = entries.column("key")
+        self._of = numbers(entries.column("slice").combine_chunks()) if len(entries) else np.empty(0, np.int32)
+        self._rows_ = numbers(entries.column("row").combine_chunks()) if len(entries) else np.empty(0, np.int64)
+
+    @property
+    def keys_at_once(self) -> int:
+        return sys.maxsize  # they are all in memory
+
+    def find(self, wanted: Sequence[Wanted]) -> Found:
+        """Find keys; see ``KeyLookup.find``."""
+        hits: list[Found] = []
+        for group, each in enumerate(wanted):
+            places = np.full(len(self._slices) + 1, -1, np.int64)
+            for number, file_slice in enumerate(each.slices):
+                places[self._slices[file_slice.partition_path, file_slice.file_id]] = number
+            index = pc.index_in(self._keys, value_set=each.keys)
+            at = np.concatenate([np.empty(0, np.int32), *(numbers(chunk, -1) for chunk in index.chunks)])
+            hit = np.flatnonzero((at >= 0) & (places[self._of] >= 0))
+            hits.append(
+                Found(np.full(len(hit), group), at[hit].astype(np.int64), places[self._of[hit]], self._rows_[hit])
+            )
+        return distinct(hits)
+
+
+class _Slices:
+    """The file slices that the driver saw, in the place of a view that lists files."""
+
+    def __init__(self, slices: Sequence[FileSlice], view: Any) -> None:
+        self._slices = slices
+        self._view = view
+
+    def slices(self, query_instant: str | None = None, partitions: Any = None) -> list[FileSlice]:
+        if query_instant is not None:
+            return list(self._view.slices(query_instant, partitions))
+        wanted = None if partitions is None else set(partitions)
+        return [each for each in self._slices if wanted is None or each.partition_path in wanted]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
+
+
+def _with_slices(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Snapshot:
+    """Return the table with file slices that are known already."""
+    made = Snapshot(snapshot.files, snapshot.config, snapshot.timeline, timezone=snapshot.timezone)
+    made.__dict__["view"] = _Slices(slices, snapshot.view)
+    made.__dict__["schema"] = snapshot.schema
+    return made

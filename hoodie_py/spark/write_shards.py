@@ -1,0 +1,240 @@
+"""First steps of a distributed write, on workers: rows get their keys and are divided among shards, and so are the keys
+that the table has.
+
+A shard has all records whose keys fall into it, and everything that the table knows of these keys. So the shard's task
+decides about them as one process would about all: what a batch says of a key more than once is merged, and each key is
+found or not. With a bucket index a shard has whole buckets.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.spark.attempts import pack_error, worth_another
+from hoodie_py.spark.mergers import load_mergers
+from hoodie_py.spark.pin import Pin
+from hoodie_py.spark.python_process import settle
+from hoodie_py.spark.write_wire import Wire
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline_loader import TableTimeline
+from hoodie_py.writer.bucket_index import bucket_numbers, java_hashes
+from hoodie_py.writer.incoming_records import records_to_write
+from hoodie_py.writer.index_settings import IndexSettings
+from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
+from hoodie_py.writer.record_versions import joined
+from hoodie_py.writer.routing import sliced
+from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.write_records import WriteOperation, WriteRecords
+
+if TYPE_CHECKING:
+    from hoodie_py.spark.mergers import Merger
+
+RECORDS, ENTRIES = 0, 1
+"""Kinds of payloads: records of the write, and keys of the table."""
+
+SHARDED = pa.schema(
+    [
+        ("shard", pa.int32()), ("kind", pa.int32()), ("at", pa.int64()), ("payload", pa.binary()),
+        ("paths", pa.list_(pa.string())), ("failed", pa.binary()),
+    ]
+)  # fmt: skip
+SHARDED_DDL = "shard INT, kind INT, at BIGINT, payload BINARY, paths ARRAY<STRING>, failed BINARY"
+ENTRY = pa.schema([("key", pa.string()), ("slice", pa.int32()), ("row", pa.int64())])
+
+_GATHERED_BYTES = 64 << 20  # of rows divided at a time, so that shards get payloads worth their overhead
+_ENTRY_ROWS = 1 << 20
+_PLACES_OF_A_TASK = 1 << 40
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteFacts:
+    """What all tasks of a distributed write know; its repr shows no storage options.
+
+    Attributes:
+        pin: the table as the write sees it.
+        timezone: zone of times without one.
+        settings: of the call.
+        operation: what the write does.
+        wire: the form of its records.
+        packed_merger: the merger that decides instead of the table's merge mode.
+        shards: labels.
+        attempts: how often Spark tries a task.
+    """
+
+    pin: Pin
+    timezone: str | None
+    settings: WriteSettings
+    operation: WriteOperation
+    wire: Wire
+    packed_merger: bytes
+    shards: tuple[int, ...]
+    attempts: int
+
+    def packed(self) -> bytes:
+        """Return the facts as bytes to send."""
+        return zlib.compress(pickle.dumps(self, pickle.HIGHEST_PROTOCOL), 1)
+
+    @property
+    def is_bucket(self) -> bool:
+        """Whether the key's hash says which file group a record belongs to."""
+        return IndexSettings.of(self.settings.options).is_bucket
+
+    @property
+    def merger(self) -> Merger | None:
+        """The merger, unpacked."""
+        return next(iter(load_mergers(self.packed_merger)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Facts on a worker, with the table."""
+
+    facts: WriteFacts
+    snapshot: Snapshot
+
+
+@lru_cache(maxsize=2)
+def opened(packed: bytes) -> Opened:
+    """Unpack facts, once in each worker."""
+    facts: WriteFacts = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver made it
+    pin = facts.pin
+    timeline = TableTimeline(pin.timeline, pin.files, pin.config)
+    return Opened(facts, Snapshot(pin.files, pin.config, timeline, timezone=facts.timezone))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DivideRows:
+    """What workers do with the DataFrame's rows."""
+
+    packed: bytes
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pa.set_cpu_count(1)  # Spark gives a task one core
+        there = opened(self.packed)
+        context = TaskContext.get()
+        at = (0 if context is None else context.partitionId()) * _PLACES_OF_A_TASK
+        try:
+            for table in _gathered(batches):
+                for piece in self._divided(there, table, at):
+                    yield piece
+                    at += piece.num_rows
+        except HoodieError as error:
+            if worth_another(error, there.facts.attempts):
+                raise
+            yield failure(error)
+        settle()
+
+    def _divided(self, there: Opened, table: pa.Table, at: int) -> Iterator[pa.RecordBatch]:
+        facts = there.facts
+        records, _ = records_to_write(table, there.snapshot, facts.settings.options, facts.operation)
+        shards = _shards_of(records, there)
+        order = np.argsort(shards, kind="stable")
+        sorted_ = records.take(from_numpy(order))
+        for shard, start, stop in runs(shards[order]):
+            part = sliced(sorted_, start, stop - start)
+            known = part.partition_paths is not None and facts.wire.has_paths
+            paths = part.partition_paths.unique().to_pylist() if known and part.partition_paths is not None else []
+            payloads = [payload for _, payload in facts.wire.payloads(part)]
+            rows = [
+                {"shard": facts.shards[shard], "kind": RECORDS, "at": at + i, "payload": each, "paths": paths}
+                for i, each in enumerate(payloads)
+            ]
+            at += len(rows)
+            yield pa.RecordBatch.from_pylist(rows, SHARDED)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DivideKeys:
+    """What workers do to learn the keys that the table has: row i of the input stands for file slice i."""
+
+    packed: bytes
+    slices: Sequence[FileSlice]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pa.set_cpu_count(1)
+        there = opened(self.packed)
+        lookup = KeyLookup(there.snapshot, there.facts.settings, there.facts.merger)
+        try:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    for keys, row in lookup.all_keys(self.slices[number]):
+                        for start in range(0, len(keys), _ENTRY_ROWS):
+                            first = row if row == UNKNOWN_ROW else row + start
+                            yield from _entries(there.facts, keys.slice(start, _ENTRY_ROWS), number, first)
+        except HoodieError as error:
+            if worth_another(error, there.facts.attempts):
+                raise
+            yield failure(error)
+        settle()
+
+
+def failure(error: HoodieError) -> pa.RecordBatch:
+    """Return an error as a row of a step's result; it goes to the shard that comes first."""
+    return pa.RecordBatch.from_pylist([{"shard": 0, "kind": RECORDS, "at": -1, "failed": pack_error(error)}], SHARDED)
+
+
+def runs(numbers_: np.ndarray) -> Iterator[tuple[int, int, int]]:
+    """Yield (number, start, stop) of runs of equal numbers."""
+    if not len(numbers_):
+        return
+    cuts = (np.flatnonzero(np.diff(numbers_)) + 1).tolist()
+    for start, stop in zip([0, *cuts], [*cuts, len(numbers_)], strict=True):
+        yield int(numbers_[start]), start, stop
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join batches to tables of some size; Spark gives few rows at a time."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= _GATHERED_BYTES:
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _shards_of(records: WriteRecords, there: Opened) -> np.ndarray:
+    """Return the number of the shard of each record: by its key, by its bucket with a bucket index."""
+    facts = there.facts
+    index = IndexSettings.of(facts.settings.options)
+    if not index.is_bucket or records.partition_paths is None:
+        return _spread(java_hashes(joined(records.keys)), len(facts.shards))
+    fields = index.hash_fields or there.snapshot.config.record_key_fields
+    buckets = bucket_numbers(records.keys, fields, index.buckets).astype(np.uint32)
+    return _spread(java_hashes(joined(records.partition_paths)) + buckets, len(facts.shards))
+
+
+def _spread(hashes: np.ndarray, shards: int) -> np.ndarray:
+    mixed = hashes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
+    return (mixed % np.uint64(shards)).astype(np.int64)
+
+
+def _entries(facts: WriteFacts, keys: pa.Array, number: int, row: int) -> Iterator[pa.RecordBatch]:
+    shards = _spread(java_hashes(keys), len(facts.shards))
+    order = np.argsort(shards, kind="stable")
+    rows = np.full(len(keys), UNKNOWN_ROW, np.int64) if row == UNKNOWN_ROW else row + order.astype(np.int64)
+    slices = from_numpy(np.full(len(keys), number, np.int32))
+    batch = pa.RecordBatch.from_arrays([keys.take(from_numpy(order)), slices, from_numpy(rows)], schema=ENTRY)
+    found = [
+        {"shard": facts.shards[shard], "kind": ENTRIES, "at": 0,
+         "payload": batch.slice(start, stop - start).serialize().to_pybytes()}
+        for shard, start, stop in runs(shards[order])
+    ]  # fmt: skip
+    yield pa.RecordBatch.from_pylist(found, SHARDED)

@@ -1,0 +1,193 @@
+"""A DataFrame written by the workers of a Spark session: the shuffle is Spark's own, the driver commits.
+
+    rows            -> keyed, divided among shards                          DivideRows        (kept)
+    keys in files   -> divided likewise, of the partitions that rows go to  DivideKeys
+    both, by shard  -> merged, looked up, placed                            PlaceRecords      (kept)
+    counts          -> the files there will be, on the driver               plan_files
+    records by file -> one Spark task a file                                WriteFiles
+    results         -> the commit, on the driver
+
+Only DataFrames are used, so classic and Connect sessions do alike. What is kept is computed once, unless an executor is
+lost. Spark may try a task again, or run two copies of it: each attempt writes a file of its own name and reports it;
+the driver commits what was reported and removes the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import ConflictError, InvalidQueryError
+from hoodie_py.formats import source_keys
+from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.reader.registry import supplied_merger
+from hoodie_py.spark.mergers import pack_mergers
+from hoodie_py.spark.options import STORAGE_OPTIONS
+from hoodie_py.spark.pin import Pin
+from hoodie_py.spark.types import arrow_schema
+from hoodie_py.spark.write_engine import SparkEngine
+from hoodie_py.spark.write_files import plan_files
+from hoodie_py.spark.write_options import WriteOptions
+from hoodie_py.spark.write_places import PlaceRecords
+from hoodie_py.spark.write_shards import DivideKeys, DivideRows, WriteFacts
+from hoodie_py.spark.write_wire import Wire, labels
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.commit_records import Write, commit_records
+from hoodie_py.writer.incoming_records import records_to_write
+from hoodie_py.writer.index_settings import IndexSettings
+from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.placing import LOOKED_UP, OVERWRITES, looks_up, replaced_groups
+from hoodie_py.writer.recovery import undo_failed_writes
+from hoodie_py.writer.routing import Placement, Routed
+from hoodie_py.writer.session import WriteSession
+from hoodie_py.writer.write_conflicts import pending_clusterings
+from hoodie_py.writer.write_jobs import Tasks
+from hoodie_py.writer.write_records import WriteOperation, WriteRecords
+from hoodie_py.writer.write_result import WriteResult
+
+if TYPE_CHECKING:
+    from hoodie_py.reader.file_slice import FileSlice
+    from hoodie_py.spark.mergers import Merger
+    from hoodie_py.writer.compaction_task import TaskResult
+    from hoodie_py.writer.lock import Lock
+
+MODES = ("append", "overwrite", "errorifexists", "error", "ignore")
+
+
+def write_table(
+    df: Any,
+    options: Mapping[str, Any],
+    session_settings: Mapping[str, str],
+    mode: str,
+    merger: Merger | None,
+    lock: Lock | None,
+) -> WriteResult:
+    """Write a DataFrame; see ``hoodie_py.spark.write``.
+
+    Raises:
+        HoodieError: see ``hoodie_py.spark.write``.
+    """
+    if mode not in MODES:
+        raise InvalidQueryError(f"The mode cannot be {mode!r}.", hint=f"Give one of {', '.join(MODES)}.")
+    texts = {name.lower(): _text(name, value) for name, value in options.items() if value is not None}
+    parsed = WriteOptions.parse(texts, session_settings, overwrite=mode == "overwrite")
+    if mode not in ("append", "overwrite") and parsed.open() is not None:
+        if mode == "ignore":
+            return WriteResult(parsed.operation)
+        raise ConflictError(
+            "There is a Hudi table already.", hint='Write with mode="append" or "overwrite".', table=parsed.path
+        )
+    schema = arrow_schema(df.schema)
+    session = WriteSession.open(parsed.open_or_create(schema), options=parsed.settings, lock=lock)
+    with SparkEngine(df.sparkSession, df) as engine:
+        return DistributedWrite(engine, session, parsed.operation, schema, merger).run()
+
+
+@dataclass(slots=True)
+class DistributedWrite:
+    """One write.
+
+    Args:
+        engine: does what Spark does.
+        session: of the call.
+        operation: what to do.
+        schema: columns of the rows.
+        merger: decides instead of the table's merge mode.
+    """
+
+    engine: SparkEngine
+    session: WriteSession
+    operation: WriteOperation
+    schema: pa.Schema
+    merger: Merger | None
+
+    def run(self) -> WriteResult:
+        """Write and commit."""
+        snapshot = undo_failed_writes(self.session)
+        settings = self.session.settings
+        empty, output = records_to_write(self.schema.empty_table(), snapshot, settings.options, self.operation)
+        facts = self._facts(snapshot, Wire.of(empty))
+        packed = facts.packed()
+        sharded = self.engine.divided(DivideRows(packed))
+        paths = self.engine.paths(sharded)
+        if paths is None and self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+            return WriteResult(self.operation)
+        slices = self._slices(snapshot, facts, paths or [])
+        if looks_up(self.operation, settings.options) or not facts.wire.has_paths:
+            sharded = self.engine.with_keys(sharded, DivideKeys(packed, slices))
+        placed = self.engine.placed(sharded, PlaceRecords(packed, slices), self._parallelism)
+        pieces = self.engine.pieces(placed)
+        plan = plan_files(pieces, slices, settings, fill=self._fills(snapshot, facts), held=_held(snapshot))
+        write = self._write(snapshot, output, paths or [])
+
+        def run(tasks: Tasks, routed: Routed) -> Sequence[TaskResult]:
+            return self.engine.written(placed, tasks, routed.placements, plan.file_of, facts)
+
+        return commit_records(write, _counted(plan.placements), run, self.engine.services)
+
+    def _facts(self, snapshot: Snapshot, wire: Wire) -> WriteFacts:
+        merger = self.merger
+        if merger is None and snapshot.config.merge_mode is MergeMode.CUSTOM:
+            merger = supplied_merger(snapshot.config, self.session.settings.options)
+        return WriteFacts(
+            pin=Pin.of(snapshot),
+            timezone=snapshot.timezone,
+            settings=self.session.settings,
+            operation=self.operation,
+            wire=wire,
+            packed_merger=b"" if merger is None else pack_mergers([merger]),
+            shards=tuple(labels(self._parallelism or self.engine.shards)),
+            attempts=self.engine.attempts,
+        )
+
+    def _slices(self, snapshot: Snapshot, facts: WriteFacts, paths: list[str]) -> list[FileSlice]:
+        """Return the file slices that the rows' keys may be in."""
+        is_global = IndexSettings.of(self.session.settings.options).is_global
+        return snapshot.view.slices(None, None if is_global or not facts.wire.has_paths else paths)
+
+    def _fills(self, snapshot: Snapshot, facts: WriteFacts) -> bool:
+        return not snapshot.config.is_merge_on_read and not facts.is_bucket and self.operation in LOOKED_UP
+
+    def _write(self, snapshot: Snapshot, output: OutputSchema, paths: list[str]) -> Write:
+        replaced = None
+        if self.operation in OVERWRITES:
+            whole = self.operation is WriteOperation.INSERT_OVERWRITE_TABLE
+            replaced = replaced_groups(snapshot, None if whole else paths)
+        return Write(
+            session=self.session,
+            snapshot=snapshot,
+            operation=self.operation,
+            schema=output,
+            merger=self.merger,
+            replaced=replaced,
+            looked_up=self.operation in LOOKED_UP,
+        )
+
+    @property
+    def _parallelism(self) -> int | None:
+        """How many shards the options ask for; None for as many as Spark has shuffle partitions."""
+        key = source_keys.PARALLELISM.get(self.operation.value, source_keys.PARALLELISM["insert"])
+        text = (self.session.settings.options.get(key) or "").strip()
+        return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else None
+
+
+def _counted(placements: tuple[Placement, ...]) -> Routed:
+    """Return placements whose records are with Spark."""
+    none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), pa.chunked_array([], pa.string()))
+    return Routed(none, np.empty(0, np.int64), placements)
+
+
+def _held(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
+    """Return the file groups that pending clusterings will replace."""
+    return frozenset(key for _, groups in pending_clusterings(snapshot) for key in groups)
+
+
+def _text(name: str, value: Any) -> str:
+    if name.lower() == STORAGE_OPTIONS and not isinstance(value, str):
+        return json.dumps(dict(value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,164 @@
+"""Records between Spark's tasks: as Arrow batches in a binary column.
+
+So their types arrive as they left, Spark moves a few large values instead of many small ones, and its shuffle, spill
+and retries are those of any other rows. A payload has no schema: both sides know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.arrays import booleans, from_numpy, numbers
+from hoodie_py.writer.record_versions import joined
+from hoodie_py.writer.write_records import WriteRecords
+
+PAYLOAD_BYTES = 16 << 20  # about, of one payload
+_KEY, _PATH, _DELETE, _POSITION = "key", "path", "delete", "position"
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What payloads of records look like.
+
+    Attributes:
+        schema: of the batches: the data columns by number, then what goes with a record.
+        rows: the data columns.
+        orders: how many ordering fields there are.
+        has_paths: whether records know their partition.
+    """
+
+    schema: pa.Schema
+    rows: pa.Schema
+    orders: int
+    has_paths: bool
+
+    @classmethod
+    def of(cls, records: WriteRecords) -> Wire:
+        """Return the form of payloads for records such as these."""
+        fields = [pa.field(f"row.{at}", field.type) for at, field in enumerate(records.rows.schema)]
+        fields += [pa.field(f"order.{at}", column.type) for at, column in enumerate(records.ordering)]
+        fields += [(_KEY, pa.string()), (_PATH, pa.string()), (_DELETE, pa.bool_()), (_POSITION, pa.int64())]
+        rows = records.rows.schema.remove_metadata()
+        return cls(pa.schema(fields), rows, len(records.ordering), records.partition_paths is not None)
+
+    def payloads(self, records: WriteRecords, positions: np.ndarray | None = None) -> Iterator[tuple[int, bytes]]:
+        """Yield records as payloads of a bounded size, with the number of records in each.
+
+        Args:
+            records: in the order in which they count.
+            positions: row numbers in base files, -1 where not known; None for all unknown.
+
+        Raises:
+            HoodieError: they are not such as were announced.
+        """
+        batch = self.batch(records, positions)
+        if not batch.num_rows:
+            return
+        step = max(1, batch.num_rows * PAYLOAD_BYTES // max(1, batch.nbytes))
+        for start in range(0, batch.num_rows, step):
+            piece = batch.slice(start, step)
+            yield piece.num_rows, piece.serialize().to_pybytes()
+
+    def batch(self, records: WriteRecords, positions: np.ndarray | None = None) -> pa.RecordBatch:
+        """Return records as one batch; arguments and errors as for ``payloads``."""
+        if records.rows.schema.remove_metadata() != self.rows or len(records.ordering) != self.orders:
+            raise HoodieError(
+                "Rows of one DataFrame have different columns in different tasks.",
+                hint="The table may have changed while they were read: try again.",
+            )
+        count = len(records)
+        paths = pa.nulls(count, pa.string()) if records.partition_paths is None else joined(records.partition_paths)
+        if self.has_paths and paths.null_count:
+            raise HoodieError("Some rows tell their partition, others do not.")
+        deletes = from_numpy(np.zeros(count, bool)) if records.deletes is None else joined(records.deletes)
+        places = from_numpy(np.full(count, -1, np.int64) if positions is None else positions.astype(np.int64))
+        arrays = [joined(column) for column in (*records.rows.columns, *records.ordering)]
+        arrays += [joined(records.keys), paths, deletes, places]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def read(self, payloads: Sequence[pa.Buffer]) -> tuple[WriteRecords, np.ndarray]:
+        """Return the records of some payloads in their order, and their row numbers in base files."""
+        batches = [pa.ipc.read_record_batch(each, self.schema) for each in payloads]
+        table = pa.Table.from_batches(batches, self.schema)
+        width = len(self.rows)
+        deletes = table.column(_DELETE)
+        marked = booleans(joined(deletes)).any()
+        paths = table.column(_PATH)
+        records = WriteRecords(
+            rows=pa.table(table.columns[:width], schema=self.rows) if width else pa.table({}),
+            keys=table.column(_KEY),
+            partition_paths=None if paths.null_count and not self.has_paths else paths,
+            deletes=deletes if marked else None,
+            ordering=tuple(table.columns[width : width + self.orders]),
+        )
+        return records, numbers(joined(table.column(_POSITION)))
+
+    def located(self) -> Wire:
+        """Return the form for records that know their partition."""
+        return Wire(self.schema, self.rows, self.orders, has_paths=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Payloads of one label, in order, from the rows of a task that are sorted by label.
+
+    Attributes:
+        label: which.
+        payloads: by kind.
+    """
+
+    label: int
+    payloads: dict[int, list[pa.Buffer]]
+
+
+def by_label(batches: Iterator[pa.RecordBatch]) -> Iterator[Labelled]:
+    """Gather the payloads of each label; rows (label, kind, order, payload) come sorted by the first three."""
+    current: Labelled | None = None
+    for batch in batches:
+        labels, kinds = (numbers(batch.column(at)).tolist() for at in (0, 1))
+        values = batch.column(3)
+        for at, (label, kind) in enumerate(zip(labels, kinds, strict=True)):
+            if current is None or current.label != label:
+                if current is not None:
+                    yield current
+                current = Labelled(label, {})
+            current.payloads.setdefault(kind, []).append(values[at].as_buffer())
+    if current is not None:
+        yield current
+
+
+def labels(count: int) -> list[int]:
+    """Return integers that Spark's hash partitioning spreads over so many partitions, one to each.
+
+    Spark puts a row where the Murmur3 hash (32 bits, seed 42) of the column says. Were it otherwise in some version,
+    some tasks would have more to do and others less, and all would still be right.
+    """
+    found = np.full(count, -1, np.int64)
+    start = 0
+    while (found < 0).any():
+        tried = np.arange(start, start + 4 * count + 16, dtype=np.int64)
+        places = _murmur3(tried.astype(np.uint32)).astype(np.int32).astype(np.int64) % count
+        new, first = np.unique(places, return_index=True)
+        empty = found[new] < 0
+        found[new[empty]] = tried[first[empty]]
+        start += len(tried)
+    return [int(each) for each in found]
+
+
+def _murmur3(values: np.ndarray) -> np.ndarray:
+    """Hash integers as Spark does a column of type INT."""
+    mixed = _rotated(values * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    hashes = _rotated(np.uint32(42) ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    hashes ^= np.uint32(4)
+    hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return np.asarray(hashes ^ (hashes >> np.uint32(16)))
+
+
+def _rotated(values: np.ndarray, by: int) -> np.ndarray:
+    return np.asarray((values << np.uint32(by)) | (values >> np.uint32(32 - by)))

@@ -1,0 +1,140 @@
+"""Which row groups of a base file can hold rows that a filter wants, where no log rows merge; least costly first:
+
+1. the statistics of row groups;
+2. for filters on the record key, the file's bloom filter, which its footer holds;
+3. where the filter wants a few values of one column, that column, read alone. Keys in no order lie anywhere between a
+   row group's least and greatest, and one column is a small part of a file.
+
+What is left out is certain to hold no row that passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.formats.arrays import booleans, from_texts
+from hoodie_py.formats.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, RECORD_KEY
+from hoodie_py.formats.bloom import BloomFilter
+from hoodie_py.formats.parquet import column_chunk_ranges
+from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.table.evaluate import evaluate
+from hoodie_py.table.predicate import Column, Comparison, InList, Literal, Predicate, conjuncts
+from hoodie_py.table.pruning import may_match_statistics
+
+_MOST_KEYS = 1000  # looked up in a bloom filter
+_LEAST_GAIN = 4  # bytes saved in a row group, against those of the column that is read alone
+_MOST_FOUND = 2  # row groups with wanted rows; then the others are likely to have some as well
+
+
+def wanted_row_groups(
+    base: BaseFileReader,
+    predicate: Predicate,
+    schema: pa.Schema,
+    columns: Collection[str],
+    unstored: Collection[str],
+    batch_rows: int,
+) -> list[int]:
+    """Return the numbers of the row groups to read, ascending.
+
+    Args:
+        base: the file.
+        predicate: the filter.
+        schema: of the table.
+        columns: what is to be read.
+        unstored: columns whose values are not, or may not be, those in the file.
+        batch_rows: most rows to look at at once.
+
+    Raises:
+        CorruptFileError: a bloom filter or pages that are damaged.
+    """
+    stored = predicate.columns & base.columns - set(unstored)
+    metadata = base.metadata
+    groups = [
+        group
+        for group in range(metadata.num_row_groups)
+        if may_match_statistics(predicate, _statistics(metadata, group, stored))
+    ]
+    wanted = {}
+    for part in conjuncts(predicate):
+        name, values = _few_values(part) or ("", [])
+        if name == RECORD_KEY and name in stored and not _may_be_in_bloom(metadata, values):
+            return []
+        if name in stored:
+            wanted[name] = part
+    if not groups or not wanted:
+        return groups
+    sizes = {name: _bytes(metadata, groups, [name]) for name in wanted}
+    name = min(sizes, key=lambda each: (sizes[each], each))
+    if _bytes(metadata, groups, columns) - sizes[name] < _LEAST_GAIN * sizes[name]:
+        return groups
+    return list(_looked_through(base, groups, wanted[name], pa.schema([schema.field(name)]), batch_rows))
+
+
+def _few_values(part: Predicate) -> tuple[str, list[Any]] | None:
+    """Return the column and the values where a filter lets only some listed values of a column pass."""
+    node = part.root
+    if isinstance(node, InList):
+        child, values = node.child, [value for value in node.values if value is not None]
+    elif isinstance(node, Comparison) and node.operator in ("=", "<=>"):
+        child, literal = (node.right, node.left) if isinstance(node.left, Literal) else (node.left, node.right)
+        if not isinstance(literal, Literal) or literal.value is None:
+            return None
+        values = [literal.value]
+    else:
+        return None
+    return (child.path[0], values) if isinstance(child, Column) and len(child.path) == 1 else None
+
+
+def _may_be_in_bloom(metadata: pq.FileMetaData, keys: Sequence[Any]) -> bool:
+    """Say whether a file may hold one of some record keys, as far as its footer tells."""
+    footer = metadata.metadata or {}
+    text, kind = footer.get(BLOOM_KEY.encode()), footer.get(BLOOM_TYPE_KEY.encode())
+    if text is None or len(keys) > _MOST_KEYS:
+        return True
+    try:
+        bloom = BloomFilter.from_text(text.decode("latin-1"), None if kind is None else kind.decode("latin-1"))
+    except UnsupportedFeatureError:  # a kind that says nothing here
+        return True
+    return bool(bloom.may_contain(from_texts(keys, pa.string())).any())
+
+
+def _looked_through(
+    base: BaseFileReader, groups: Sequence[int], part: Predicate, schema: pa.Schema, batch_rows: int
+) -> Iterator[int]:
+    """Yield the row groups with rows that pass, by reading one column; all others once several had some."""
+    found = 0
+    for group in groups:
+        if found == _MOST_FOUND or any(
+            booleans(evaluate(part, batch)).any() for batch in base.batches(schema, batch_rows, [group])
+        ):
+            found = min(found + 1, _MOST_FOUND)
+            yield group
+
+
+def _bytes(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> int:
+    """Return the size of some columns in some row groups."""
+    ranges = (each for group in groups for each in column_chunk_ranges(metadata, group, columns))
+    return sum(stop - start for start, stop in ranges)
+
+
+def _statistics(
+    metadata: pq.FileMetaData, group: int, columns: Collection[str]
+) -> dict[str, tuple[Any, Any, int | None]]:
+    """Return (min, max, null count) of the top-level columns that a row group has trustworthy statistics of."""
+    row_group = metadata.row_group(group)
+    found: dict[str, tuple[Any, Any, int | None]] = {}
+    for i in range(row_group.num_columns):
+        chunk = row_group.column(i)
+        if chunk.path_in_schema in columns and chunk.is_stats_set and chunk.statistics.has_min_max:
+            statistics = chunk.statistics
+            found[chunk.path_in_schema] = (
+                statistics.min,
+                statistics.max,
+                statistics.null_count if statistics.has_null_count else None,
+            )
+    return found

@@ -1,0 +1,127 @@
+"""Where the records of a write go, by its operation and index: looked up, then routed (Hudi ``HoodieWriteClient``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.option_keys import option
+from hoodie_py.formats.write_keys import BULK_INSERT_SORT, INSERT_DUPLICATES
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.index_settings import IndexSettings
+from hoodie_py.writer.key_generation import KeyGenerator
+from hoodie_py.writer.key_lookup import KeyLookup
+from hoodie_py.writer.routing import Routed, route, route_new, route_to_new_buckets
+from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.tagging import tag
+from hoodie_py.writer.write_records import TaggedRecords, WriteOperation, WriteRecords
+
+SORT_MODES = ("NONE", "GLOBAL_SORT", "PARTITION_SORT")
+DUPLICATE_POLICIES = ("none", "drop", "fail")
+
+LOOKED_UP = (WriteOperation.UPSERT, WriteOperation.DELETE)
+OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
+_SHOWN = 5
+
+Merger = RecordMerger | type[RecordMerger]
+
+
+def place_records(
+    records: WriteRecords,
+    snapshot: Snapshot,
+    operation: WriteOperation,
+    settings: WriteSettings,
+    merger: Merger | None = None,
+    lookup: KeyLookup | None = None,
+) -> Routed:
+    """Decide which file each record goes into.
+
+    Args:
+        records: one a key, where the operation combines them.
+        snapshot: the table.
+        operation: what the write does.
+        settings: of the call.
+        merger: decides instead of the table's merge mode.
+        lookup: finds keys in the table; None for a look at its files.
+
+    Raises:
+        InvalidQueryError: a key to insert is in the table already, and the options forbid that; or a bad option.
+        HoodieError: see ``tag``.
+    """
+
+    def tagged() -> TaggedRecords:
+        generator = KeyGenerator.of(snapshot.config, settings.options)
+        return tag(snapshot, records, settings, merger, generator.partition_paths, lookup)
+
+    file_bytes = settings.plan.max_file_size
+    is_bucket = IndexSettings.of(settings.options).is_bucket
+    if is_bucket and operation in OVERWRITES:
+        return route_to_new_buckets(tagged(), file_bytes)
+    if is_bucket or operation in LOOKED_UP:
+        return route(tagged(), snapshot, file_bytes, 0 if is_bucket else settings.small_file_bytes)
+    if operation is WriteOperation.INSERT and duplicate_policy(settings.options) != "none":
+        records = _without_known(tagged(), duplicate_policy(settings.options))
+    if operation is WriteOperation.BULK_INSERT:
+        records = _sorted(records, _choice(settings.options, BULK_INSERT_SORT, SORT_MODES))
+    return route_new(records, file_bytes)
+
+
+def looks_up(operation: WriteOperation, options: Mapping[str, str]) -> bool:
+    """Say whether placing records looks their keys up in the table's files."""
+    if IndexSettings.of(options).is_bucket:
+        return False
+    return operation in LOOKED_UP or (operation is WriteOperation.INSERT and duplicate_policy(options) != "none")
+
+
+def duplicate_policy(options: Mapping[str, str]) -> str:
+    """Return what is done about inserts of keys that the table has.
+
+    Raises:
+        InvalidQueryError: not one of the policies.
+    """
+    return _choice(options, INSERT_DUPLICATES, DUPLICATE_POLICIES)
+
+
+def replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:
+    """Return the file groups that an overwrite does away with: those of some partitions, or of all."""
+    found: dict[str, tuple[str, ...]] = {}
+    for each in snapshot.view.slices(None, partitions):
+        found[each.partition_path] = (*found.get(each.partition_path, ()), each.file_id)
+    return found
+
+
+def _without_known(tagged: TaggedRecords, policy: str) -> WriteRecords:
+    """Apply the policy about inserts of keys that the table has."""
+    records, file_ids = tagged.records, tagged.file_ids
+    if file_ids.null_count == len(records):
+        return records
+    if policy == "fail":
+        known = records.keys.filter(file_ids.is_valid())
+        raise InvalidQueryError(
+            f"{len(known)} of the keys to insert are in the table already, such as "
+            f"{', '.join(map(repr, known.slice(0, _SHOWN).to_pylist()))}.",
+            hint=f"Upsert them, or set {INSERT_DUPLICATES} to drop.",
+        )
+    return records.take(from_numpy(np.flatnonzero(file_ids.is_null().to_numpy(zero_copy_only=False))))
+
+
+def _sorted(records: WriteRecords, mode: str) -> WriteRecords:
+    """Sort a bulk insert: by partition path and record key, so that base files have narrow ranges of keys."""
+    if mode == "NONE" or records.partition_paths is None:
+        return records
+    columns = pa.table({"partition": records.partition_paths, "key": records.keys})
+    return records.take(pc.sort_indices(columns, sort_keys=[("partition", "ascending"), ("key", "ascending")]))
+
+
+def _choice(options: Mapping[str, str], key: str, choices: tuple[str, ...]) -> str:
+    value = option(options, key)
+    for choice in choices:
+        if (value or choices[0]).lower() == choice.lower():
+            return choice
+    raise InvalidQueryError(f"{key} cannot be {str(value)[:100]!r}.", hint=f"Give {', '.join(choices)}.")

@@ -1,0 +1,58 @@
+"""Small tables that writes are cut short on: made by this package, and by Java Hudi with a metadata table."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py import HoodieTable
+from integration.crash.children import DONE, Child
+from integration.crash.operations import QUICK
+from integration.crash.stores import State
+from integration.crash.tables import table
+
+MADE = tuple(f"made {kind} {version}" for kind in ("mor", "cow") for version in (6, 8, 9))
+EMPTY = ("empty mor 6", "empty cow 8", "empty mor 9")
+WITH_METADATA = ("old15_metadata_mor", "mdt_files_mor_v9 as 8", "mdt_files_mor_v9", "mdt_all_cow_v9")
+WITHOUT_NEW_KEYS = ("mdt_all_cow_v9",)  # its record index is Java's affair
+WRITE_TABLES = (*MADE, *WITH_METADATA, *EMPTY)
+
+_SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
+
+
+@cache
+def write_table(name: str) -> State:
+    """Return a table: "made cow 8" is one of this package's, "empty ..." has no commit yet, others are Java's."""
+    words = name.split()
+    if words[0] not in ("made", "empty"):
+        return table(name)
+    how, state = Child(lambda: _made(words[1], int(words[2]), empty=words[0] == "empty")).result()
+    assert how == DONE, state
+    made: State = state
+    return made
+
+
+def _made(kind: str, version: int, *, empty: bool) -> State:
+    with tempfile.TemporaryDirectory() as folder:
+        made = HoodieTable.create(
+            f"{folder}/t",
+            _SCHEMA,
+            record_key="id",
+            ordering="ts",
+            partition_by=["part"],
+            table_type="MERGE_ON_READ" if kind == "mor" else "COPY_ON_WRITE",
+            table_version=version,
+            name="t",
+        )
+        if not empty:
+            made.upsert([_row(number, 1) for number in range(8)], QUICK)
+            made.upsert([_row(number, 2) for number in range(0, 8, 2)], QUICK)
+        return State.of_folder(Path(folder) / "t")
+
+
+def _row(number: int, ts: int) -> dict[str, Any]:
+    return {"id": f"k{number}", "part": f"p{number % 3 % 2}", "ts": ts, "name": f"n{number}-{ts}"}

@@ -1,0 +1,183 @@
+"""Trials of writes: one write to one table, cut short at one storage call in one way; then the checks.
+
+    python -m integration.crash.write_trials --share 0.1 --seed 7
+
+After the fault the table has the rows of before or those of after: of after where the write returned, of before where
+it failed otherwise than by not knowing. Then the next writer writes, or takes the failed write back first: its rows are
+there, nothing is pending, and no data file is left that no commit names.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cached_property
+from typing import Any
+
+from hoodie_py import HoodieTable
+from hoodie_py.errors import CommitStateUnknownError, TableNotFoundError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.instants import COMMIT, DELTA_COMMIT, REPLACE_COMMIT
+from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.writer import write_data  # noqa: F401  before the first fork
+from integration.crash import checks
+from integration.crash.children import DIED, DONE
+from integration.crash.stores import Place, State, files_at
+from integration.crash.trials import Answer, Bench, NotPossible
+from integration.crash.write_tables import WITHOUT_NEW_KEYS, WRITE_TABLES, write_table
+from integration.crash.writes import (
+    CREATED,
+    WRITES,
+    Rows,
+    Write,
+    WriteSubject,
+    commits,
+    create,
+    rows_at,
+    rows_of,
+    strays,
+    subject_of_write,
+    told_otherwise,
+    upsert,
+)
+
+BEFORE, AFTER, NEITHER = "before", "after", "neither"
+
+
+class WriteBench(Bench):
+    """One write to one table on one store; arguments as for ``Bench``."""
+
+    _subject: WriteSubject
+
+    def __init__(
+        self, place: Place, state: State, operation: Write, options: dict[str, str], name: str, lock: str
+    ) -> None:
+        self._ends: dict[Any, str] = {}
+        self._write = operation
+        super().__init__(place, state, operation, options, name, lock)  # type: ignore[arg-type]
+
+    @cached_property
+    def _wanted(self) -> Rows:
+        return self._write.after(self._subject)
+
+    def _look(self) -> tuple[int, bool, WriteSubject, str]:
+        files = files_at(self._place)
+        config = open_snapshot(files).config
+        subject = subject_of_write(files, self._options)
+        return config.version, bool(config.metadata_partitions), subject, ""
+
+    def _of_files(self, answer: Answer, sizes: dict[str, int]) -> list[str]:
+        found = super()._of_files(answer, sizes)
+        end = self._end(sizes)
+        if answer.outcome == DONE and end != AFTER:
+            found.append(f"it returned, and the rows are those of {end}")
+        if answer.outcome not in (DONE, DIED, CommitStateUnknownError.__name__) and end != BEFORE:
+            found.append(f"it failed, and the rows are those of {end}")
+        return found
+
+    def _end(self, sizes: dict[str, int]) -> str:
+        key = self._key(sizes)
+        if key not in self._ends:
+            self._ends[key] = str(self._ask(self._what_is_there, 1.0))
+        return self._ends[key]
+
+    def _what_is_there(self) -> str:
+        if self._write.act is create:
+            return AFTER if _is_table(self._created) else BEFORE
+        rows = rows_at(files_at(self._place))
+        return AFTER if rows == self._wanted else BEFORE if rows == self._subject.rows else NEITHER
+
+    @property
+    def _created(self) -> TableFiles:
+        return files_at(self._place).sub(CREATED)
+
+    # In a process of its own ----------------------------------------------------------------------------------------
+
+    def _problems(self, *, undo_first: bool) -> list[str]:
+        if self._write.act is create:
+            return self._problems_of_a_creation()
+        files = files_at(self._place)
+        now = rows_at(files)
+        if now not in (self._wanted, self._subject.rows):
+            return ["the rows are neither those of before nor those of after"]
+        had = commits(_opened(files))
+        expected = self._subject_commits + (now == self._wanted)
+        found = [] if had == expected else [f"there are {had} commits, not {expected}"]
+        self._place.let_time_pass(3600)
+        found += self._next_writer(files, dict(now), undo_first=undo_first)
+        snapshot, sizes = _opened(files)._snapshot, self._place.sizes()
+        found += [f"stray {path}" for path in strays(snapshot, [path for path in sizes if path not in self._sizes])]
+        found += [f"orphan {path}" for path in checks.orphans(snapshot, sizes)]
+        found += told_otherwise(snapshot, self._subject.newest)
+        found += [f"left over: {path}" for path in sizes if "/.temp/" in path and not path.endswith(".tmp")]
+        found += [
+            f"still pending: {each.request_time}" for each in _opened(files).timeline.pending()
+            if each.request_time > self._subject.newest
+        ]  # fmt: skip
+        return found + self._compacted(files, undo_first=undo_first)
+
+    def _next_writer(self, files: TableFiles, now: dict[tuple[str, str], str], *, undo_first: bool) -> list[str]:
+        if undo_first:
+            for each in list(_opened(files).timeline.pending()):
+                if each.action in (COMMIT, DELTA_COMMIT, REPLACE_COMMIT) and each.request_time > self._subject.newest:
+                    _opened(files).rollback(each.request_time, self._options)
+            if rows_at(files) != now:
+                return ["a rollback changed the rows"]
+        data = self._subject.next_data
+        assert data is not None
+        upsert(_opened(files), WriteSubject(self._options, data=data))
+        return [] if rows_at(files) == {**now, **rows_of(data)} else ["the rows after the next write are others"]
+
+    def _compacted(self, files: TableFiles, *, undo_first: bool) -> list[str]:
+        """Compact for half of the ends."""
+        if undo_first or not _opened(files).config.is_merge_on_read:
+            return []
+        before = rows_at(files)
+        _opened(files).compact(options=self._options)
+        if rows_at(files) == rows_at(files, "read_optimized") == before:
+            return []
+        return ["the compacted rows are others"]
+
+    @cached_property
+    def _subject_commits(self) -> int:
+        done = [path for path in self._sizes if path.startswith(".hoodie/") and "/metadata/" not in path]
+        endings = (f".{COMMIT}", f".{DELTA_COMMIT}", f".{REPLACE_COMMIT}")
+        return sum(path.rpartition("/")[2].endswith(endings) for path in done if path.count("/") <= 2)
+
+    def _problems_of_a_creation(self) -> list[str]:
+        files = self._created
+        if not _is_table(files):
+            table = HoodieTable(open_snapshot(files_at(self._place)))
+            create(HoodieTable(open_snapshot(table.files)), self._subject)
+        HoodieTable(open_snapshot(files)).upsert([{"id": "a", "ts": 1}], self._options)
+        found = HoodieTable(open_snapshot(files)).scan(columns=["id", "ts"]).to_arrow().to_pylist()
+        return [] if found == [{"id": "a", "ts": 1}] else [f"the created table has {found}"]
+
+
+def _is_table(files: TableFiles) -> bool:
+    try:
+        return HoodieTable(open_snapshot(files)).scan().count() == 0
+    except TableNotFoundError:
+        return False
+
+
+def _opened(files: TableFiles) -> HoodieTable:
+    return HoodieTable(open_snapshot(files))
+
+
+def bench_of(place: Place, name: str, operation: str, options: dict[str, str], lock: str) -> WriteBench:
+    """Return the bench of a write.
+
+    Raises:
+        NotPossible: the write does not go with the table.
+    """
+    if WRITES[operation].new_keys and name in WITHOUT_NEW_KEYS:
+        raise NotPossible("the table takes no new keys")
+    if name.startswith("empty") and operation.startswith("delete"):
+        raise NotPossible("there is nothing to delete")
+    return WriteBench(place, write_table(name), WRITES[operation], options, name, lock)
+
+
+if __name__ == "__main__":
+    from integration.crash.__main__ import Campaign, main
+
+    sys.exit(main(campaign=Campaign(tuple(WRITE_TABLES), tuple(WRITES), bench_of)))

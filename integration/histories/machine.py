@@ -1,0 +1,193 @@
+"""Random histories: a hypothesis state machine that draws a kind of table and operations on it."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from integration.histories.model import Kind
+from integration.histories.moved import Moved, moved
+from integration.histories.operations import (
+    Change,
+    Clean,
+    Compact,
+    DeleteKeys,
+    DeleteRows,
+    DeleteWhere,
+    Insert,
+    Operation,
+    Overwrite,
+    Rollback,
+    RunPlan,
+    Schedule,
+    Upsert,
+)
+from integration.histories.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, Row
+from integration.histories.table_under_test import Counts, Fault, TableUnderTest
+
+FAULTS = ("kill before", "kill after", "refuse", "lose answer")
+LONGEST_TRACE = 70
+
+_KINDS = [
+    Kind(version, merge_on_read, mode, wide, buckets, partitioned)
+    for version, merge_on_read, mode, wide, buckets, partitioned in itertools.product(
+        (9, 8, 6), (True, True, True, False), (EVENT_TIME, EVENT_TIME, CUSTOM, COMMIT_TIME), (False, True),
+        (0, 0, 2), (True, False),
+    )
+]  # fmt: skip
+_IDS = st.sampled_from([f"k{number}" for number in range(6)])
+_PARTS = st.sampled_from(["p0", "p1"])
+_TS = st.integers(0, 5)
+_ROWS = st.builds(Row, _IDS, _PARTS, _TS, st.integers(0, 9), st.sampled_from("abcde"))
+_CHANGES = st.builds(Change, _ROWS, st.sampled_from([False, False, False, True]))
+_SOME = st.lists(_CHANGES, min_size=1, max_size=6).map(tuple)
+_DISTINCT = st.lists(_CHANGES, min_size=1, max_size=5, unique_by=lambda each: each.row.id).map(tuple)
+_FAULT = st.one_of(
+    *[st.none()] * 5,
+    st.builds(Fault, st.integers(0, LONGEST_TRACE), st.sampled_from(FAULTS)),
+)
+
+
+@dataclass
+class Findings:
+    """What a run came to: what it has seen, what moving compactions did, and what went wrong."""
+
+    counts: Counts = field(default_factory=Counts)
+    moved: list[Moved] = field(default_factory=list)
+
+    @property
+    def histories_with_other_answers(self) -> int:
+        """Histories whose rows would be others, had one of their compactions come at another time."""
+        return sum(each.other_answers > 0 for each in self.moved)
+
+    @property
+    def histories_with_forgotten_deletes(self) -> int:
+        """Those where that is because a delete without ordering value was forgotten."""
+        return sum(each.forgotten > 0 for each in self.moved)
+
+
+class Histories(RuleBasedStateMachine):
+    """One history; ``of`` makes the class of a run."""
+
+    findings: Findings
+    base: str
+    kinds: Sequence[Kind] = _KINDS
+    numbers = itertools.count()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table: TableUnderTest | None = None
+
+    @initialize(data=st.data())
+    def create(self, data: st.DataObject) -> None:
+        kind = data.draw(st.sampled_from(list(self.kinds)))
+        self.uri = f"{self.base}/h{next(self.numbers)}"
+        self.table = TableUnderTest(self.uri, kind, self.findings.counts)
+
+    def _do(self, operation: Operation, fault: Fault | None) -> None:
+        assert self.table is not None
+        self.table.do(operation, fault)
+
+    @rule(changes=_SOME, fault=_FAULT)
+    def upsert(self, changes: tuple[Change, ...], fault: Fault | None) -> None:
+        self._do(Upsert(changes), fault)
+
+    @rule(changes=_SOME, fault=_FAULT)
+    def upsert_too(self, changes: tuple[Change, ...], fault: Fault | None) -> None:
+        self._do(Upsert(changes), fault)
+
+    @rule(changes=_DISTINCT, bulk=st.booleans(), fault=_FAULT)
+    def insert(self, changes: tuple[Change, ...], bulk: bool, fault: Fault | None) -> None:
+        assert self.table is not None
+        kind, alive = self.table.kind, self.table.model.alive()
+        new = tuple(each for each in changes if (kind.path(each.row.part), each.row.id) not in alive)
+        self._do(Insert(new, bulk) if new else Upsert(changes), fault)
+
+    @rule(changes=_DISTINCT, whole=st.sampled_from([False, False, True]), fault=_FAULT)
+    def overwrite(self, changes: tuple[Change, ...], whole: bool, fault: Fault | None) -> None:
+        self._do(Overwrite(changes, whole), fault)
+
+    @rule(ids=st.lists(_IDS, min_size=1, max_size=3, unique=True).map(tuple), fault=_FAULT)
+    def delete_keys(self, ids: tuple[str, ...], fault: Fault | None) -> None:
+        self._do(DeleteKeys(ids), fault)
+
+    @rule(
+        rows=st.lists(st.tuples(_IDS, _PARTS, _TS), min_size=1, max_size=3, unique_by=lambda each: each[0]).map(tuple),
+        fault=_FAULT,
+    )
+    def delete_rows(self, rows: tuple[tuple[str, str, int], ...], fault: Fault | None) -> None:
+        self._do(DeleteRows(rows), fault)
+
+    @rule(most=st.integers(0, 3), fault=_FAULT)
+    def delete_where(self, most: int, fault: Fault | None) -> None:
+        self._do(DeleteWhere(most), fault)
+
+    @rule(operation=st.sampled_from([Schedule(), RunPlan(), Compact()]), fault=_FAULT)
+    def compaction(self, operation: Operation, fault: Fault | None) -> None:
+        self._do(operation, fault)
+
+    @rule(retain=st.integers(1, 3), fault=_FAULT)
+    def clean(self, retain: int, fault: Fault | None) -> None:
+        self._do(Clean(retain), fault)
+
+    @rule(fault=_FAULT)
+    def rollback(self, fault: Fault | None) -> None:
+        self._do(Rollback(), fault)
+
+    @rule(choice=st.integers(0, 100))
+    def look_back(self, choice: int) -> None:
+        assert self.table is not None
+        self.table.look_back(choice)
+
+    def teardown(self) -> None:
+        if self.table is not None:
+            self.findings.moved.append(moved(self.table.kind, self.table.events))
+            shutil.rmtree(self.uri, ignore_errors=True)
+
+
+def run(
+    base: str,
+    findings: Findings,
+    *,
+    histories: int,
+    steps: int,
+    seed_: int,
+    kinds: Sequence[Kind] = _KINDS,
+    shrink: bool = True,
+) -> None:
+    """Draw histories and compare each table with its model after every step.
+
+    Args:
+        base: folder for the tables.
+        findings: are added to.
+        histories: how many.
+        steps: of each, at most.
+        seed_: of the draw.
+        kinds: of tables.
+        shrink: whether to look for a shorter history once one has failed.
+
+    Raises:
+        Difference: a table was not what its model says; hypothesis prints the history.
+    """
+    chosen = {"findings": findings, "base": base, "kinds": list(kinds)}
+    machine = seed(seed_)(type("RandomHistories", (Histories,), chosen))
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=histories,
+            stateful_step_count=steps,
+            deadline=None,
+            database=None,
+            print_blob=False,
+            report_multiple_bugs=False,
+            verbosity=Verbosity.normal,
+            phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,342 @@
+"""A table in memory: file groups with base rows and the versions in their logs, and what each event does to them.
+
+Compaction is a step of the model, because its place matters: a delete without ordering value is forgotten as soon as a
+later version replaces it, unless a compaction has carried it out before that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from integration.histories.operations import (
+    Change,
+    DeleteKeys,
+    DeleteRows,
+    DeleteWhere,
+    Event,
+    Insert,
+    Overwrite,
+    Plan,
+    Run,
+    Unplan,
+    Upsert,
+)
+from integration.histories.rules import EVENT_TIME, Row, Rules, Version, fold, rules_of
+
+Key = tuple[str, str]
+"""Partition and id."""
+
+
+class DoubleKey(Exception):
+    """An insert of a key that the table has: not a history that is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What kind of table.
+
+    Attributes:
+        version: of the table.
+        merge_on_read: or copy on write.
+        mode: merge mode.
+        wide: whether the ordering column is a long; of an int, 0 is the ordering value of a delete that has none.
+        buckets: of a bucket index; 0 for a simple index.
+        partitioned: whether by ``part``.
+    """
+
+    version: int
+    merge_on_read: bool
+    mode: str
+    wide: bool = True
+    buckets: int = 0
+    partitioned: bool = True
+
+    def __str__(self) -> str:
+        parts = [
+            f"v{self.version}", "mor" if self.merge_on_read else "cow", self.mode.split("_")[0].lower(),
+            "long" if self.wide else "int", f"bucket{self.buckets}" if self.buckets else "simple",
+            "part" if self.partitioned else "flat",
+        ]  # fmt: skip
+        return "-".join(parts)
+
+    def path(self, part: str) -> str:
+        """Partition path of a row."""
+        return part if self.partitioned else ""
+
+    def bucket(self, key: str) -> int | None:
+        """Bucket of a key, as Java computes it; None without buckets."""
+        if not self.buckets:
+            return None
+        text = 0
+        for letter in key.encode("utf-16-be")[1::2]:
+            text = (31 * text + letter) & 0xFFFFFFFF
+        return ((31 + text) & 0x7FFFFFFF) % self.buckets
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A file group: base rows, and the versions that each log file has of each key.
+
+    Attributes:
+        base: by key; what the newest base file has.
+        logs: since then, oldest first.
+        planned: how many of the logs a pending compaction takes.
+        plan: its name; None without one.
+        age: rises with the base file's instant.
+    """
+
+    part: str
+    bucket: int | None
+    base: Mapping[str, Version]
+    logs: tuple[Mapping[str, tuple[Version, ...]], ...] = ()
+    planned: int = 0
+    plan: str | None = None
+    age: int = 0
+
+    def merged(self, rules: Rules, logs: int | None = None, *, remembers: bool = False) -> dict[str, Version]:
+        """Return what a read gives: live versions by key.
+
+        Args:
+            rules: of the table.
+            logs: how many log files to read, oldest first; None for all.
+            remembers: a variant for comparison, in which a delete without ordering value does away with the base row
+                even where a later version has replaced it.
+        """
+        versions: dict[str, list[Version]] = defaultdict(list)
+        for log in self.logs[:logs]:
+            for key, some in log.items():
+                versions[key] += some
+        found = dict(self.base)
+        for key, some in versions.items():
+            last, forgotten = fold(rules, some)
+            if key in found and not (remembers and forgotten):
+                last = rules.final(found[key], last)
+            found[key] = last
+        return {key: version for key, version in found.items() if not version.deletes}
+
+    def knows(self, key: str) -> bool:
+        """Whether the key is in the base file or in a log."""
+        return key in self.base or any(key in log for log in self.logs)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A table. Events give new models.
+
+    Attributes:
+        kind: of the table.
+        groups: by number.
+        plans: file groups of pending compactions by name, oldest first.
+        steps: how many events there were.
+        made: how many file groups were made; numbers are not used again.
+        remembers: the variant of ``Group.merged``.
+    """
+
+    kind: Kind
+    groups: Mapping[int, Group] = field(default_factory=dict)
+    plans: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    steps: int = 0
+    made: int = 0
+    remembers: bool = False
+
+    @property
+    def rules(self) -> Rules:
+        return rules_of(self.kind.mode)
+
+    # What is read --------------------------------------------------------------------------------------------------
+
+    def rows(self) -> list[Row]:
+        """Return what a snapshot read gives, sorted."""
+        found: list[Row | None] = []
+        for group in self.groups.values():
+            found += [version.row for version in self._merged(group).values()]
+        return sorted(row for row in found if row is not None)
+
+    def base_rows(self) -> list[Row]:
+        """Return what a read of base files alone gives, sorted."""
+        found = (version.row for group in self.groups.values() for version in group.base.values())
+        return sorted(row for row in found if row is not None)
+
+    def alive(self) -> set[Key]:
+        """Return the keys that the table has."""
+        return {(self.kind.path(row.part), row.id) for row in self.rows()}
+
+    def has_logs_to_plan(self) -> bool:
+        return any(group.logs and group.plan is None for group in self.groups.values())
+
+    def replaces_planned(self, event: Event) -> bool:
+        """Whether an event does away with a file group that a pending compaction has planned."""
+        gone = self.groups.keys() - self.after(event).groups.keys() if isinstance(event, Overwrite) else set()
+        return any(self.groups[number].plan is not None for number in gone)
+
+    def has_logs_after(self, plan: str) -> bool:
+        """Whether log files were written since a compaction was planned."""
+        return any(len(self.groups[each].logs) > self.groups[each].planned for each in self.plans[plan])
+
+    # What happens --------------------------------------------------------------------------------------------------
+
+    def after(self, event: Event) -> Model:
+        """Return the table after an event.
+
+        Raises:
+            DoubleKey: the event inserts a key that is there.
+        """
+        model = replace(self, steps=self.steps + 1)
+        match event:
+            case Upsert(changes):
+                return model._write({key: self._combined(some) for key, some in self._by_key(changes).items()})
+            case Insert(changes):
+                return model._insert(changes)
+            case Overwrite(changes, whole):
+                return model._overwrite(changes, whole)
+            case DeleteKeys(ids):
+                return model._delete_keys(ids)
+            case DeleteRows(rows):
+                return model._write({(self.kind.path(part), key): self._delete(ts) for key, part, ts in rows})
+            case DeleteWhere(most):
+                chosen = [row for row in self.rows() if row.ts <= most and row.total % 2 == 0]
+                return model._write({(self.kind.path(row.part), row.id): self._delete(row.ts) for row in chosen})
+            case Plan(name):
+                return model._plan(name)
+            case Run(name):
+                return model._run(name)
+            case Unplan(name):
+                return model._unplan(name)
+
+    def _delete_keys(self, ids: Iterable[str]) -> Model:
+        """Delete in every partition that has the key; without partitions nobody looks whether it is there."""
+        keys = {(group.part, key) for group in self.groups.values() for key in ids}
+        if self.kind.partitioned:
+            keys = {key for key in keys if (place := self._place(key)) is not None and self.groups[place].knows(key[1])}
+        return self._write(dict.fromkeys(keys, Version(None, None, deletes=True, from_block=True)))
+
+    def _merged(self, group: Group, logs: int | None = None) -> dict[str, Version]:
+        return group.merged(self.rules, logs, remembers=self.remembers)
+
+    def _ordering(self, ts: int, *, deletes: bool) -> int | None:
+        """Return a version's ordering value: a delete's int 0, not a long 0, stands for none."""
+        if self.kind.mode != EVENT_TIME or (deletes and ts == 0 and not self.kind.wide):
+            return None
+        return ts
+
+    def _delete(self, ts: int) -> Version:
+        return Version(None, self._ordering(ts, deletes=True), deletes=True, from_block=True)
+
+    def _version(self, change: Change) -> Version:
+        ordering = self._ordering(change.row.ts, deletes=change.deletes)
+        return Version(change.row, ordering, change.deletes)
+
+    def _by_key(self, changes: Iterable[Change]) -> dict[Key, list[Version]]:
+        found: dict[Key, list[Version]] = defaultdict(list)
+        for change in changes:
+            found[self.kind.path(change.row.part), change.row.id].append(self._version(change))
+        return found
+
+    def _combined(self, versions: list[Version]) -> Version:
+        return fold(self.rules, versions)[0]
+
+    def _place(self, key: Key) -> int | None:
+        """Return the group that a key belongs to: where it lives, else the newest that has it in its base file."""
+        part, name = key
+        bucket = self.kind.bucket(name)
+        here = {n: each for n, each in self.groups.items() if each.part == part and each.bucket == bucket}
+        if bucket is not None:
+            return next(iter(here), None)
+        known = [number for number, each in here.items() if each.knows(name)]
+        living = [number for number in known if name in self._merged(here[number])]
+        if living:
+            return living[0]
+        return max((n for n in known if name in here[n].base), key=lambda n: here[n].age, default=None)
+
+    def _write(self, versions: Mapping[Key, Version]) -> Model:
+        """Put versions where their keys are, and live ones of new keys into new groups."""
+        placed: dict[int, dict[str, Version]] = defaultdict(dict)
+        fresh: dict[Key, Version] = {}
+        for key, version in versions.items():
+            number = self._place(key)
+            if number is not None:
+                placed[number][key[1]] = version
+            elif not version.deletes:
+                fresh[key] = version
+        groups = dict(self.groups)
+        for number, some in placed.items():
+            groups[number] = self._changed(groups[number], some)
+        return replace(self, groups=groups)._new_groups(fresh)
+
+    def _changed(self, group: Group, versions: Mapping[str, Version]) -> Group:
+        if self.kind.merge_on_read:
+            log = {key: (self.rules.in_log(version),) for key, version in versions.items()}
+            return replace(group, logs=(*group.logs, log))
+        base = dict(group.base)
+        for key, version in versions.items():
+            last = self.rules.final(base[key], version) if key in base else version
+            base.pop(key, None)
+            if not last.deletes:
+                base[key] = last
+        return replace(group, base=base)
+
+    def _new_groups(self, versions: Mapping[Key, Version]) -> Model:
+        places: dict[tuple[str, int | None], dict[str, Version]] = defaultdict(dict)
+        for (part, key), version in versions.items():
+            places[part, self.kind.bucket(key)][key] = version
+        groups = dict(self.groups)
+        for number, ((part, bucket), base) in enumerate(places.items(), self.made):
+            groups[number] = Group(part, bucket, base, age=self.steps)
+        return replace(self, groups=groups, made=self.made + len(places))
+
+    def _insert(self, changes: Iterable[Change]) -> Model:
+        versions = {key: version for key, [version] in self._by_key(changes).items()}
+        if self.alive() & versions.keys():
+            raise DoubleKey
+        if self.kind.buckets:
+            return self._write(versions)
+        return self._new_groups({key: version for key, version in versions.items() if not version.deletes})
+
+    def _overwrite(self, changes: Iterable[Change], whole: bool) -> Model:
+        versions = {key: version for key, [version] in self._by_key(changes).items()}
+        if not versions and not whole:
+            return self
+        parts = {part for part, _ in versions}
+        kept = {number: each for number, each in self.groups.items() if not whole and each.part not in parts}
+        fresh = {key: version for key, version in versions.items() if not version.deletes}
+        return replace(self, groups=kept)._new_groups(fresh)
+
+    def _plan(self, name: str) -> Model:
+        chosen = {number: each for number, each in self.groups.items() if each.logs and each.plan is None}
+        if not chosen:
+            return self
+        planned = {number: replace(each, plan=name, planned=len(each.logs)) for number, each in chosen.items()}
+        return replace(self, groups={**self.groups, **planned}, plans={**self.plans, name: frozenset(planned)})
+
+    def _run(self, name: str) -> Model:
+        if name not in self.plans:
+            return self
+        groups = dict(self.groups)
+        for number in self.plans[name] & groups.keys():
+            group = groups[number]
+            base = self._merged(group, group.planned)
+            logs = group.logs[group.planned :]
+            groups[number] = Group(group.part, group.bucket, base, logs, age=self.steps)
+        return replace(self, groups=groups, plans=_without(self.plans, name))
+
+    def _unplan(self, name: str) -> Model:
+        if name not in self.plans:
+            return self
+        freed = {n: replace(each, plan=None, planned=0) for n, each in self.groups.items() if each.plan == name}
+        return replace(self, groups={**self.groups, **freed}, plans=_without(self.plans, name))
+
+
+def _without(plans: Mapping[str, frozenset[int]], name: str) -> dict[str, frozenset[int]]:
+    return {each: groups for each, groups in plans.items() if each != name}
+
+
+def replayed(kind: Kind, events: Iterable[Event], *, remembers: bool = False) -> Model:
+    """Return the table after events.
+
+    Raises:
+        DoubleKey: one of them inserts a key that is there.
+    """
+    return reduce(Model.after, events, Model(kind, remembers=remembers))

@@ -1,0 +1,127 @@
+"""What happens in a history, as values: what is drawn, done to a table, and replayed on a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from integration.histories.rules import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row on its way in, and whether its flag says that it deletes."""
+
+    row: Row
+    deletes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """Rows; of one key there may be several."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Rows of keys that the table does not have; ``bulk`` for a bulk insert."""
+
+    changes: tuple[Change, ...]
+    bulk: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """Rows in the place of those of their partitions, or of all."""
+
+    changes: tuple[Change, ...]
+    table: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteKeys:
+    """Deletes by bare keys, in whatever partition they are."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows:
+    """Deletes by rows of (id, part, ts)."""
+
+    rows: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteWhere:
+    """Deletes of all rows whose ts is at most this and whose total is even, by a filter."""
+
+    most_ts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A compaction is planned."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A planned compaction is carried out."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unplan:
+    """A planned compaction is taken back."""
+
+    name: str
+
+
+Event = Upsert | Insert | Overwrite | DeleteKeys | DeleteRows | DeleteWhere | Plan | Run | Unplan
+"""What changes a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Plan a compaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """Carry out the oldest planned compaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Plan a compaction and carry it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """Remove old file slices."""
+
+    retain: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """Take back the oldest instant that is pending: a write that failed, or a compaction."""
+
+
+Operation = (
+    Upsert
+    | Insert
+    | Overwrite
+    | DeleteKeys
+    | DeleteRows
+    | DeleteWhere
+    | Schedule
+    | RunPlan
+    | Compact
+    | Clean
+    | Rollback
+)
+"""What is done to a table."""

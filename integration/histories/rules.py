@@ -1,0 +1,142 @@
+"""Who wins between two versions of a record, in plain Python and from the specification alone (Hudi's BufferedRecord
+mergers, the reader's rulings): nothing here comes from the package that is tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+EVENT_TIME = "EVENT_TIME_ORDERING"
+COMMIT_TIME = "COMMIT_TIME_ORDERING"
+CUSTOM = "CUSTOM"
+
+WEIGHT_OF_A_BARE_DELETE = 2
+LONGEST_NAME = 6
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Row:
+    """A row of the tables in histories."""
+
+    id: str
+    part: str
+    ts: int
+    total: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What one write says of a record.
+
+    Attributes:
+        row: None on deletes that bring no row.
+        ordering: None where commit time decides.
+        deletes: whether it deletes.
+        from_block: whether it comes from a delete block of a log.
+    """
+
+    row: Row | None
+    ordering: int | None
+    deletes: bool = False
+    from_block: bool = False
+
+
+class Rules(Protocol):
+    """How a table merges."""
+
+    def delta(self, older: Version, newer: Version) -> Version:
+        """Merge two versions of a log, or of a batch."""
+        ...
+
+    def final(self, base: Version, log: Version) -> Version:
+        """Merge a base row with what the log says."""
+        ...
+
+    def in_log(self, version: Version) -> Version:
+        """Return a version as it is once a log file has it."""
+        ...
+
+
+class CommitTime:
+    """The newer one wins."""
+
+    def delta(self, older: Version, newer: Version) -> Version:
+        return newer
+
+    def final(self, base: Version, log: Version) -> Version:
+        return log
+
+    def in_log(self, version: Version) -> Version:
+        return _bare(version)
+
+
+class EventTime:
+    """The greater ordering value wins, the newer one of equals; deletes without one win at once, and lose at once."""
+
+    def delta(self, older: Version, newer: Version) -> Version:
+        if not newer.from_block:
+            return self.final(older, newer)
+        if older.deletes and older.ordering is None:
+            return older
+        if newer.ordering is None or older.ordering is None:
+            return newer
+        return older if older.ordering > newer.ordering else newer
+
+    def final(self, base: Version, log: Version) -> Version:
+        if (log.deletes and log.ordering is None) or (base.deletes and base.ordering is None):
+            return log
+        assert base.ordering is not None
+        assert log.ordering is not None
+        return log if log.ordering >= base.ordering else base
+
+    def in_log(self, version: Version) -> Version:
+        return _bare(version)
+
+
+class Weighted:
+    """What ``mergers.Weighted`` does: the greater weight wins, deletes have one too, and names grow."""
+
+    def delta(self, older: Version, newer: Version) -> Version:
+        heavier = _weight(newer) >= _weight(older)
+        if older.deletes or newer.deletes:
+            return newer if heavier else older
+        win, lose = (newer, older) if heavier else (older, newer)
+        assert win.row is not None
+        assert lose.row is not None
+        return replace(win, row=replace(win.row, name=(win.row.name + lose.row.name)[:LONGEST_NAME]))
+
+    def final(self, base: Version, log: Version) -> Version:
+        return self.delta(base, log)
+
+    def in_log(self, version: Version) -> Version:
+        return version
+
+
+def _bare(version: Version) -> Version:
+    """Deletes of the built-in modes go into delete blocks, which have no rows."""
+    return replace(version, row=None, from_block=True) if version.deletes else version
+
+
+def _weight(version: Version) -> int:
+    return WEIGHT_OF_A_BARE_DELETE if version.row is None else version.row.total % 4
+
+
+def fold(rules: Rules, versions: Sequence[Version]) -> tuple[Version, bool]:
+    """Merge versions of a log, oldest first.
+
+    Returns:
+        What is left, and whether a delete without ordering value was replaced by it on the way.
+    """
+    last, forgotten = versions[0], False
+    for version in versions[1:]:
+        older, last = last, rules.delta(last, version)
+        forgotten |= older.deletes and older.ordering is None and not (last.deletes and last.ordering is None)
+    return last, forgotten
+
+
+def rules_of(mode: str) -> Rules:
+    """Return the rules of a merge mode."""
+    return {EVENT_TIME: EventTime, COMMIT_TIME: CommitTime, CUSTOM: Weighted}[mode]()

@@ -1,0 +1,370 @@
+"""A table and its model side by side: each operation is done to the table, perhaps on a store that fails, and then both
+are compared.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py import HoodieTable
+from hoodie_py.errors import (
+    CommitStateUnknownError,
+    ConflictError,
+    HoodieError,
+    InvalidQueryError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.instants import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, REQUESTED, Instant
+from hoodie_py.table.snapshot import open_snapshot
+from integration.histories.mergers import Weighted
+from integration.histories.model import Kind, Model
+from integration.histories.operations import (
+    Change,
+    Clean,
+    Compact,
+    DeleteKeys,
+    DeleteRows,
+    DeleteWhere,
+    Event,
+    Insert,
+    Operation,
+    Overwrite,
+    Plan,
+    Rollback,
+    Run,
+    RunPlan,
+    Schedule,
+    Unplan,
+    Upsert,
+)
+from integration.histories.rules import CUSTOM, Row
+from tests.writer import faulty_files
+from tests.writer.faulty_files import FaultyFiles, Killed
+
+FLAG = "_hoodie_is_deleted"
+_COLUMNS = ("id", "part", "ts", "total", "name")
+_COMMITS = (COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
+_WRITES = (Upsert, Insert, Overwrite, DeleteKeys, DeleteRows, DeleteWhere)
+
+
+class Difference(AssertionError):
+    """The table is not what the model says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The call of an operation that goes wrong, counted from 0, and how."""
+
+    at: int
+    what: str
+
+
+@dataclass
+class Counts:
+    """What a run has seen."""
+
+    steps: int = 0
+    histories: int = 0
+    operations: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    cut_short: int = 0
+    landed: int = 0
+    refusals: Counter[str] = field(default_factory=Counter)
+    reads: int = 0
+    looks_back: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A moment that can be read again: its instant, the rows, and the compactions that were planned then."""
+
+    instant: str
+    rows: list[Row]
+    plans: frozenset[str]
+
+
+class TableUnderTest:
+    """A new table, and its model.
+
+    Args:
+        uri: where.
+        kind: of the table.
+        counts: are added to.
+    """
+
+    def __init__(self, uri: str, kind: Kind, counts: Counts) -> None:
+        self.uri, self.kind, self.counts = uri, kind, counts
+        self.model = Model(kind)
+        self.events: list[Event] = []
+        self.script: list[tuple[Operation, Fault | None]] = []
+        self._past: list[Past] = []
+        self._cleaned = False
+        self.schema = pa.schema(
+            [
+                ("id", pa.string()), ("part", pa.string()), ("ts", pa.int64() if kind.wide else pa.int32()),
+                ("total", pa.int32()), ("name", pa.string()), (FLAG, pa.bool_()),
+            ]
+        )  # fmt: skip
+        self.merger: dict[str, Any] = {"merger": Weighted} if kind.mode == CUSTOM else {}
+        self.options = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
+        if kind.buckets:
+            self.options |= {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(kind.buckets)}
+        HoodieTable.create(
+            uri,
+            self.schema,
+            record_key="id",
+            ordering="ts",
+            partition_by=["part"] if kind.partitioned else (),
+            table_type="MERGE_ON_READ" if kind.merge_on_read else "COPY_ON_WRITE",
+            table_version=kind.version,
+            merge_mode=kind.mode,
+            **self.merger,
+        )
+        counts.histories += 1
+        counts.kinds[str(kind)] += 1
+
+    # What is done --------------------------------------------------------------------------------------------------
+
+    def do(self, operation: Operation, fault: Fault | None = None) -> None:
+        """Do an operation to the table and take the model along.
+
+        Raises:
+            Difference: what came of it is not what the model says.
+        """
+        self.script.append((operation, fault))
+        self.counts.steps += 1
+        self.counts.operations[type(operation).__name__] += 1
+        before = self._opened().timeline
+        plan = faulty_files.Plan(None if fault is None else fault.at, "refuse" if fault is None else fault.what)
+        error = self._attempt(operation, plan)
+        reached = fault is not None and len(plan.trace) > fault.at
+        if reached and fault is not None:
+            self.counts.faults[fault.what] += 1
+        table = self._opened()
+        events = self._events(operation, list(before), list(table.timeline), error, reached=reached)
+        for event in events:
+            self.model = self.model.after(event)
+        self.events += events
+        if reached and error is not None:
+            self.counts.cut_short += 1
+            self.counts.landed += bool(events)
+        if isinstance(operation, Clean):
+            self._cleaned = True
+        self.check(table)
+        if events and isinstance(operation, _WRITES):
+            newest = max(each.request_time for each in table.timeline if each.is_completed)
+            self._past.append(Past(newest, self.model.rows(), frozenset(self.model.plans)))
+
+    def _attempt(self, operation: Operation, plan: faulty_files.Plan) -> BaseException | None:
+        """Do it, and return how it failed."""
+        files = TableFiles.open(self.uri)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                table = HoodieTable(open_snapshot(FaultyFiles(files, plan) if plan.at is not None else files))
+                self._act(table, operation)
+        except (HoodieError, Killed) as error:
+            return error
+        return None
+
+    def _act(self, table: HoodieTable, operation: Operation) -> None:
+        options, merger = self.options, self.merger
+        match operation:
+            case Upsert(changes):
+                table.upsert(self._rows(changes), options, **merger)
+            case Insert(changes, bulk):
+                (table.bulk_insert if bulk else table.insert)(self._rows(changes), options, **merger)
+            case Overwrite(changes, whole):
+                write = table.insert_overwrite_table if whole else table.insert_overwrite
+                write(self._rows(changes), options, **merger)
+            case DeleteKeys(ids):
+                table.delete(list(ids), options, **merger)
+            case DeleteRows(rows):
+                keys = [dict(zip(_COLUMNS, row, strict=False)) for row in rows]
+                schema = pa.schema([self.schema.field(name) for name in _COLUMNS[:3]])
+                table.delete(pa.Table.from_pylist(keys, schema), options, **merger)
+            case DeleteWhere(most):
+                table.delete(f"ts <= {most} and total % 2 = 0", options, **merger)
+            case Schedule():
+                table.schedule_compaction(options=options)
+            case RunPlan():
+                table.run_compaction(None, None, options, **merger)
+            case Compact():
+                table.compact(options=options, **merger)
+            case Clean(retain):
+                table.clean(retain, options)
+            case Rollback():
+                table.rollback(_to_undo(table.timeline).request_time, options)
+
+    def _rows(self, changes: Sequence[Change]) -> pa.Table:
+        rows = [{**{name: getattr(each.row, name) for name in _COLUMNS}, FLAG: each.deletes} for each in changes]
+        return pa.Table.from_pylist(rows, self.schema)
+
+    # What came of it -----------------------------------------------------------------------------------------------
+
+    def _events(
+        self,
+        operation: Operation,
+        before: list[Instant],
+        after: list[Instant],
+        error: BaseException | None,
+        *,
+        reached: bool,
+    ) -> list[Event]:
+        """Tell from the timeline what has happened, and check that it is what should have."""
+        new = {each.request_time for each in after if each.is_completed} - _completed(before)
+        error_text = "" if error is None else f"{type(error).__name__}: {error}"
+        if isinstance(operation, _WRITES):
+            return self._of_write(
+                operation, [each for each in after if each.request_time in new], error, reached=reached
+            )
+        events = self._of_plans(after, new)
+        if reached and error is not None:
+            return events
+        expected = self._expected(operation, before)
+        done = {type(event) for event in events}
+        if error is not None:
+            if not isinstance(error, expected.errors):
+                raise Difference(f"{operation} failed: {error_text}")
+            self.counts.refusals[f"{type(operation).__name__}: {type(error).__name__}"] += 1
+        elif done != expected.events:
+            raise Difference(f"{operation} came to {done}, not to {expected.events}")
+        return events
+
+    def _of_write(
+        self, operation: Any, new: list[Instant], error: BaseException | None, *, reached: bool
+    ) -> list[Event]:
+        writes = [each for each in new if each.action in _COMMITS]
+        if len(writes) > 1:
+            raise Difference(f"{operation} made {len(writes)} commits")
+        if error is None:
+            changed = self.model.after(operation)
+            if not writes and changed.rows() != self.model.rows():
+                raise Difference(f"{operation} returned and committed nothing")
+            return [operation] if writes else []
+        if not reached:
+            if not isinstance(error, ConflictError) or not self.model.replaces_planned(operation):
+                raise Difference(f"{operation} failed: {type(error).__name__}: {error}")
+            self.counts.refusals[f"{type(operation).__name__}: {type(error).__name__}"] += 1
+        if writes and isinstance(error, HoodieError) and not isinstance(error, CommitStateUnknownError):
+            raise Difference(f"{operation} failed with {type(error).__name__}: {error}, and is committed")
+        return [operation] if writes else []
+
+    def _of_plans(self, after: list[Instant], new: set[str]) -> list[Event]:
+        """Return what the timeline says of plans: made, carried out, taken back."""
+        if not self.kind.merge_on_read:
+            return []
+        pending = {each.request_time for each in after if each.action == COMPACTION and not each.is_completed}
+        compacted = {each.request_time for each in after if each.is_completed and each.action == COMMIT}
+        known = set(self.model.plans)
+        made = sorted((pending | (compacted & new)) - known)
+        events: list[Event] = [Plan(name) for name in made]
+        for name in [*self.model.plans, *made]:
+            if name in compacted:
+                events.append(Run(name))
+            elif name not in pending:
+                events.append(Unplan(name))
+        return events
+
+    def _expected(self, operation: Operation, before: list[Instant]) -> Expected:
+        """Say what an operation on plans must come to where the store does not fail."""
+        model = self.model
+        failed = any(not each.is_completed and each.action in _COMMITS for each in before)
+        oldest = next(iter(model.plans), None)
+        plans = {Plan} if model.has_logs_to_plan() else set()
+        may: tuple[type[HoodieError], ...] = (ConflictError,) if failed else ()
+        if isinstance(operation, Schedule | Compact) and not self.kind.merge_on_read:
+            return Expected(set(), (UnsupportedFeatureError, InvalidQueryError))
+        match operation:
+            case Schedule():
+                return Expected(plans, may)
+            case RunPlan() if oldest is None:
+                return Expected(set(), (*may, InvalidQueryError))
+            case RunPlan():
+                return Expected({Run}, may)
+            case Compact() if plans:
+                return Expected({Plan, Run}, may)
+            case Compact() if oldest is None:
+                return Expected(set(), (*may, InvalidQueryError))
+            case Compact():
+                return Expected({Run}, may)
+            case Rollback():
+                return self._expected_rollback(before)
+        return Expected(set(), may)
+
+    def _expected_rollback(self, before: list[Instant]) -> Expected:
+        first = _to_undo(before)
+        if first is NOTHING_PENDING:
+            return Expected(set(), (InvalidQueryError,))
+        if first.action != COMPACTION or first.state != REQUESTED:
+            return Expected(set())
+        stuck = self.kind.version < 8 and self.model.has_logs_after(first.request_time)
+        return Expected({Unplan}, (UnsupportedFeatureError,) if stuck else ())
+
+    # Comparing -----------------------------------------------------------------------------------------------------
+
+    def check(self, table: HoodieTable) -> None:
+        """Compare the whole table with the model."""
+        self._compare("a snapshot read", table, self.model.rows())
+        self._compare("a read of base files", table, self.model.base_rows(), query_type="read_optimized")
+
+    def look_back(self, choice: int) -> None:
+        """Read the table as it was at an earlier commit.
+
+        A commit that came while a compaction was planned that has run since is left out: what a compaction carries out
+        may change the answer.
+        """
+        past = [each for each in self._past if each.plans <= set(self.model.plans)]
+        if not past:
+            return
+        chosen = past[choice % len(past)]
+        self.counts.looks_back += 1
+        try:
+            self._compare(f"a read as of {chosen.instant}", self._opened(), chosen.rows, as_of=chosen.instant)
+        except InvalidQueryError:
+            if not self._cleaned:
+                raise
+
+    def _compare(self, what: str, table: HoodieTable, want: list[Row], **scan: Any) -> None:
+        self.counts.reads += 1
+        found = table.scan(columns=[*_COLUMNS, FLAG], **self.merger, **scan).to_arrow()
+        if pc.any(found.column(FLAG)).as_py():
+            raise Difference(f"{what} gives rows that are marked as deleted")
+        columns = (found.column(name).to_pylist() for name in _COLUMNS)
+        rows = sorted(Row(*values) for values in zip(*columns, strict=True))
+        if rows != want:
+            mine, theirs = Counter(want), Counter(rows)
+            raise Difference(f"{what} lacks {list((mine - theirs).elements())}, has {list((theirs - mine).elements())}")
+
+    def _opened(self) -> HoodieTable:
+        return HoodieTable(open_snapshot(TableFiles.open(self.uri)))
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What an operation must come to, and how it may fail instead."""
+
+    events: set[type]
+    errors: tuple[type[HoodieError], ...] = ()
+
+
+NOTHING_PENDING = Instant("0" * 17, None, COMMIT, REQUESTED)
+
+
+def _to_undo(timeline: Iterable[Instant]) -> Instant:
+    """Return the oldest write or compaction that is pending."""
+    pending = (each for each in timeline if not each.is_completed and each.action in (COMPACTION, *_COMMITS))
+    return min(pending, key=lambda each: each.request_time, default=NOTHING_PENDING)
+
+
+def _completed(timeline: list[Instant]) -> set[str]:
+    return {each.request_time for each in timeline if each.is_completed}

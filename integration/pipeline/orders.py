@@ -1,0 +1,152 @@
+"""The orders of a shop, from a landing zone to a Hudi table: a program for spark-submit.
+
+    spark-submit orders.py --landing s3://lake/landing --table s3://lake/orders --endpoint-url http://s3:7070
+
+The landing zone has a folder for each day with NDJSON files, which count in the order of their names: ``orders*.ndjson``
+are rows, the others change events as a CDC tool sends them - late, out of order, some twice, deletes among them. Each
+day's files are upserted, then the table is compacted; what no query needs any more is cleaned away at the end. After
+each step stands on stdout, as a line of JSON, what readers see.
+
+Credentials come from the environment (AWS_*), on the workers too. Exit status 1 if base files differ from merged rows
+after a compaction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from hoodie_py import HoodieTable, RecordMerger
+from hoodie_py.spark import register, write
+
+STATUSES = ("placed", "paid", "packed", "shipped", "delivered")
+COLUMNS = (
+    "order_id string, customer string, city string, status string, cents bigint, updated_at bigint, "
+    "_hoodie_is_deleted boolean"
+)
+
+
+class OrderMerger(RecordMerger):
+    """An order that was deleted stays so, its status never goes back, and of equal ones the later version counts."""
+
+    strategy_id = "5d3c0a4e-7c46-4f2a-8a55-2f6f6c1f9b10"
+
+    def merge(self, older: Any, newer: Any, context: Any, props: Any) -> Any:
+        def progress(version: Any) -> tuple[bool, int, int]:
+            if version.is_delete:
+                return (True, 0, 0)
+            return (False, STATUSES.index(context.get_value(version, "status")), context.ordering_value(version))
+
+        return newer if progress(newer) >= progress(older) else older
+
+
+TABLE = {
+    "hoodie.table.name": "orders",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.recordkey.field": "order_id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.table.ordering.fields": "updated_at",
+    "hoodie.write.record.merge.mode": "CUSTOM",
+    "hoodie.write.record.merge.strategy.id": OrderMerger.strategy_id,
+}
+
+
+def order_of(line: str) -> dict[str, Any]:
+    """Return the row that a line of NDJSON stands for: an order, or the envelope of a change to one."""
+    event = json.loads(line)
+    if "op" not in event:
+        return {**event, "_hoodie_is_deleted": False}
+    deleted = event["op"] == "d"
+    image = event["before" if deleted else "after"]
+    return {**image, "updated_at": event["ts_ms"], "_hoodie_is_deleted": deleted}
+
+
+def landed(spark: SparkSession, paths: list[str], store: Mapping[str, Any]) -> DataFrame:
+    """Return the rows of NDJSON files, one Spark task each."""
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in ("order_id", "customer", "city", "status")),
+            *((name, pa.int64()) for name in ("cents", "updated_at")),
+            ("_hoodie_is_deleted", pa.bool_()),
+        ]
+    )
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path in batch["path"].to_pylist():
+                with fsspec.open(path, "rt", encoding="utf-8", **store) as lines:
+                    yield pa.RecordBatch.from_pylist([order_of(line) for line in lines], schema)
+
+    files = spark.createDataFrame([(path,) for path in paths], "path string")
+    return files.repartition(len(paths)).mapInArrow(read, COLUMNS)
+
+
+def days_of(landing: str, store: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the landing zone's files by day, in order."""
+    files, root = fsspec.url_to_fs(landing, **store)
+    found: dict[str, list[str]] = {}
+    for path in sorted(files.glob(f"{root}/*/*.ndjson")):
+        found.setdefault(path.split("/")[-2], []).append(files.unstrip_protocol(path))
+    return found
+
+
+def seen(spark: SparkSession, table: str, options: Mapping[str, str], query: str) -> dict[str, Any]:
+    """Return what a query of all orders says, by status."""
+    reader = spark.read.format("hoodie").options(**options).option("hoodie.datasource.query.type", query)
+    by_status = reader.load(table).groupBy("status").agg(f.count("*").alias("n"), f.sum("cents").alias("cents"))
+    return {row["status"]: [row["n"], row["cents"]] for row in by_status.orderBy("status").collect()}
+
+
+def report(step: str, **facts: Any) -> None:
+    """Print a line of JSON."""
+    print(json.dumps({"step": step, **facts}), flush=True)
+
+
+def run(spark: SparkSession, landing: str, path: str, endpoint: str | None, retain: int) -> int:
+    """Bring every day into the table; return the exit status."""
+    store = {} if endpoint is None else {"endpoint_url": endpoint}
+    options = {"storage_options": json.dumps(store)} if store else {}
+    register(spark, mergers=[OrderMerger])
+    queries = ("snapshot", "read_optimized")
+    for day, files in days_of(landing, store).items():
+        written = write(landed(spark, files, store), path, "upsert", merger=OrderMerger, **TABLE, **options)
+        report("upsert", day=day, files=len(files), said=str(written))
+        report("read", day=day, **{query: seen(spark, path, options, query) for query in queries})
+
+        table = HoodieTable.open(path, store)
+        report("compact", day=day, said=str(table.compact(engine=spark, merger=OrderMerger)))
+        after = {query: seen(spark, path, options, query) for query in queries}
+        report("read", day=day, **after)
+        if after["snapshot"] != after["read_optimized"]:
+            return 1
+    cleaned = HoodieTable.open(path, store).clean(retain_commits=retain)
+    report("clean", files_deleted=cleaned.files_deleted)
+    return 0
+
+
+def main() -> int:
+    """Run as the command line says."""
+    parser = argparse.ArgumentParser(description="Bring the orders of a landing zone into a Hudi table.")
+    parser.add_argument("--landing", required=True, help="URI of the landing zone")
+    parser.add_argument("--table", required=True, help="URI of the table, which is made if there is none")
+    parser.add_argument("--endpoint-url", help="of an S3-compatible server")
+    parser.add_argument("--retain-commits", type=int, default=1, help="commits that queries of the past can reach")
+    asked = parser.parse_args()
+    spark = SparkSession.builder.appName("orders").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        return run(spark, asked.landing, asked.table, asked.endpoint_url, asked.retain_commits)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

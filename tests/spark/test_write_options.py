@@ -1,0 +1,134 @@
+"""What the options of a write mean, without a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
+
+from hoodie_py import HoodieError, HoodieTable
+from hoodie_py.formats.write_keys import COMBINE_BEFORE_INSERT
+from hoodie_py.spark.write_options import WriteOptions
+from hoodie_py.writer.write_records import WriteOperation
+from tests.writer.written_tables import SCHEMA, Kind
+
+W = "hoodie.datasource.write."
+NEW = {W + "recordkey.field": "id"}
+
+
+def parse(where: Path | str, overwrite: bool = False, **options: str) -> WriteOptions:
+    given = {name.replace("__", "."): value for name, value in options.items()}
+    return WriteOptions.parse({"path": str(where), **given}, {}, overwrite=overwrite)
+
+
+@pytest.mark.parametrize(
+    ("named", "overwrite", "operation", "combines"),
+    [
+        (None, False, WriteOperation.UPSERT, None),
+        ("INSERT", False, WriteOperation.INSERT, None),
+        ("delete", False, WriteOperation.DELETE, None),
+        (None, True, WriteOperation.INSERT_OVERWRITE_TABLE, "true"),
+        ("upsert", True, WriteOperation.INSERT_OVERWRITE_TABLE, "true"),
+        ("bulk_insert", True, WriteOperation.INSERT_OVERWRITE_TABLE, None),
+        ("insert_overwrite", True, WriteOperation.INSERT_OVERWRITE, None),
+    ],
+)
+def test_operation_and_mode(named: str | None, overwrite: bool, operation: WriteOperation, combines: Any) -> None:
+    options = {} if named is None else {W + "operation": named}
+    found = parse("/t", overwrite, **options)
+    assert found.operation is operation
+    assert found.settings.get(COMBINE_BEFORE_INSERT) == combines
+
+
+@pytest.mark.parametrize(
+    ("options", "overwrite", "error", "said"),
+    [
+        ({W + "operation": "delete_partition"}, False, "UnsupportedFeatureError", "delete_partition"),
+        ({W + "operation": "delete"}, True, "InvalidQueryError", "append"),
+        ({W + "recordkey.field": "a", "hoodie.table.recordkey.fields": "b"}, False, "InvalidQueryError", "different"),
+        ({"path": " "}, False, "InvalidQueryError", "No path"),
+        ({"storage_options": "{hunter2"}, False, "InvalidQueryError", "JSON"),
+    ],
+)
+def test_options_that_mean_nothing(options: dict[str, str], overwrite: bool, error: str, said: str) -> None:
+    with pytest.raises(HoodieError, match=said) as caught:
+        WriteOptions.parse({"path": "/t", **options}, {}, overwrite=overwrite)
+    assert type(caught.value).__name__ == error
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_new_table_is_as_the_options_say(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("id", pa.string(), nullable=False), *list(SCHEMA)[1:]])
+    options = {
+        **NEW,
+        W + "precombine.field": "ts",
+        W + "partitionpath.field": "part",
+        W + "table.type": "MERGE_ON_READ",
+        W + "hive_style_partitioning": "true",
+        W + "keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+        "hoodie.table.name": "trips",
+        "hoodie.write.table.version": "8",
+        "hoodie.database.name": "lake",
+    }
+    parse(tmp_path, **options).open_or_create(schema)
+    config = HoodieTable.open(tmp_path).config
+    assert (config.name, config.database, config.version) == ("trips", "lake", 8)
+    assert config.is_merge_on_read
+    assert config.hive_style_partitioning
+    assert config.key_generator == "COMPLEX"
+    assert (config.record_key_fields, config.ordering_fields, config.partition_fields) == (("id",), ("ts",), ("part",))
+    assert all(field.nullable for field in HoodieTable.open(tmp_path).schema)
+    assert parse(tmp_path, **options).open() is not None  # the same options fit what they made
+
+
+def test_java_s_defaults_for_a_new_table(tmp_path: Path) -> None:
+    parse(tmp_path / "trips", **NEW).open_or_create(SCHEMA)
+    config = HoodieTable.open(tmp_path / "trips").config
+    assert (config.name, config.version, config.table_type) == ("trips", 9, "COPY_ON_WRITE")
+    assert not config.partition_fields
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({W + "recordkey.field": "name"}, "recordkey.field says 'name', but the table has 'id'"),
+        ({W + "partitionpath.field": "name"}, "partitionpath.field"),
+        ({W + "precombine.field": "name"}, "ordering.fields says 'name', but the table has 'ts'"),
+        ({W + "table.type": "COW"}, "table.type"),
+        ({"hoodie.table.name": "other"}, "table.name"),
+        ({"hoodie.write.table.version": "6"}, "version"),
+        ({W + "hive_style_partitioning": "true"}, "hive_style"),
+        ({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, "merge.mode"),
+    ],
+)
+def test_options_that_contradict_the_table(tmp_path: Path, options: dict[str, str], said: str) -> None:
+    Kind(9, True).create(tmp_path)
+    with pytest.raises(HoodieError, match=said):
+        parse(tmp_path, **options).open()
+    agreeing = {W + "recordkey.field": "id", W + "partitionpath.field": "part:simple", W + "table.type": "mor"}
+    assert parse(tmp_path, **agreeing).open() is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({}, "record key"), ({**NEW, "hoodie.table.version": "x"}, "version"), ({W + "recordkey.field": "nope"}, "nope")],
+)
+def test_a_table_that_cannot_be_made(tmp_path: Path, options: dict[str, str], said: str) -> None:
+    with pytest.raises(HoodieError, match=said):
+        parse(tmp_path / "t", **options).check_new(SCHEMA)
+    assert not (tmp_path / "t").exists()
+
+
+def test_nothing_to_delete_from(tmp_path: Path) -> None:
+    with pytest.raises(HoodieError, match="no Hudi table"):
+        parse(tmp_path, **NEW, **{W + "operation": "delete"}).check_new(SCHEMA)
+
+
+def test_no_secret_shows() -> None:
+    found = parse("/t", storage_options='{"secret": "hunter2"}', **{"fs.s3a.secret.key": "hunter2"})
+    assert "hunter2" not in f"{found!r} {found.load!r}"
+    assert found.load.storage_options["secret"] == "hunter2"

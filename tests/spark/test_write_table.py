@@ -1,0 +1,161 @@
+"""Distributed writes give the tables that writes in one process give: first by hand, then by Spark."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
+
+from hoodie_py import HoodieTable, InvalidQueryError
+from tests.spark.write_engine import write_by_hand
+from tests.writer.compaction_tables import leftovers, orphans
+from tests.writer.written_tables import SCHEMA, Kind
+
+KINDS = [
+    Kind(version, mor, partitioned) for version in (9, 8, 6) for mor in (True, False) for partitioned in (True, False)
+]
+INDEXES = {
+    "SIMPLE": {},
+    "GLOBAL_SIMPLE": {"hoodie__index__type": "GLOBAL_SIMPLE"},
+    "BUCKET": {"hoodie__index__type": "BUCKET", "hoodie__bucket__index__num__buckets": "4"},
+}
+
+
+def rows(numbers: Any, ts: int, name: str = "n", part: int | None = None) -> pa.Table:
+    """Rows whose keys are numbers, in three partitions."""
+    made = [
+        {"id": f"k{each:03}", "part": f"p{(each if part is None else part) % 3}", "ts": ts, "name": f"{name}{each}"}
+        for each in numbers
+    ]
+    return pa.Table.from_pylist(made, SCHEMA)
+
+
+def seen(where: Path) -> list[tuple[Any, ...]]:
+    """The rows of a table, sorted."""
+    table = HoodieTable.open(where).scan(SCHEMA.names).to_arrow()
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+def steps(seed: int) -> list[tuple[str, pa.Table]]:
+    """Operations with everything that differs between them."""
+    lot = random.Random(seed)
+    some = sorted(lot.sample(range(90), 40))
+    late = pa.concat_tables([rows(some, 20, "late"), rows(range(80, 120), 3), rows(range(80, 100), 3, "again")])
+    gone = rows(range(0, 30, 4), 30)
+    marked = late.slice(0, 10).append_column("_hoodie_is_deleted", pa.array([True] * 10))
+    return [
+        ("upsert", rows(range(60), 5)),
+        ("upsert", pa.concat_tables([rows(range(40, 90), 1, "old"), rows(range(30, 50), 6, "new")])),
+        ("delete", gone),
+        ("upsert", late),
+        ("insert", rows(range(200, 210), 1)),
+        ("bulk_insert", rows(range(210, 230), 1)),
+        ("upsert", marked.drop_columns(["_hoodie_is_deleted"])),
+        ("insert_overwrite", rows(range(300, 320), 1, part=1)),
+        ("upsert", rows(range(310, 330), 9, "after")),
+        ("insert_overwrite_table", rows(range(15), 1)),
+        ("upsert", rows(range(20), 2, "last")),
+    ]
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_operation_gives_what_one_process_gives(tmp_path: Path, kind: Kind, index: str) -> None:
+    kind.create(tmp_path / "ours")
+    kind.create(tmp_path / "want")
+    options = {name.replace("__", "."): value for name, value in INDEXES[index].items()}
+    for operation, data in steps(7):
+        want = getattr(HoodieTable.open(tmp_path / "want"), operation)(data, options=options)
+        parts = [data.slice(0, 17), data.slice(17)]
+        ours = write_by_hand(tmp_path / "ours", parts, operation, **INDEXES[index])
+        assert seen(tmp_path / "ours") == seen(tmp_path / "want"), operation
+        counts = [(each.rows_inserted, each.rows_updated, each.rows_deleted) for each in (ours, want)]
+        assert counts[0] == counts[1], operation
+        assert ours.groups_replaced or operation not in ("insert_overwrite", "insert_overwrite_table")
+        assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
+
+
+def test_moves_between_partitions(tmp_path: Path) -> None:
+    for name in ("ours", "want"):
+        Kind(9, True).create(tmp_path / name)
+    options = {"hoodie.index.type": "GLOBAL_SIMPLE"}
+    for data in (rows(range(30), 5), rows(range(10, 20), 6, "moved", part=0), rows(range(5, 15), 4, "late", part=1)):
+        HoodieTable.open(tmp_path / "want").upsert(data, options=options)
+        write_by_hand(tmp_path / "ours", [data], hoodie__index__type="GLOBAL_SIMPLE")
+        assert seen(tmp_path / "ours") == seen(tmp_path / "want")
+
+
+def test_deletes_that_do_not_say_where(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(30), 5)])
+    result = write_by_hand(tmp_path, [pa.table({"id": ["k003", "k004", "k999"]})], "delete")
+    assert result.rows_deleted == 2
+    assert len(seen(tmp_path)) == 28
+
+
+def test_the_table_s_types_survive_the_shuffle(tmp_path: Path) -> None:
+    import datetime as dt
+    import decimal
+
+    data = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int64()),
+            "d": pa.array([dt.date(2026, 1, 1), None]),
+            "t": pa.array([dt.datetime(2026, 1, 1, tzinfo=dt.UTC), None], pa.timestamp("us", "UTC")),
+            "n": pa.array([decimal.Decimal("1.25"), None], pa.decimal128(10, 2)),
+            "s": pa.array([{"a": [1, None], "m": [("k", 2.5)]}, None], pa.struct(
+                [("a", pa.list_(pa.int32())), ("m", pa.map_(pa.string(), pa.float64()))])),
+            "b": pa.array([b"\x00\xff", None]),
+        }
+    )  # fmt: skip
+    HoodieTable.create(tmp_path, data.schema, record_key="id")
+    write_by_hand(tmp_path, [data.slice(0, 1), data.slice(1)])
+    found = HoodieTable.open(tmp_path).scan(data.schema.names).to_arrow().sort_by("id")
+    assert found.to_pylist() == data.to_pylist()
+
+
+def test_new_records_make_as_many_files_as_they_fill(tmp_path: Path) -> None:
+    Kind(9, False, partitioned=False).create(tmp_path)
+    result = write_by_hand(tmp_path, [rows(range(2000), 1)], shards=16, hoodie__parquet__max__file__size="10000")
+    assert 4 < result.file_groups <= 16
+    again = write_by_hand(tmp_path, [rows(range(5000, 5010), 1)], hoodie__parquet__max__file__size="1000000")
+    assert again.file_groups == 1  # into a small file that is there
+    assert len(HoodieTable.open(tmp_path).file_slices()) == result.file_groups
+    assert len(seen(tmp_path)) == 2010
+
+
+@pytest.mark.parametrize("policy", ["drop", "fail"])
+def test_inserts_of_known_keys(tmp_path: Path, policy: str) -> None:
+    Kind(9, True).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(10), 1)])
+    options = {"hoodie__datasource__insert__dup__policy": policy}
+    if policy == "fail":
+        with pytest.raises(InvalidQueryError, match="in the table already"):
+            write_by_hand(tmp_path, [rows(range(5, 15), 2)], "insert", **options)
+    else:
+        write_by_hand(tmp_path, [rows(range(5, 15), 2)], "insert", **options)
+    assert len(seen(tmp_path)) == (10 if policy == "fail" else 15)
+
+
+def test_rows_that_do_not_fit_leave_the_table_as_it_was(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(10), 1)])
+    before = HoodieTable.open(tmp_path).timeline
+    bad = rows(range(3), 2).set_column(0, "id", pa.array(["a", None, "c"]))
+    with pytest.raises(InvalidQueryError, match="null or empty") as caught:
+        write_by_hand(tmp_path, [bad])
+    assert any("Traceback" in note for note in caught.value.__notes__)
+    assert list(HoodieTable.open(tmp_path).timeline) == list(before)
+
+
+def test_no_rows_write_nothing(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    assert write_by_hand(tmp_path, [SCHEMA.empty_table()]).instant is None
+    write_by_hand(tmp_path, [rows(range(10), 1)])
+    assert write_by_hand(tmp_path, [SCHEMA.empty_table()], "insert_overwrite_table").groups_replaced == 3
+    assert seen(tmp_path) == []

@@ -1,0 +1,135 @@
+"""A distributed write without Spark: its steps in this process, on pickled copies, shuffled by hand."""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.spark.attempts import unpack_error
+from hoodie_py.spark.write_files import PieceKey, WriteFiles, piece_of
+from hoodie_py.spark.write_options import WriteOptions
+from hoodie_py.spark.write_places import PlaceRecords
+from hoodie_py.spark.write_shards import DivideKeys, DivideRows, WriteFacts
+from hoodie_py.spark.write_table import DistributedWrite
+from hoodie_py.writer.compaction_task import TaskResult
+from hoodie_py.writer.routing import Placement
+from hoodie_py.writer.session import WriteSession
+from hoodie_py.writer.write_jobs import Tasks
+from hoodie_py.writer.write_result import WriteResult
+
+Rows = list[dict[str, Any]]
+
+
+class HandEngine:
+    """Does what Spark does for ``DistributedWrite``.
+
+    Args:
+        rows: of the DataFrame, in the parts that tasks get.
+        shards: how many.
+    """
+
+    def __init__(self, rows: Sequence[pa.Table], shards: int = 3) -> None:
+        self._rows = rows
+        self.shards = shards
+        self.attempts = 1
+        self.services = None
+        self.tasks_of_files = 0
+
+    def divided(self, step: DivideRows) -> Rows:
+        return [row for part in self._rows for row in run(step, part.to_batches(max_chunksize=7))]
+
+    def paths(self, sharded: Rows) -> list[str] | None:
+        raise_failed(sharded)
+        return sorted({path for row in sharded for path in row["paths"] or ()}) if sharded else None
+
+    def with_keys(self, sharded: Rows, step: DivideKeys) -> Rows:
+        numbers = [pa.RecordBatch.from_pydict({"id": [at]}) for at in range(len(step.slices))]
+        return [*sharded, *(row for each in numbers for row in run(step, [each]))]
+
+    def placed(self, sharded: Rows, step: PlaceRecords, parallelism: int | None) -> Rows:
+        raise_failed(sharded)
+        by_shard = defaultdict(list)
+        for row in sharded:
+            by_shard[row["shard"] % 2].append(row)  # several shards a task
+        found: Rows = []
+        for rows in by_shard.values():
+            rows.sort(key=lambda row: (row["shard"], row["kind"], row["at"]))
+            found += run(step, [payload_batch(rows, "shard")])
+        return found
+
+    def pieces(self, placed: Rows) -> dict[PieceKey, Any]:
+        raise_failed(placed)
+        found: dict[PieceKey, dict[str, Any]] = {}
+        for row in placed:
+            key = row["path"], row["file_id"], row["piece"]
+            sums = found.setdefault(key, {"in_base": True})
+            sums["in_base"] = sums["in_base"] and row["in_base"]
+            for name in ("rows", "inserts", "updates", "deletes", "bytes"):
+                sums[name] = sums.get(name, 0) + row[name]
+        return {key: piece_of(sums) for key, sums in found.items()}
+
+    def written(
+        self,
+        placed: Rows,
+        tasks: Tasks,
+        placements: Sequence[Placement],
+        file_of: Mapping[PieceKey, int],
+        facts: WriteFacts,
+    ) -> list[TaskResult]:
+        by_number = dict(enumerate(zip(tasks.tasks(placements), placements, strict=True)))
+        step = WriteFiles.of(by_number, facts.packed_merger, facts.wire.located(), facts.attempts)
+        found = []
+        for number in by_number:
+            rows = [row for row in placed if file_of[row["path"], row["file_id"], row["piece"]] == number]
+            for row in rows:
+                row |= {"label": number, "kind": 0}
+            rows.sort(key=lambda row: row["at"])
+            written = run(step, [payload_batch(rows, "label")])
+            raise_failed(written)
+            found += [pickle.loads(row["done"]) for row in written]
+        self.tasks_of_files += len(found)
+        return found
+
+
+def payload_batch(rows: Rows, label: str) -> pa.RecordBatch:
+    columns = {
+        label: pa.array([row[label] for row in rows], pa.int32()),
+        "kind": pa.array([row["kind"] for row in rows], pa.int32()),
+        "at": pa.array([row["at"] for row in rows], pa.int64()),
+        "payload": pa.array([row["payload"] for row in rows], pa.binary()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def run(step: Any, batches: Sequence[pa.RecordBatch]) -> Rows:
+    """Run a step as a worker does, after the journey."""
+    there = pickle.loads(pickle.dumps(step))
+    return [row for batch in there(iter(batches)) for row in batch.to_pylist()]
+
+
+def raise_failed(rows: Rows) -> None:
+    for row in rows:
+        if row["failed"] is not None:
+            raise unpack_error(row["failed"])
+
+
+def write_by_hand(
+    where: Path,
+    rows: Sequence[pa.Table],
+    operation: str = "upsert",
+    merger: Any = None,
+    shards: int = 3,
+    **options: str,
+) -> WriteResult:
+    """Write to a table that is there; options with dots written as ``__``."""
+    given = {"path": str(where), "hoodie.datasource.write.operation": operation}
+    given |= {name.replace("__", "."): value for name, value in options.items()}
+    parsed = WriteOptions.parse(given, {}, overwrite=False)
+    session = WriteSession.open(parsed.open_or_create(rows[0].schema), options=parsed.settings)
+    engine: Any = HandEngine(rows, shards)
+    return DistributedWrite(engine, session, parsed.operation, rows[0].schema, merger).run()
