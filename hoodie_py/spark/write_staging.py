@@ -9,11 +9,13 @@ later write, a week on.
 
 from __future__ import annotations
 
+import io
 import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import IO, Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -76,7 +78,8 @@ class Staging:
         path, rows = f"{self.folder}/{uuid4().hex}.arrow", 0
         codec = "zstd" if self.files.local_path(path) is None else None  # plain ones are mapped, not read
         with OutputFile(self.files, path) as output:
-            with pa.ipc.new_stream(output.sink, first.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as to:
+            options = pa.ipc.IpcWriteOptions(compression=codec)
+            with pa.ipc.new_stream(_Sink(output.sink), first.schema, options=options) as to:
                 to.write_batch(first)
                 rows += first.num_rows
                 for batch in batches:
@@ -126,6 +129,19 @@ class Staging:
         source = self.files.open_file(staged.path, staged.size) if local is None else pa.memory_map(local)
         with source, pa.ipc.open_stream(source) as reader:
             yield reader
+
+
+class _Sink(io.RawIOBase):
+    """A place to write to as pyarrow wants it."""
+
+    def __init__(self, to: IO[bytes]) -> None:
+        self._to = to
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return self._to.write(memoryview(data))
 
 
 def _all(staged: StagedRows, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

@@ -49,8 +49,8 @@ from hoodie_py.writer.output_schema import output_schema
 from hoodie_py.writer.planned_slices import planned_slices
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes, unfinished_writes
 from hoodie_py.writer.rollback_facts import rollbacks_of
-from hoodie_py.writer.scratch_files import remove_scratch_files
 from hoodie_py.writer.run_guard import Alive, run_guard
+from hoodie_py.writer.scratch_files import remove_scratch_files
 from hoodie_py.writer.session import WriteSession, newest_time
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 

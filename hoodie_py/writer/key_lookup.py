@@ -2,8 +2,9 @@
 
 Only the columns that keys are made of are read, of files that may hold one of the keys, several files at a time. Keys
 of a log are looked at where the log may have keys that the base file lacks: without a base file, in a file group of a
-bucket index, or where the commits say (or, archived, no longer say) that a log file took inserts. Whether a key found
-is still alive, or was deleted by the log, is another question, which ``alive`` answers by a merged read.
+bucket index, where the commits say (or, archived, no longer say) that a log file took inserts, or where a compaction
+came between the base file and the log. Whether a key found is still alive, or was deleted by the log, is another
+question, which ``alive`` answers by a merged read.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.formats.arrays import numbers
+from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.file_group import FileGroupReader
-from hoodie_py.reader.file_slice import BaseFile, FileSlice
+from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.merger import RecordMerger
@@ -202,8 +204,24 @@ class KeyLookup:
         if file_slice.base_file is None or (bucket is not None and bucket < _LIKELY_BUCKETS):
             return True
         said = self._snapshot.timeline.stats_by_path
-        stats = [said.get(log.path, ()) for log in file_slice.log_files]
-        return any(not each or any(stat.num_inserts for stat in each) for each in stats)
+        for log in file_slice.log_files:
+            stats = said.get(log.path, ())
+            if not stats or any(stat.num_inserts for stat in stats):
+                return True
+            if self._is_older(log, file_slice.base_file, stats):
+                return True
+        return False
+
+    def _is_older(self, log: LogFile, base: BaseFile, stats: Sequence[WriteStat]) -> bool:
+        """Whether a log file was begun before its slice's base file was there.
+
+        A compaction was planned then, and keys that the log has were in the base file before; the compaction may have
+        deleted them.
+        """
+        visibility = self._snapshot.view.visibility
+        if visibility.logs_carry_base_instant:
+            return any(stat.base_file != base.name for stat in stats)
+        return log.name.instant < visibility.completion_time(base.instant, log.name.instant)
 
 
 class _Looking:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import META_FOLDER
+
+_META_FOLDER = ".hoodie"
 
 
 def remove_scratch_files(files: TableFiles, partitions: Iterable[str]) -> int:
@@ -18,4 +19,4 @@ def remove_scratch_files(files: TableFiles, partitions: Iterable[str]) -> int:
     Returns:
         How many files that were.
     """
-    return sum(map(files.remove_scratch, (META_FOLDER, *sorted(partitions))))
+    return sum(map(files.remove_scratch, (_META_FOLDER, *sorted(partitions))))

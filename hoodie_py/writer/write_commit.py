@@ -146,7 +146,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
     with session.locked() as holding:
         now = session.look()
         _check(session, intent, now)
-        check_conflicts(intent.claims, intent.snapshot, now)
+        check_conflicts(intent.claims, intent.snapshot, now, beginning=True)
         remove_finished(session.files, now.timeline.timeline)
         instant = session.clock.next(newest_time(now.timeline.timeline))
         alive = stack.enter_context(run_guard(session, instant, lock_held=True))

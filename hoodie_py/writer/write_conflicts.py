@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from hoodie_py.errors import ConflictError
-from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
+from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.formats.instants import COMMIT, RESTORE, Instant
 from hoodie_py.formats.plans import RequestedReplace
 from hoodie_py.table.snapshot import Snapshot
@@ -56,13 +56,15 @@ class Claims:
         return frozenset((partition, each) for partition, ids in (self.replaced or {}).items() for each in ids)
 
 
-def check_conflicts(claims: Claims, before: Snapshot, now: Snapshot) -> None:
+def check_conflicts(claims: Claims, before: Snapshot, now: Snapshot, *, beginning: bool = False) -> None:
     """Refuse to go on where another writer came between.
 
     Args:
         claims: what the write lays hands on.
         before: the table that it rests on.
         now: the table as it is.
+        beginning: whether the write has no instant yet: then a compaction counts as well, as it may have removed keys
+            that the write found, and nothing would tell later that its log files still rest on the old base file.
 
     Raises:
         ConflictError: names the other instant, and the file group or partition.
@@ -70,7 +72,7 @@ def check_conflicts(claims: Claims, before: Snapshot, now: Snapshot) -> None:
     known = {each.request_time for each in before.timeline.completed_writes()}
     for instant in now.timeline.completed_writes():
         if instant.request_time not in known:
-            _check_commit(claims, now, instant, now.timeline.metadata(instant))
+            _check_commit(claims, now, instant, beginning=beginning)
     restores = now.timeline.timeline.completed().of(RESTORE)
     if restores.last is not None and before.timeline.timeline.find(restores.last.request_time, RESTORE) is None:
         raise ConflictError("The table was restored meanwhile.", hint=_HINT, instant=restores.last.request_time)
@@ -93,10 +95,11 @@ def requested_replace(snapshot: Snapshot, instant: Instant) -> RequestedReplace:
     return RequestedReplace.from_bytes(snapshot.files.read(path))
 
 
-def _check_commit(claims: Claims, now: Snapshot, instant: Instant, metadata: CommitMetadata) -> None:
+def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning: bool) -> None:
+    metadata = now.timeline.metadata(instant)
     replaced = {(partition, each) for partition, ids in metadata.replaced_file_ids.items() for each in ids}
     _meet(claims.groups & replaced, instant)
-    if metadata.compacted and now.config.version >= FIRST_VERSION_OF_FREE_LOGS:
+    if metadata.compacted and now.config.version >= FIRST_VERSION_OF_FREE_LOGS and not beginning:
         return
     stats = list(metadata.stats())
     _meet(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)

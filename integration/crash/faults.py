@@ -13,8 +13,7 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from hoodie_py.files import TableFiles
 from hoodie_storage import Store, local
@@ -115,6 +114,7 @@ class Plan:
             raise ConnectionResetError(errno.ECONNRESET, "the connection broke")
 
         def write_half(file: IO[bytes]) -> None:
+            file.flush()
             os.truncate(file.fileno(), file.tell() // 2)
             if self.fault == KILL_HALF_WAY:
                 die()

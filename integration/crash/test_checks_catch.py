@@ -64,7 +64,8 @@ def test_a_commit_before_its_files_are_right(tmp_path: Path, monkeypatch: pytest
 
 def test_a_write_that_can_be_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def create(self: Any, key: str, data: bytes) -> None:
-        local._write_in_place(Path(key), data)
+        with Path(key).open("xb") as file:
+            local._write(file, data)
 
     monkeypatch.setattr(local.LocalBackend, "create", create)
     assert found(tmp_path, "run", ".commit", KILL_HALF_WAY) != ""

@@ -239,7 +239,7 @@ class Model:
         return fold(self.rules, versions)[0]
 
     def _place(self, key: Key) -> int | None:
-        """Return the group that a key belongs to: where it lives, else the newest that has it in its base file."""
+        """Return the group that a key belongs to: where it lives, else the newest that knows it."""
         part, name = key
         bucket = self.kind.bucket(name)
         here = {n: each for n, each in self.groups.items() if each.part == part and each.bucket == bucket}
@@ -249,7 +249,7 @@ class Model:
         living = [number for number in known if name in self._merged(here[number])]
         if living:
             return living[0]
-        return max((n for n in known if name in here[n].base), key=lambda n: here[n].age, default=None)
+        return max(known, key=lambda number: here[number].age, default=None)
 
     def _write(self, versions: Mapping[Key, Version]) -> Model:
         """Put versions where their keys are, and live ones of new keys into new groups."""

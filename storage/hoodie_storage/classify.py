@@ -17,6 +17,7 @@ from hoodie_storage.redact import Redactor
 _NO_CREDENTIALS = frozenset(
     {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"}
 )
+_UNKNOWN_USER = frozenset({"InvalidAccessKeyId", "XAdminUserNotFound"})  # the second is versitygw's, with status 404
 _UNREACHABLE = frozenset(
     {"EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ProxyConnectionError"}
 )
@@ -74,6 +75,16 @@ def http_status(error: BaseException) -> int | None:
         for status in found:
             if isinstance(status, int) and 100 <= status < 600:
                 return status
+    return None
+
+
+def _error_code(error: BaseException) -> str | None:
+    """Return the store's own name for what went wrong, if the answer had one."""
+    for each in causes(error):
+        response = getattr(each, "response", None)
+        if isinstance(response, dict):
+            code = response.get("Error", {}).get("Code")
+            return code if isinstance(code, str) else None
     return None
 
 
@@ -154,7 +165,7 @@ def _kind(error: Exception, *, local: bool) -> tuple[type[StorageFault], str | N
     status = http_status(error)
     if status in {401, 403} or isinstance(error, PermissionError):
         return AccessDeniedError, _LOCAL_HINT if local else _CREDENTIALS_HINT
-    if any(_is_one_of(each, _NO_CREDENTIALS) for each in causes(error)):
+    if any(_is_one_of(each, _NO_CREDENTIALS) for each in causes(error)) or _error_code(error) in _UNKNOWN_USER:
         return AccessDeniedError, _CREDENTIALS_HINT
     if status == 404 or isinstance(error, FileNotFoundError | NotADirectoryError):
         return NotFoundError, None

@@ -166,7 +166,7 @@ def _milliseconds(found: os.stat_result) -> int:
 
 @contextmanager
 def _scratch(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Give a file beside ``path`` that is gone in the end unless it was renamed; locked, so that it is known as ours."""
+    """Give a file beside ``path``, gone in the end unless it was renamed; its lock tells that it is in the making."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{uuid4().hex}.tmp")
     try:
@@ -239,7 +239,9 @@ def _name(scratch: Path, path: Path) -> None:
 
 def _rename(scratch: Path, path: Path) -> int:
     """Rename a file unless there is one of that name; return 0 or the number of the error."""
-    library = ctypes.CDLL(None, use_errno=True) if sys.platform != "win32" else None
+    if sys.platform == "win32":
+        return errno.ENOSYS
+    library = ctypes.CDLL(None, use_errno=True)
     old, new = os.fsencode(scratch), os.fsencode(path)
     if hasattr(library, "renameat2"):
         failed = library.renameat2(_HERE, old, _HERE, new, _NO_REPLACING)

@@ -21,6 +21,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -38,6 +39,8 @@ SCALES = (1, 4, 16)
 CODEC = "hoodie.parquet.compression.codec"
 IN_PROCESS, ONE_THREAD, SPARK, JAVA = "in process", "in process, one thread", "Spark local[2]", "Java Hudi local[2]"
 
+_NUMBERS = count()
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -54,7 +57,7 @@ class CopyOf:
 
     def __init__(self, table: BenchTable, purpose: str = "compacted") -> None:
         self._table = table
-        self.path = cache_folder() / f"{purpose}-{os.getpid()}"
+        self.path = cache_folder() / f"{purpose}-{os.getpid()}-{next(_NUMBERS)}"
 
     def __enter__(self) -> Self:
         shutil.rmtree(self.path, ignore_errors=True)

@@ -76,7 +76,7 @@ class Task:
             with CopyOf(self.table, "upserted") as copy:
                 yield copy.path
             return
-        path = cache_folder() / f"inserted-{os.getpid()}"
+        path = cache_folder() / f"inserted-{os.getpid()}-{self.count}"
         shutil.rmtree(path, ignore_errors=True)
         try:
             yield path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import threading
 import zipfile
@@ -20,6 +22,7 @@ from hoodie_storage import (
     StorageFault,
     Store,
     UnsupportedStoreError,
+    local,
     open_store,
 )
 from tests.storage.conformance import ConditionalStorageTests, StorageTests
@@ -120,6 +123,55 @@ class TestLocal(StorageTests):
 
         monkeypatch.setattr(os, "link", no_links)
         self.test_put_if_absent_writes_once(store)
+        assert [info.path for info in store.list("") if info.path.endswith(".tmp")] == []
+
+    def test_creation_where_a_rename_may_replace(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        def no_links(*_: object) -> None:
+            raise PermissionError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", no_links)
+        monkeypatch.setattr(local, "_rename", lambda *_: errno.EINVAL)
+        with pytest.raises(UnsupportedStoreError, match="neither hard links nor a rename"):
+            store.put_if_absent("a", b"x")
+        assert store.list("") == []
+        store.put("a", b"x")
+        assert store.read("a") == b"x"
+
+    def test_only_what_is_nobodys_is_removed(self, store: Store) -> None:
+        root = Path(store.uri)
+        (root / "a/b").mkdir(parents=True)
+        name = f".{'0123456789abcdef' * 2}.tmp"
+        old, young, held, other, link = (
+            root / name, root / "a" / name, root / "a/b" / name, root / f"x{name}", root / f".{'f' * 32}.tmp",
+        )  # fmt: skip
+        for path in (old, young, held, other):
+            path.write_bytes(b"half")
+        link.symlink_to(other)
+        for path in (old, held, other):
+            os.utime(path, (0, 0))
+        os.utime(link, (0, 0), follow_symlinks=False)
+        with held.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            assert store.remove_scratch("") == 1
+            assert [path.exists() for path in (old, young, held, other, link)] == [False, True, True, True, True]
+        assert store.remove_scratch("a") == 1  # its writer has ended
+        assert [young.exists(), held.exists()] == [True, False]
+        assert store.remove_scratch("none") == 0
+
+    def test_a_file_in_the_making_is_somebodys(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        real, removed = os.fsync, []
+
+        def sync(descriptor: int) -> None:
+            os.utime(descriptor, (0, 0))
+            removed.append(store.remove_scratch(""))
+            real(descriptor)
+
+        monkeypatch.setattr(os, "fsync", sync)
+        store.put("a", b"x")
+        store.put_if_absent("b", b"x")
+        store.create_from("c", str(Path(store.uri) / "a"))
+        assert removed == [0, 0, 0]
+        assert [info.path for info in store.list("")] == ["a", "b", "c"]
 
     def test_permission_denied(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         def denied(self: Path) -> bytes:

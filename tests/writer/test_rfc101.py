@@ -69,7 +69,14 @@ class ByLevelInBatches(ByLevel):
 def change(key: str, level: str, *, deletes: bool = False, ts: int = 5) -> dict[str, Any]:
     """A version; its ordering value says the contrary of its level."""
     ts = ts - LEVELS.index(level)
-    return {"id": key, "part": f"p{int(key < 'n')}", "ts": ts, "level": level, "count": 1, "_hoodie_is_deleted": deletes}
+    return {
+        "id": key,
+        "part": f"p{int(key < 'n')}",
+        "ts": ts,
+        "level": level,
+        "count": 1,
+        "_hoodie_is_deleted": deletes,
+    }
 
 
 FIRST = [change(key, "mid") for key in ("above", "below", "gone", "kept", "not gone", "same", "twice", "untouched")]
@@ -146,6 +153,27 @@ def test_one_result_everywhere(kind: Kind, way: Way, index: str, merger: type[Re
     if any(each.log_files for each in table.file_slices()):
         table.compact(options=options, merger=merger)
     assert seen(tmp_path, merger) == seen(tmp_path, merger, query_type="read_optimized") == WANT
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", [Kind(9, True), Kind(8, False), Kind(6, True)], ids=str)
+def test_the_same_in_spark(spark: Any, kind: Kind, tmp_path: Path) -> None:
+    """Written, read and compacted by Spark's workers."""
+    from hoodie_py.spark import register, write
+
+    register(spark, mergers=[ByLevel], name="levels")
+    created(tmp_path, kind, ByLevel)
+    for changes in (FIRST, *THEN):
+        write(spark.createDataFrame(rows(changes)), str(tmp_path), "upsert", merger=ByLevel, **QUICK)
+
+    def shown() -> dict[str, tuple[str, int]]:
+        found = spark.read.format("levels").load(str(tmp_path)).select("id", "level", "count").collect()
+        return {each["id"]: (each["level"], each["count"]) for each in found}
+
+    assert shown() == seen(tmp_path, ByLevel) == WANT
+    if kind.merge_on_read:
+        HoodieTable.open(tmp_path).compact(spark, options=QUICK, merger=ByLevel)
+        assert shown() == seen(tmp_path, ByLevel, query_type="read_optimized") == WANT
 
 
 def test_nothing_is_written_without_the_merger(tmp_path: Path) -> None:

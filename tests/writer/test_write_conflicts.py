@@ -87,6 +87,17 @@ def test_a_compaction_is_a_conflict_where_logs_name_the_slice(version: int, tmp_
             check_conflicts(claims, before, look(tmp_path))
 
 
+@pytest.mark.parametrize("version", [9, 8, 6])
+def test_a_compaction_before_the_write_has_an_instant_is_a_conflict(version: int, tmp_path: Path) -> None:
+    """It may have removed a key that the write found in the old base file."""
+    before = start(tmp_path, version)
+    HoodieTable.open(tmp_path).compact(options=QUICK)
+    compacted = group(before, "p0")
+    with pytest.raises(ConflictError, match="file group"):
+        check_conflicts(Claims(frozenset({compacted})), before, look(tmp_path), beginning=True)
+    check_conflicts(Claims(), before, look(tmp_path), beginning=True)
+
+
 def test_groups_of_a_pending_compaction_are_not_replaced(tmp_path: Path) -> None:
     start(tmp_path)
     table = HoodieTable.open(tmp_path)

@@ -1,0 +1,119 @@
+"""A sample of ``make crash-writes``, and sabotages of the writer that it must notice."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoodie_py.writer import recovery, write_commit, write_data
+from integration.crash.children import warm_up, warm_up_for_s3
+from integration.crash.faults import HALF_WRITTEN, KILL_AFTER, KILL_BEFORE, LOST_FOR_GOOD
+from integration.crash.operations import LOCKS, QUICK
+from integration.crash.stores import Bucket, Folder, Place
+from integration.crash.trials import NotPossible
+from integration.crash.write_trials import WriteBench, bench_of
+
+SEED = int(os.environ.get("HOODIE_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+TRIALS = 5
+
+
+def some(place: Place, name: str, lock: str, operation: str, count: int) -> None:
+    bench = bench_of(place, name, operation, {**QUICK, **LOCKS[lock]}, lock)
+    found = list(bench.run(bench.some(SEED, count / len(bench.points))))
+    wrong = [trial for trial in found if trial.problems or not trial.reached]
+    assert wrong == [], f"repeat with HOODIE_CRASH_SEED={SEED}"
+    assert len({trial.combination for trial in found}) == len(found) >= count
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("made mor 9", "upsert"), ("made mor 6", "upsert"), ("made cow 8", "upsert"), ("empty mor 9", "upsert"),
+        ("made mor 8", "insert"), ("made cow 6", "bulk insert"), ("made mor 6", "delete"),
+        ("made cow 9", "delete by filter"), ("made mor 9", "insert overwrite"),
+        ("made cow 6", "insert overwrite table"),
+        ("made mor 9", "create"), ("mdt_files_mor_v9", "upsert"), ("old15_metadata_mor", "insert overwrite"),
+        ("mdt_all_cow_v9", "delete"), ("mdt_files_mor_v9 as 8", "insert"),
+    ],
+)  # fmt: skip
+def test_on_a_disk(tmp_path: Path, name: str, operation: str) -> None:
+    warm_up()
+    (tmp_path / "t").mkdir()
+    some(Folder(tmp_path / "t"), name, "machine", operation, TRIALS)
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize(("name", "operation"), [("made mor 9", "upsert"), ("made cow 8", "insert overwrite")])
+def test_on_s3(name: str, operation: str) -> None:
+    warm_up()
+    warm_up_for_s3()
+    bucket = Bucket()
+    try:
+        some(bucket, name, "object", operation, 2)
+    finally:
+        bucket.close()
+
+
+# Sabotage ----------------------------------------------------------------------------------------------------------
+
+
+def bench(tmp_path: Path, name: str = "made mor 9", operation: str = "upsert") -> WriteBench:
+    warm_up()
+    (tmp_path / "t").mkdir()
+    made = bench_of(Folder(tmp_path / "t"), name, operation, dict(QUICK), "machine")
+    made.undo_first = False
+    return made
+
+
+def found(made: WriteBench, ending: str, fault: str) -> str:
+    """Cut the write short at the last creation of a path that ends so, and return what the checks say."""
+    number = max(at for at, (verb, path) in enumerate(made.calls) if path.endswith(ending) and verb == "create")
+    return " ".join(made.trial(number, fault).problems)
+
+
+@pytest.mark.parametrize("fault", [KILL_BEFORE, KILL_AFTER, LOST_FOR_GOOD, HALF_WRITTEN])
+def test_nothing_is_found_where_nothing_is_wrong(tmp_path: Path, fault: str) -> None:
+    assert found(bench(tmp_path), ".deltacommit", fault) == ""
+
+
+def test_failed_writes_that_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = bench(tmp_path)
+    monkeypatch.setattr(write_data, "undo_failed_writes", lambda session: session.look())
+    monkeypatch.setattr(write_commit, "pending_writes", lambda *_: [])
+    said = found(made, ".deltacommit", KILL_BEFORE)
+    assert "stray" in said
+    assert "still pending" in said
+
+
+def test_a_rollback_that_leaves_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hoodie_py.writer import rollback
+
+    made = bench(tmp_path)
+    monkeypatch.setattr(rollback, "written_files", lambda *_: {})
+    assert recovery.rollback is rollback.rollback
+    assert "stray" in found(made, ".deltacommit", KILL_BEFORE)
+
+
+def test_a_write_that_takes_back_what_may_have_landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Never(Exception):
+        """Nobody raises this."""
+
+    made = bench(tmp_path)
+    monkeypatch.setattr(write_commit, "CommitStateUnknownError", Never)
+    assert found(made, ".deltacommit", LOST_FOR_GOOD) != ""
+
+
+def test_a_write_that_loses_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain: Any = write_data.combine
+
+    def combine(records: Any, *args: Any) -> Any:
+        whole = plain(records, *args)
+        return whole.take(range(1, len(whole)))
+
+    monkeypatch.setattr(write_data, "combine", combine)
+    with pytest.raises(NotPossible, match="undisturbed"):
+        bench(tmp_path)

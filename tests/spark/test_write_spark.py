@@ -1,0 +1,229 @@
+"""Writing by Spark: the same tables as in process, mergers and errors across, and no file of a lost attempt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
+
+from pyspark.errors import PySparkException
+from pyspark.sql import datasource
+
+from hoodie_py import (
+    ConflictError,
+    CorruptFileError,
+    HoodieError,
+    HoodieTable,
+    InvalidQueryError,
+    MergeError,
+    RecordMerger,
+    StorageError,
+)
+from hoodie_py.spark import register, write
+from hoodie_py.spark.write_wire import labels
+from tests.spark.test_write_table import rows, seen, steps
+from tests.spark.troubled_writes import Breaks, FailsLast, LosesRows, RunsTwice
+from tests.writer.compaction_tables import leftovers, orphans
+from tests.writer.written_tables import SCHEMA
+
+STREAMS = pytest.mark.skipif(
+    not hasattr(datasource, "DataSourceStreamArrowWriter"), reason="NOT TESTED: this PySpark writes no Arrow streams"
+)
+
+
+@pytest.fixture
+def frame(spark: Any) -> Any:
+    def made(table: pa.Table) -> Any:
+        return spark.createDataFrame(table)
+
+    return made
+
+
+class Longest(RecordMerger):
+    """Keeps the longest name, as a notebook might define it: its module cannot be imported by workers."""
+
+    strategy_id = "5a0c5f0e-0000-4000-8000-0000000000aa"
+
+    def merge(self, older: Any, newer: Any, context: Any, props: Any) -> Any:
+        return newer if len(context.get_value(newer, "name")) >= len(context.get_value(older, "name")) else older
+
+
+Longest.__module__ = "__main__"
+
+OPTIONS = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.partitionpath.field": "part",
+}
+
+
+@pytest.mark.parametrize("type_", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_spark_writes_what_one_process_writes(spark: Any, frame: Any, tmp_path: Path, type_: str) -> None:
+    options = {**OPTIONS, "hoodie.datasource.write.table.type": type_}
+    HoodieTable.create(tmp_path / "want", SCHEMA, record_key="id", ordering="ts", partition_by="part", table_type=type_)
+    for operation, data in steps(3):
+        want = getattr(HoodieTable.open(tmp_path / "want"), operation)(data)
+        ours = write(frame(data), str(tmp_path / "ours"), operation, **options)
+        assert seen(tmp_path / "ours") == seen(tmp_path / "want"), operation
+        assert (ours.rows_inserted, ours.rows_updated) == (want.rows_inserted, want.rows_updated)
+        assert ours.instant is not None
+    assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
+    assert spark.catalog.listTables() == []
+    assert not spark.sparkContext._jsc.sc().getPersistentRDDs().size()
+
+
+def test_modes(frame: Any, tmp_path: Path) -> None:
+    where = str(tmp_path / "t")
+    write(frame(rows(range(9), 1)), where, mode="errorifexists", **OPTIONS)
+    with pytest.raises(ConflictError, match="a Hudi table already"):
+        write(frame(rows(range(3), 2)), where, mode="error")
+    assert write(frame(rows(range(3), 2)), where, mode="ignore").instant is None
+    assert len(seen(tmp_path / "t")) == 9
+    write(frame(rows(range(3), 2)), where, mode="overwrite")
+    assert len(seen(tmp_path / "t")) == 3
+
+
+@pytest.mark.parametrize("type_", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_a_notebook_s_merger_decides_on_workers(spark: Any, frame: Any, tmp_path: Path, type_: str) -> None:
+    options = {
+        **OPTIONS,
+        "hoodie.datasource.write.table.type": type_,
+        "hoodie.write.record.merge.mode": "CUSTOM",
+        "hoodie.write.record.merge.strategy.id": Longest.strategy_id,
+    }
+    batches = [rows(range(6), 1, "ab"), rows(range(6), 2, "a"), rows(range(3), 3, "abc"), rows(range(3, 6), 4, "x")]
+    for data in [pa.concat_tables(batches[:2]), *batches[2:]]:
+        write(frame(data), str(tmp_path / "direct"), merger=Longest, **options)
+    register(spark, mergers=[Longest], name="hoodie_longest")
+    for data in [pa.concat_tables(batches[:2]), *batches[2:]]:
+        source = frame(data).write.format("hoodie_longest").mode("append").options(**options)
+        source.save(str(tmp_path / "source"))
+    for where in ("direct", "source"):
+        found = HoodieTable.open(tmp_path / where).scan(["id", "name"], merger=Longest).to_arrow().sort_by("id")
+        assert found["name"].to_pylist() == ["abc0", "abc1", "abc2", "ab3", "ab4", "ab5"]
+
+
+def test_a_table_without_its_merger_is_not_written(frame: Any, tmp_path: Path) -> None:
+    options = {
+        **OPTIONS,
+        "hoodie.write.record.merge.mode": "CUSTOM",
+        "hoodie.write.record.merge.strategy.id": "5a0c5f0e-0000-4000-8000-0000000000ab",
+    }
+    with pytest.raises(MergeError, match="0000000000ab"):
+        write(frame(rows(range(6), 1)), str(tmp_path), **options)
+    assert HoodieTable.open(tmp_path).timeline is not None
+    assert list(HoodieTable.open(tmp_path).timeline) == []
+
+
+def test_errors_of_workers_keep_their_type(frame: Any, tmp_path: Path) -> None:
+    write(frame(rows(range(9), 1)), str(tmp_path), **OPTIONS)
+    before = list(HoodieTable.open(tmp_path).timeline)
+    bad = rows(range(3), 2).set_column(0, "id", pa.array(["a", None, "c"]))
+    with pytest.raises(InvalidQueryError, match="null or empty"):
+        write(frame(bad), str(tmp_path))
+    [base, *_] = tmp_path.rglob("*.parquet")
+    base.write_bytes(b"PAR1 not at all PAR1")
+    with pytest.raises(CorruptFileError) as caught:
+        write(frame(rows(range(9), 2)), str(tmp_path))
+    assert any("Traceback" in note for note in caught.value.__notes__)
+    assert list(HoodieTable.open(tmp_path).timeline) == before
+
+
+def test_tasks_that_fail_or_run_twice(frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = str(tmp_path / "t")
+    write(frame(rows(range(30), 1)), where, **OPTIONS)
+    before = seen(tmp_path / "t")
+    for kind, error in ((FailsLast, StorageError), (Breaks, HoodieError)):
+        monkeypatch.setattr("hoodie_py.spark.write_engine.WriteFiles", kind)
+        with pytest.raises(error, match=r"went away|one over nothing"):
+            write(frame(rows(range(10, 40), 2)), where)
+        assert seen(tmp_path / "t") == before
+        assert (orphans(tmp_path / "t"), leftovers(tmp_path / "t")) == ([], [])
+        assert len(list(HoodieTable.open(where).timeline)) == 1
+    monkeypatch.setattr("hoodie_py.spark.write_engine.WriteFiles", RunsTwice)
+    result = write(frame(rows(range(10, 40), 2)), where)
+    assert (result.rows_updated, result.rows_inserted) == (20, 10)
+    assert len(seen(tmp_path / "t")) == 40
+    assert (orphans(tmp_path / "t"), leftovers(tmp_path / "t")) == ([], [])
+
+
+def test_rows_that_change_while_they_are_written(frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hoodie_py.spark.write_engine.WriteFiles", LosesRows)
+    with pytest.raises(HoodieError, match="must not change"):
+        write(frame(rows(range(30), 1)), str(tmp_path / "t"), **OPTIONS)
+    assert list(HoodieTable.open(tmp_path / "t").timeline) == []
+
+
+# By data source -----------------------------------------------------------------------------------------------------
+
+
+def staged(where: Path) -> list[Path]:
+    return list(where.rglob("hoodie_py-rows-*"))
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_the_data_source_appends_and_overwrites(spark: Any, frame: Any, tmp_path: Path, version: int) -> None:
+    where = str(tmp_path / "t")
+    options = {**OPTIONS, "hoodie.write.table.version": str(version)}
+    frame(rows(range(30), 1)).repartition(3).write.format("hoodie").mode("append").options(**options).save(where)
+    frame(rows(range(20, 40), 2, "b")).write.format("hoodie").mode("append").save(where)
+    found = spark.read.format("hoodie").load(where)
+    assert (found.count(), found.where("name like 'b%'").count()) == (40, 20)
+    delete = frame(rows(range(5), 3)).write.format("hoodie").mode("append")
+    delete.option("hoodie.datasource.write.operation", "delete").save(where)
+    assert len(seen(tmp_path / "t")) == 35
+    frame(rows(range(3), 1)).write.format("hoodie").mode("overwrite").save(where)
+    assert len(seen(tmp_path / "t")) == 3
+    assert HoodieTable.open(where).config.version == version
+    assert (staged(tmp_path), orphans(tmp_path / "t"), leftovers(tmp_path / "t")) == ([], [], [])
+
+
+def test_errors_of_a_commit_reach_the_user(frame: Any, tmp_path: Path) -> None:
+    where = str(tmp_path / "t")
+    secret = {"storage_options": '{"auto_mkdir": true}'}
+    with pytest.raises(PySparkException, match=r"InvalidQueryError.*record key"):
+        frame(rows(range(3), 1)).write.format("hoodie").mode("append").save(where)
+    frame(rows(range(3), 1)).write.format("hoodie").mode("append").options(**OPTIONS, **secret).save(where)
+    before = list(HoodieTable.open(where).timeline)
+    bad = rows(range(3), 2).set_column(0, "id", pa.array(["a", None, "c"]))
+    with pytest.raises(PySparkException, match=r"InvalidQueryError: Rows whose record key is null"):
+        frame(bad).write.format("hoodie").mode("append").options(**secret).save(where)
+    broken = frame(rows(range(3), 2)).selectExpr("id", "part", "raise_error('no more') AS ts", "name")
+    with pytest.raises(PySparkException, match="no more"):
+        broken.selectExpr("id", "part", "cast(ts as long) ts", "name").write.format("hoodie").mode("append").save(where)
+    assert list(HoodieTable.open(where).timeline) == before
+    assert staged(tmp_path) == []
+
+
+@STREAMS
+def test_a_stream_that_begins_again_writes_no_batch_twice(spark: Any, frame: Any, tmp_path: Path) -> None:
+    where, source, checkpoint = (tmp_path / name for name in ("t", "in", "checkpoint"))
+
+    def run() -> None:
+        stream = spark.readStream.schema(frame(rows(range(1), 1)).schema).parquet(str(source))
+        writer = stream.writeStream.format("hoodie").options(**OPTIONS).option("checkpointLocation", str(checkpoint))
+        query = writer.trigger(availableNow=True).start(str(where))
+        assert query.awaitTermination(300)
+
+    for at in range(2):
+        frame(rows(range(at * 5, at * 5 + 10), at)).write.mode("append").parquet(str(source))
+        run()
+    commits = len(list(HoodieTable.open(where).timeline))
+    last = max((each for each in (checkpoint / "commits").iterdir() if each.name.isdigit()), key=lambda p: int(p.name))
+    last.unlink()  # as if Spark had been killed between our commit and its own
+    (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
+    run()
+    assert len(list(HoodieTable.open(where).timeline)) == commits == 2
+    assert len(seen(where)) == 15
+    assert staged(tmp_path) == []
+
+
+def test_labels_go_to_partitions_of_their_own(spark: Any) -> None:
+    for count in (1, 3, 64):
+        numbers = spark.createDataFrame(pa.table({"label": pa.array(labels(count), pa.int32())}))
+        placed = numbers.repartition(count, "label").selectExpr("spark_partition_id() AS at").collect()
+        assert sorted(row["at"] for row in placed) == list(range(count))
