@@ -23,7 +23,7 @@ from hoodie_py.writer.write_jobs import Tasks
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _DEFAULT_PARTITIONS = 200  # Spark's
-_SHUFFLED = ("shard", "kind", "at", "payload")
+_SHUFFLED = ("shard", "kind", "at", "payload", "failed")
 
 
 class SparkEngine:
@@ -65,11 +65,9 @@ class SparkEngine:
 
     def placed(self, sharded: Any, step: PlaceRecords, parallelism: int | None) -> Any:
         """Return records by place; kept."""
-        failed = sharded.where("failed IS NOT NULL").selectExpr("failed")
-        rows = sharded.where("failed IS NULL").select(*_SHUFFLED)
+        rows = sharded.select(*_SHUFFLED)
         rows = rows.repartition("shard") if parallelism is None else rows.repartition(parallelism, "shard")
-        placed = rows.sortWithinPartitions("shard", "kind", "at").mapInArrow(step, PLACED_DDL)
-        return self._keep(placed.unionByName(failed, allowMissingColumns=True))
+        return self._keep(rows.sortWithinPartitions("shard", "kind", "at").mapInArrow(step, PLACED_DDL))
 
     def pieces(self, placed: Any) -> dict[PieceKey, Piece]:
         """Return the counts of records by place."""

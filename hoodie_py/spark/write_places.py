@@ -57,13 +57,16 @@ class PlaceRecords:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)  # Spark gives a task one core
         there = opened(self.packed)
+        failures: list[bytes] = []
         try:
-            for shard in by_label(batches):
-                yield from self._placed(there, shard)
+            for shard in by_label(_successes(batches, failures)):
+                if not failures:
+                    yield from self._placed(there, shard)
         except HoodieError as error:
             if worth_another(error, there.facts.attempts):
                 raise
-            yield pa.RecordBatch.from_pylist([{"failed": pack_error(error)}], PLACED)
+            failures.append(pack_error(error))
+        yield from (pa.RecordBatch.from_pylist([{"failed": each}], PLACED) for each in failures)
         settle()
 
     def _placed(self, there: Opened, shard: Labelled) -> Iterator[pa.RecordBatch]:
@@ -92,6 +95,14 @@ class PlaceRecords:
                 row["at"] = at
                 at += 1
             yield pa.RecordBatch.from_pylist(rows, PLACED)
+
+
+def _successes(batches: Iterator[pa.RecordBatch], failures: list[bytes]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that have payloads, and note the errors of earlier steps."""
+    for batch in batches:
+        failed = batch.column("failed")
+        failures.extend(failed.drop_null().to_pylist())
+        yield batch if failed.null_count == len(failed) else batch.filter(failed.is_null())
 
 
 def _rows(wire: Any, routed: Routed, placement: Placement) -> Iterator[dict[str, Any]]:

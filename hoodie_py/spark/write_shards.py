@@ -181,7 +181,7 @@ class DivideKeys:
 
 
 def failure(error: HoodieError) -> pa.RecordBatch:
-    """Return an error as a row of a step's result; it goes to the shard that comes first."""
+    """Return an error as a row of a step's result, which the next step passes on."""
     return pa.RecordBatch.from_pylist([{"shard": 0, "kind": RECORDS, "at": -1, "failed": pack_error(error)}], SHARDED)
 
 

@@ -15,8 +15,9 @@ the driver commits what was reported and removes the rest.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,6 +73,7 @@ def write_table(
     Raises:
         HoodieError: see ``hoodie_py.spark.write``.
     """
+    began = time.monotonic()
     if mode not in MODES:
         raise InvalidQueryError(f"The mode cannot be {mode!r}.", hint=f"Give one of {', '.join(MODES)}.")
     texts = {name.lower(): _text(name, value) for name, value in options.items() if value is not None}
@@ -85,7 +87,8 @@ def write_table(
     schema = arrow_schema(df.schema)
     session = WriteSession.open(parsed.open_or_create(schema), options=parsed.settings, lock=lock)
     with SparkEngine(df.sparkSession, df) as engine:
-        return DistributedWrite(engine, session, parsed.operation, schema, merger).run()
+        done = DistributedWrite(engine, session, parsed.operation, schema, merger).run()
+    return replace(done, seconds=time.monotonic() - began)
 
 
 @dataclass(slots=True)

@@ -72,10 +72,10 @@ def _changes(order: Event, days: int, chance: random.Random) -> list[tuple[int, 
 def save(to: str, orders: int, days: int, seed: int, store: Mapping[str, Any]) -> int:
     """Write the landing zone and return the number of events."""
     first, arrivals = events_by_day(orders, days, seed)
-    _write(f"{to}/day-1/orders.ndjson", first, store)
+    _write(f"{to}/day-0/orders.ndjson", first, store)
     for day, events in enumerate(arrivals, 1):
-        for part in range(3):
-            _write(f"{to}/day-{day}/changes-{part}.ndjson", events[part::3], store)
+        for part in range(2):
+            _write(f"{to}/day-{day}/changes-{part}.ndjson", events[part::2], store)
     return sum(map(len, arrivals))
 
 

@@ -6,12 +6,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
-from hoodie_py import HoodieTable, InvalidQueryError
+from hoodie_py import CorruptFileError, HoodieError, HoodieTable, InvalidQueryError, StorageError
+from hoodie_py.spark.write_wire import _murmur3, labels
+from tests.spark.troubled_writes import FailsLast, LosesRows, RunsTwice
 from tests.spark.write_engine import write_by_hand
 from tests.writer.compaction_tables import leftovers, orphans
 from tests.writer.written_tables import SCHEMA, Kind
@@ -151,6 +154,48 @@ def test_rows_that_do_not_fit_leave_the_table_as_it_was(tmp_path: Path) -> None:
         write_by_hand(tmp_path, [bad])
     assert any("Traceback" in note for note in caught.value.__notes__)
     assert list(HoodieTable.open(tmp_path).timeline) == list(before)
+
+
+def test_files_that_cannot_be_read_are_seen_in_time(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(10), 1)])
+    before = list(HoodieTable.open(tmp_path).timeline)
+    [base, *_] = tmp_path.rglob("*.parquet")
+    base.write_bytes(b"PAR1 not at all PAR1")
+    with pytest.raises(CorruptFileError) as caught:
+        write_by_hand(tmp_path, [rows(range(10), 2)])
+    assert any("Traceback" in note for note in caught.value.__notes__)
+    assert list(HoodieTable.open(tmp_path).timeline) == before
+
+
+def test_rows_that_change_between_steps_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Kind(9, True).create(tmp_path)
+    monkeypatch.setattr("tests.spark.write_engine.WriteFiles", LosesRows)
+    with pytest.raises(HoodieError, match="must not change"):
+        write_by_hand(tmp_path, [rows(range(10), 1)])
+    assert list(HoodieTable.open(tmp_path).timeline) == []
+    assert (orphans(tmp_path), leftovers(tmp_path)) == ([], [])
+
+
+def test_files_of_other_attempts_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Kind(9, True).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(30), 1)])
+    before = seen(tmp_path)
+    monkeypatch.setattr("tests.spark.write_engine.WriteFiles", FailsLast)
+    with pytest.raises(StorageError, match="went away"):
+        write_by_hand(tmp_path, [rows(range(10, 40), 2)])
+    assert (seen(tmp_path), orphans(tmp_path), leftovers(tmp_path)) == (before, [], [])
+    monkeypatch.setattr("tests.spark.write_engine.WriteFiles", RunsTwice)
+    result = write_by_hand(tmp_path, [rows(range(10, 40), 2)])
+    assert (result.rows_updated, result.rows_inserted) == (20, 10)
+    assert (len(seen(tmp_path)), orphans(tmp_path), leftovers(tmp_path)) == (40, [], [])
+
+
+def test_labels_are_distinct_in_spark_s_hash() -> None:
+    # hash(0), hash(1), hash(42) as Spark's SQL gives them
+    assert _murmur3(np.array([0, 1, 42], np.uint32)).astype(np.int32).tolist() == [933211791, -559580957, 29417773]
+    for count in (1, 2, 7, 200):
+        assert len(set(labels(count))) == count
 
 
 def test_no_rows_write_nothing(tmp_path: Path) -> None:

@@ -27,10 +27,12 @@ from tests.storage.faults import Proxy, faulty, proxy
 class Answer(OSError):
     """An exception as s3fs raises it: the HTTP status is in its cause."""
 
-    def __init__(self, status: int, text: str = "said the store") -> None:
+    def __init__(self, status: int, text: str = "said the store", code: str = "Odd") -> None:
         super().__init__(5, text)
         cause = Exception(text)
-        cause.response = {"ResponseMetadata": {"HTTPStatusCode": status}}  # type: ignore[attr-defined]
+        cause.response = {  # type: ignore[attr-defined]
+            "ResponseMetadata": {"HTTPStatusCode": status}, "Error": {"Code": code}
+        }  # fmt: skip
         self.__cause__ = cause
 
 
@@ -46,6 +48,7 @@ LASTING = [
     (PermissionError(13, "no"), AccessDeniedError),
     (Answer(403), AccessDeniedError),
     (Answer(404), NotFoundError),
+    (Answer(404, code="XAdminUserNotFound"), AccessDeniedError),
     (Answer(400), StorageFault),
     (OSError(28, "No space left"), StorageFault),
     (ValueError("odd"), StorageFault),
