@@ -16,7 +16,7 @@ LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 .PHONY: help setup python-found java-note java-env java demo test crash bench bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports wheel lock clean
 
 help:
-	@echo 'make demo     read a small table that Java Hudi wrote: its files, its log blocks, what merging does'
+	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
 	@echo 'make test     all tests (ARGS="-k name" passes arguments to pytest)'
 	@echo 'make java-env what the tests beside Java Hudi need: PySpark 3.5 and the Hudi bundle (make test does it too)'
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'

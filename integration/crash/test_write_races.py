@@ -14,7 +14,7 @@ from hoodie_py.errors import ConflictError, InvalidQueryError
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.local_runner import LocalRunner
 from integration.crash import checks
-from integration.crash.children import warm_up, warm_up_for_s3
+from integration.crash.children import DIED, Child, warm_up, warm_up_for_s3
 from integration.crash.faults import KILL_BEFORE, Plan, faulty
 from integration.crash.operations import LOCKS, QUICK, Subject
 from integration.crash.stores import Bucket, Folder, Place, files_at
@@ -117,7 +117,6 @@ def several_rounds(place: Place, table: str, acts: dict[str, Act], lock: str, *,
 
 def _killed(place: Place, options: dict[str, str]) -> str:
     """Leave a write pending whose process died before it could commit, and return its instant."""
-    from integration.crash.children import Child
 
     def dies() -> None:
         plan = Plan()
@@ -127,14 +126,14 @@ def _killed(place: Place, options: dict[str, str]) -> str:
         act = plan.call
 
         def call(verb: str, key: str, do: Callable[[], Any]) -> Any:
-            if verb == "create" and key.endswith(("commit",)) and "/metadata/" not in key:
+            if verb == "create" and key.endswith("commit") and "/metadata/" not in key:
                 plan.at = len(plan.calls)
             return act(verb, key, do)
 
         vars(plan)["call"] = call
         table.upsert(new("dead", 7), options)
 
-    assert Child(dies).result()[0] == "died"
+    assert Child(dies).result()[0] == DIED
     place.let_time_pass(3600)
     pending = HoodieTable(open_snapshot(files_at(place))).timeline.pending()
     return next(each.request_time for each in pending)

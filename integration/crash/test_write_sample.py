@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hoodie_py.writer import recovery, write_commit, write_data
+from hoodie_py.writer import rollback, write_commit, write_data
 from integration.crash.children import warm_up, warm_up_for_s3
 from integration.crash.faults import HALF_WRITTEN, KILL_AFTER, KILL_BEFORE, LOST_FOR_GOOD
 from integration.crash.operations import LOCKS, QUICK
@@ -81,30 +81,28 @@ def test_nothing_is_found_where_nothing_is_wrong(tmp_path: Path, fault: str) -> 
 
 
 def test_failed_writes_that_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = bench(tmp_path)
     monkeypatch.setattr(write_data, "undo_failed_writes", lambda session: session.look())
     monkeypatch.setattr(write_commit, "pending_writes", lambda *_: [])
-    said = found(made, ".deltacommit", KILL_BEFORE)
+    said = found(bench(tmp_path), ".deltacommit", KILL_BEFORE)
     assert "stray" in said
     assert "still pending" in said
 
 
 def test_a_rollback_that_leaves_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hoodie_py.writer import rollback
-
-    made = bench(tmp_path)
     monkeypatch.setattr(rollback, "written_files", lambda *_: {})
-    assert recovery.rollback is rollback.rollback
-    assert "stray" in found(made, ".deltacommit", KILL_BEFORE)
+    assert "stray" in found(bench(tmp_path), ".deltacommit", KILL_BEFORE)
 
 
 def test_a_write_that_takes_back_what_may_have_landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Never(Exception):
         """Nobody raises this."""
 
-    made = bench(tmp_path)
+    def abort(begun: Any, error: Any) -> None:
+        write_commit._undo(begun, begun.session.look(), error)
+
     monkeypatch.setattr(write_commit, "CommitStateUnknownError", Never)
-    assert found(made, ".deltacommit", LOST_FOR_GOOD) != ""
+    monkeypatch.setattr(write_commit, "_abort", abort)
+    assert "cleaned up although the state is unknown" in found(bench(tmp_path), ".deltacommit", LOST_FOR_GOOD)
 
 
 def test_a_write_that_loses_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

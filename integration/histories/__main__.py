@@ -20,7 +20,7 @@ from pathlib import Path
 from integration.histories.machine import Findings, run
 
 STEPS_OF_A_HISTORY = 40
-HISTORIES_AT_ONCE = 25
+HISTORIES_AT_ONCE = 10
 
 
 def main(arguments: list[str] | None = None) -> int:

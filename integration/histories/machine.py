@@ -41,13 +41,14 @@ _KINDS = [
         (0, 0, 2), (True, False),
     )
 ]  # fmt: skip
-_IDS = st.sampled_from([f"k{number}" for number in range(6)])
+_IDS = st.sampled_from([f"k{number}" for number in range(4)])
 _PARTS = st.sampled_from(["p0", "p1"])
 _TS = st.integers(0, 5)
 _ROWS = st.builds(Row, _IDS, _PARTS, _TS, st.integers(0, 9), st.sampled_from("abcde"))
 _CHANGES = st.builds(Change, _ROWS, st.sampled_from([False, False, False, True]))
 _SOME = st.lists(_CHANGES, min_size=1, max_size=6).map(tuple)
-_DISTINCT = st.lists(_CHANGES, min_size=1, max_size=5, unique_by=lambda each: each.row.id).map(tuple)
+_ONE_IN_THREE = st.sampled_from([False, False, True])
+_DISTINCT = st.lists(_CHANGES, min_size=1, max_size=4, unique_by=lambda each: each.row.id).map(tuple)
 _FAULT = st.one_of(
     *[st.none()] * 5,
     st.builds(Fault, st.integers(0, LONGEST_TRACE), st.sampled_from(FAULTS)),
@@ -109,9 +110,9 @@ class Histories(RuleBasedStateMachine):
         new = tuple(each for each in changes if (kind.path(each.row.part), each.row.id) not in alive)
         self._do(Insert(new, bulk) if new else Upsert(changes), fault)
 
-    @rule(changes=_DISTINCT, whole=st.sampled_from([False, False, True]), fault=_FAULT)
-    def overwrite(self, changes: tuple[Change, ...], whole: bool, fault: Fault | None) -> None:
-        self._do(Overwrite(changes, whole), fault)
+    @rule(changes=_DISTINCT, whole=_ONE_IN_THREE, overwrites=_ONE_IN_THREE, fault=_FAULT)
+    def overwrite(self, changes: tuple[Change, ...], whole: bool, overwrites: bool, fault: Fault | None) -> None:
+        self._do(Overwrite(changes, whole) if overwrites else Upsert(changes), fault)
 
     @rule(ids=st.lists(_IDS, min_size=1, max_size=3, unique=True).map(tuple), fault=_FAULT)
     def delete_keys(self, ids: tuple[str, ...], fault: Fault | None) -> None:
@@ -130,6 +131,10 @@ class Histories(RuleBasedStateMachine):
 
     @rule(operation=st.sampled_from([Schedule(), RunPlan(), Compact()]), fault=_FAULT)
     def compaction(self, operation: Operation, fault: Fault | None) -> None:
+        self._do(operation, fault)
+
+    @rule(operation=st.sampled_from([Schedule(), RunPlan(), Compact()]), fault=_FAULT)
+    def compaction_too(self, operation: Operation, fault: Fault | None) -> None:
         self._do(operation, fault)
 
     @rule(retain=st.integers(1, 3), fault=_FAULT)

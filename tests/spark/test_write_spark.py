@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,14 @@ def test_errors_of_workers_keep_their_type(frame: Any, tmp_path: Path) -> None:
     assert list(HoodieTable.open(tmp_path).timeline) == before
 
 
+def nothing_is_left(base: Path) -> None:
+    """Tasks of a job that was given up may run on for a moment, and then take back what they wrote."""
+    deadline = time.monotonic() + 60
+    while (orphans(base), leftovers(base)) != ([], []) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert (orphans(base), leftovers(base)) == ([], [])
+
+
 def test_tasks_that_fail_or_run_twice(frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = str(tmp_path / "t")
     write(frame(rows(range(30), 1)), where, **OPTIONS)
@@ -142,13 +151,13 @@ def test_tasks_that_fail_or_run_twice(frame: Any, tmp_path: Path, monkeypatch: p
         with pytest.raises(error, match=r"went away|one over nothing"):
             write(frame(rows(range(10, 40), 2)), where)
         assert seen(tmp_path / "t") == before
-        assert (orphans(tmp_path / "t"), leftovers(tmp_path / "t")) == ([], [])
+        nothing_is_left(tmp_path / "t")
         assert len(list(HoodieTable.open(where).timeline)) == 1
     monkeypatch.setattr("hoodie_py.spark.write_engine.WriteFiles", RunsTwice)
     result = write(frame(rows(range(10, 40), 2)), where)
     assert (result.rows_updated, result.rows_inserted) == (20, 10)
     assert len(seen(tmp_path / "t")) == 40
-    assert (orphans(tmp_path / "t"), leftovers(tmp_path / "t")) == ([], [])
+    nothing_is_left(tmp_path / "t")
 
 
 def test_rows_that_change_while_they_are_written(frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
