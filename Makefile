@@ -20,6 +20,7 @@ help:
 	@echo 'make test     all tests (ARGS="-k name" passes arguments to pytest)'
 	@echo 'make java-env what the tests beside Java Hudi need: PySpark 3.5 and the Hudi bundle (make test does it too)'
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
+	@echo 'make crash-writes  the same for writes;  make histories  random operations against a model'
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
 	@echo 'make bench    speed of merging, decoding, encoding and reading beside fastavro, hudi-rs and pyarrow (ARGS="--groups 10 --rounds 5")'
 	@echo 'make bench-spark   speed in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well;  make bench-compaction;  make bench-writing'
@@ -71,6 +72,13 @@ test: $(STAMP) java-note java-env
 # All points on a disk and a tenth of those on S3 (ARGS="--s3-share 1" for all, which takes hours); `make test` has a sample.
 crash: $(STAMP)
 	PYTHONPATH=.:storage $(BIN)/python -m integration.crash --json .bench/crash.json $(ARGS)
+
+crash-writes: $(STAMP)
+	PYTHONPATH=.:storage $(BIN)/python -m integration.crash.write_trials --json .bench/crash-writes.json $(ARGS)
+
+# Random operations on tables, compared with a model after each: hours for all steps (ARGS="--steps 5000 --seed 3" for some).
+histories: $(STAMP)
+	HOODIE_PY_READ_THREADS=1 PYTHONPATH=.:storage $(BIN)/python -m integration.histories --steps 100000 --json .bench/histories.json $(ARGS)
 
 java: $(STAMP) java-env
 	$(BIN)/python -m pytest -m java $(ARGS)
