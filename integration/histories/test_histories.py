@@ -6,6 +6,7 @@ HOODIE_HISTORY_STEPS says how many steps the sample has, HOODIE_HISTORY_SEED whi
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,12 @@ def test_tables_are_what_their_models_say(tmp_path: Path, monkeypatch: pytest.Mo
     memory = Path("/dev/shm") / f"hoodie-histories-{os.getpid()}"
     base = memory if memory.parent.is_dir() else tmp_path
     findings, part = Findings(), 0
-    while findings.counts.steps < STEPS:
-        run(str(base), findings, histories=AT_ONCE, steps=40, seed_=SEED * 1000 + part)
-        part += 1
+    try:
+        while findings.counts.steps < STEPS:
+            run(str(base), findings, histories=AT_ONCE, steps=40, seed_=SEED * 1000 + part)
+            part += 1
+    finally:
+        shutil.rmtree(memory, ignore_errors=True)
     counts = findings.counts
     print(f"seed {SEED}: {counts.steps} steps, {findings.histories_with_other_answers} histories with other answers")
     if STEPS >= 2000:
