@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email
-import re
 import shutil
 import subprocess
 import sys
@@ -67,7 +66,6 @@ def test_wheel_holds_every_source_file(wheel: zipfile.ZipFile, tree: Path) -> No
     names = set(wheel.namelist())
     assert sources - names == set()
     assert {"hoodie_py/py.typed", "hoodie_storage/py.typed"} <= names
-    assert [name for name in names if re.fullmatch(r"hoodie_py/cli/.*\.zip", name)], "the demo table is missing"
 
 
 def test_wheel_has_licence_command_and_extras(wheel: zipfile.ZipFile) -> None:

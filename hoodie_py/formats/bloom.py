@@ -41,7 +41,7 @@ _ROW_HEADER = struct.Struct(">iibi")
 _DYNAMIC_HEADER = struct.Struct(">iii")
 _VERSION = -1
 _MURMUR = 1
-_ENTRIES = "hoodie.index.bloom.num_entries"
+NUM_ENTRIES = "hoodie.index.bloom.num_entries"
 
 Octets = npt.NDArray[np.uint8]
 
@@ -74,10 +74,10 @@ class BloomSettings:
         if kind not in (DYNAMIC, SIMPLE):
             raise InvalidQueryError(f"bloom filter type {kind[:40]!r} is not {DYNAMIC} or {SIMPLE}")
         default = cls()
-        entries = _number(options, _ENTRIES, default.entries)
+        entries = _number(options, NUM_ENTRIES, default.entries)
         most = _number(options, "hoodie.bloom.index.filter.dynamic.max.entries", default.max_entries)
         fpp = _number(options, "hoodie.index.bloom.fpp", default.fpp)
-        settings = cls(int(entries), fpp, int(most), dynamic=kind == DYNAMIC, fitted=_ENTRIES not in options)
+        settings = cls(int(entries), fpp, int(most), dynamic=kind == DYNAMIC, fitted=NUM_ENTRIES not in options)
         settings.shape()
         return settings
 

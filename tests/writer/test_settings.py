@@ -3,13 +3,14 @@ from __future__ import annotations
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.bloom import BloomSettings
 from hoodie_py.writer.settings import FileSettings, PlanSettings, WriteSettings
 
 
 def test_defaults_are_hudi_s() -> None:
     settings = WriteSettings.of({"hoodie.unrelated": 1, "hoodie.compaction.target.io": None})
     assert settings.plan == PlanSettings()
-    assert settings.file == FileSettings()
+    assert settings.file == FileSettings(bloom=BloomSettings(fitted=True))
     assert settings.plan.strategies == ("LogFileSizeBasedCompactionStrategy",)
     assert (settings.plan.target_io_mb, settings.plan.delta_commits, settings.plan.delta_seconds) == (512_000, 5, 3600)
     assert (settings.metadata_mode, settings.multi_writer, settings.clock_skew_ms) == ("auto", False, 200)
