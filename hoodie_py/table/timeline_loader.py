@@ -10,10 +10,11 @@ kept; an instant that was archived meanwhile is found in the archive, which is r
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hoodie_py.errors import (
     FileMissingError,
@@ -25,6 +26,7 @@ from hoodie_py.errors import (
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
+from hoodie_py.formats.instants import CLEAN, INFLIGHT, REQUESTED
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
 from hoodie_py.formats.timeline import Instant, Timeline
 
@@ -37,6 +39,8 @@ METADATA_FOLDER = ".hoodie"
 _ROUNDS = 5
 _PAUSE_SECONDS = 1.0
 _READ_THREADS = 16
+
+_T = TypeVar("_T")
 
 
 def load_config(files: TableFiles) -> TableConfig:
@@ -173,17 +177,27 @@ class TableTimeline:
         return self.archived().completion_times.get(request_time)
 
     def earliest_retained(self) -> str | None:
-        """Request time of the earliest commit whose files the last clean kept; None when nothing was cleaned."""
-        last = self.timeline.completed().of("clean").last
-        if last is None:
-            return None
-        from hoodie_py.formats.plans import CleanMetadata
+        """Request time of the earliest commit whose files cleans keep; None when nothing was cleaned.
 
-        path = f"{self.config.timeline_dir()}/{last.file_name(self.config.timeline_layout)}"
+        That of the last completed clean, or of a later one that has begun: its files may be gone already.
+        """
+        from hoodie_py.formats.plans import CleanMetadata, CleanPlan
+
+        cleans = self.timeline.of(CLEAN)
+        last = cleans.completed().last
+        found = [] if last is None else [self._clean(last, CleanMetadata.from_bytes).earliest_commit_to_retain]
+        for each in cleans:
+            if each.state == INFLIGHT:
+                plan = self._clean(replace(each, state=REQUESTED), CleanPlan.from_bytes)
+                found.append(plan.earliest_instant_to_retain)
+        return max((each for each in found if each is not None), default=None)
+
+    def _clean(self, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
+        path = f"{self.config.timeline_dir()}/{instant.file_name(self.config.timeline_layout)}"
         try:
-            return CleanMetadata.from_bytes(self._read(path)).earliest_commit_to_retain
+            return parse(self._read(path))
         except HoodieError as error:
-            error.located(path=path, instant=last.request_time)
+            error.located(path=path, instant=instant.request_time)
             raise
 
     def archived(self) -> ArchivedTimeline:

@@ -11,11 +11,19 @@ from typing import Any
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import CommitStateUnknownError, ConflictError, CorruptFileError, HoodieError, InvalidTableError
+from hoodie_py.errors import (
+    CommitStateUnknownError,
+    ConflictError,
+    CorruptFileError,
+    HoodieError,
+    InvalidQueryError,
+    InvalidTableError,
+)
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.metadata_writers import write_clean_plan
 from hoodie_py.formats.plans import CleanMetadata, CleanPlan
 from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.table.travel import check_travel
 from hoodie_py.writer.clean import CleanResult, clean
 from hoodie_py.writer.lock import NoLock
 from hoodie_py.writer.session import WriteSession
@@ -112,6 +120,16 @@ def pend(names: Names, plan: CleanPlan | None, state: str) -> None:
     names.pending(7, "clean", "requested", content)
     if state == "inflight":
         names.pending(7, "clean", "inflight")
+
+
+def test_what_a_clean_under_way_removes_cannot_be_asked_for(names: Names) -> None:
+    keeps = CleanPlan(at(5), "KEEP_LATEST_COMMITS", {"p": (f"p-0_0-0-0_{at(1)}.parquet",)}, earliest_action="commit")
+    pend(names, keeps, "requested")
+    check_travel(names.snapshot().timeline, at(3))
+    names.pending(7, "clean", "inflight")
+    with pytest.raises(InvalidQueryError, match=f"kept from {at(5)} on"):
+        check_travel(names.snapshot().timeline, at(3))
+    check_travel(names.snapshot().timeline, at(5))
 
 
 @pytest.mark.parametrize("state", ["requested", "inflight"])
