@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,7 +44,7 @@ def clean(
     options = {**given, POLICY: policy} if policy else given
     with reported(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, working
+        from hoodie_py.cli.console import print_result, working
 
         with working("looking for old file slices"):
             opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url), timezone)
@@ -53,15 +52,12 @@ def clean(
                 report = opened.clean(retain_commits, options, dry_run=True)
             else:
                 result = opened.clean(retain_commits, options)
-        if as_json:
-            print_json(dataclasses.asdict(report if dry_run else result))
-        elif dry_run:
-            _print_report(report)
-        else:
-            typer.echo(str(result))
+        if dry_run and not as_json:
+            _print_slices(report)
+        print_result(report if dry_run else result, as_json)
 
 
-def _print_report(report: CleanReport) -> None:
+def _print_slices(report: CleanReport) -> None:
     from hoodie_py.cli.console import Column, build_table, stdout
 
     columns = [
@@ -87,4 +83,3 @@ def _print_report(report: CleanReport) -> None:
     ]
     if rows:
         stdout().print(build_table(columns, rows))
-    typer.echo(str(report))

@@ -6,20 +6,20 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
 from hoodie_py.cli.reporting import reported
 from hoodie_py.cli.values import number_of, size_of
-from hoodie_py.cli.write_options import DryRun, HudiOptions, Metadata, Timezone, hudi_options
+from hoodie_py.cli.write_options import DryRun, HudiOptions, Merger, Metadata, Timezone, hudi_options
 
 if TYPE_CHECKING:
     from hoodie_py import HoodieTable
     from hoodie_py.spark.compaction import Engine
     from hoodie_py.writer.compaction_report import PlannedSlice, PlanReport
-    from hoodie_py.writer.compaction_result import CompactionResult, OnProgress, Progress
+    from hoodie_py.writer.compaction_result import OnProgress, Progress
 
 
 class EngineName(StrEnum):
@@ -39,10 +39,6 @@ On = Annotated[
 Strategy = Annotated[
     str | None,
     typer.Option("--strategy", metavar="NAME", help="Hudi's compaction strategy, or several joined by commas."),
-]
-Merger = Annotated[
-    str | None,
-    typer.Option("--merger", metavar="MODULE.CLASS", help="The RecordMerger of a table that needs one."),
 ]
 
 
@@ -68,10 +64,10 @@ def compact(
     """
     if instant is not None and (schedule_only or dry_run or strategy):
         raise typer.BadParameter("names a plan that is there; nothing is to be planned", param_hint="--instant")
-    options = _options(option, metadata_mode, merger)
+    options = hudi_options(option, metadata_mode, merger)
     with reported(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import working
+        from hoodie_py.cli.console import print_result, working
 
         with working("reading the table's metadata"):
             opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url), timezone)
@@ -84,14 +80,7 @@ def compact(
                 planned = instant or opened.schedule_compaction(strategy, options)
                 with _progress() as told:
                     result = opened.run_compaction(planned, chosen, options, on_progress=told)
-            _print_result(result, as_json)
-
-
-def _options(pairs: list[str] | None, mode: Any, merger: str | None) -> dict[str, str]:
-    from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
-
-    options = hudi_options(pairs, mode)
-    return {**options, CUSTOM_MERGER_CLASSES: merger} if merger else options
+            print_result(result, as_json)
 
 
 @contextmanager
@@ -162,15 +151,6 @@ def _print_plan(instant: str | None, as_json: bool) -> None:
         note("There is nothing to compact, or it is not due; --dry-run says why.")
     else:
         typer.echo(instant)
-
-
-def _print_result(result: CompactionResult, as_json: bool) -> None:
-    from hoodie_py.cli.console import print_json
-
-    if as_json:
-        print_json(dataclasses.asdict(result))
-    else:
-        typer.echo(str(result))
 
 
 def _print_report(opened: HoodieTable, report: PlanReport, as_json: bool) -> None:

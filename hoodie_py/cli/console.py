@@ -6,12 +6,13 @@ values (COLUMNS, if set, still gives the width).
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -21,6 +22,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hoodie_py.cli.values import printable
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 UNLIMITED_WIDTH = 10_000
 
@@ -72,6 +76,14 @@ def note(message: str, style: str = "dim") -> None:
 def print_json(value: Any) -> None:
     """Print a result as JSON for programs."""
     typer.echo(json.dumps(value, indent=2))
+
+
+def print_result(result: DataclassInstance, as_json: bool) -> None:
+    """Print what was done: its fields as JSON, or its text."""
+    if as_json:
+        print_json(dataclasses.asdict(result))
+    else:
+        typer.echo(str(result))
 
 
 @dataclass(frozen=True, slots=True)

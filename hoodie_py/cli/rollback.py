@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Annotated
 
 import typer
@@ -31,12 +30,9 @@ def rollback(
     options = hudi_options(option)
     with reported(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, working
+        from hoodie_py.cli.console import print_result, working
 
         with working("rolling back"):
             opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url), timezone)
             result = opened.rollback(instant, options)
-        if as_json:
-            print_json(dataclasses.asdict(result))
-        else:
-            typer.echo(str(result))
+        print_result(result, as_json)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
 from hoodie_py.cli.reporting import reported
 from hoodie_py.cli.row_formats import RowFormat, format_of
-from hoodie_py.cli.write_options import HudiOptions, Metadata, Timezone, hudi_options
+from hoodie_py.cli.write_options import HudiOptions, Merger, Metadata, Timezone, hudi_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from hoodie_py import HoodieTable
-    from hoodie_py.writer.write_result import WriteResult
 
 
 class Operation(StrEnum):
@@ -65,9 +63,6 @@ Property = Annotated[
     list[str] | None,
     typer.Option("--property", metavar="K=V", help="With --create: a table property; may be repeated."),
 ]
-Merger = Annotated[
-    str | None, typer.Option("--merger", metavar="MODULE.CLASS", help="The RecordMerger of a table that needs one.")
-]
 
 
 def write(
@@ -110,10 +105,10 @@ def write(
         raise typer.BadParameter("is about a new table; give --create too", param_hint=needless[0])
     stored = storage_options(storage_option, endpoint_url)
     properties = _properties(property_)
-    options = _options(option, metadata_mode, merger)
+    options = hudi_options(option, metadata_mode, merger)
     with reported(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import working
+        from hoodie_py.cli.console import print_result, working
         from hoodie_py.cli.row_sources import read_rows
 
         if create:
@@ -137,7 +132,7 @@ def write(
             rows = read_rows(source, kind, _columns(opened))
         with working("writing"):
             result = getattr(opened, operation.value)(rows, options)
-        _print(result, as_json)
+        print_result(result, as_json)
 
 
 def _columns(opened: HoodieTable) -> pa.Schema:
@@ -154,19 +149,3 @@ def _properties(pairs: list[str] | None) -> dict[str, str]:
         if not pair.partition("=")[1] or not pair.partition("=")[0]:
             raise typer.BadParameter("expected K=V", param_hint="--property")
     return {pair.partition("=")[0]: pair.partition("=")[2] for pair in pairs or ()}
-
-
-def _options(pairs: list[str] | None, mode: Any, merger: str | None) -> dict[str, str]:
-    from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
-
-    options = hudi_options(pairs, mode)
-    return {**options, CUSTOM_MERGER_CLASSES: merger} if merger else options
-
-
-def _print(result: WriteResult, as_json: bool) -> None:
-    from hoodie_py.cli.console import print_json
-
-    if as_json:
-        print_json(dataclasses.asdict(result))
-    else:
-        typer.echo(str(result))

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
 from hoodie_py.formats.write_keys import METADATA_MODE
 
 
@@ -33,10 +34,15 @@ Metadata = Annotated[
     MetadataMode | None,
     typer.Option("--metadata-mode", help="A metadata table: keep it right (auto), switch it off, or refuse."),
 ]
+Merger = Annotated[
+    str | None, typer.Option("--merger", metavar="MODULE.CLASS", help="The RecordMerger of a table that needs one.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done, and why.")]
 
 
-def hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode | None = None) -> dict[str, str]:
+def hudi_options(
+    pairs: Sequence[str] | None, metadata_mode: MetadataMode | None = None, merger: str | None = None
+) -> dict[str, str]:
     """Return Hudi's writer options as given; an option of the command itself wins.
 
     Raises:
@@ -50,4 +56,6 @@ def hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode | None
         options[key] = value
     if metadata_mode is not None:
         options[METADATA_MODE] = metadata_mode.value
+    if merger:
+        options[CUSTOM_MERGER_CLASSES] = merger
     return options
