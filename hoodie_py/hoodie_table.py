@@ -112,24 +112,25 @@ class HoodieTable(TableWrites):
             CommitStateUnknownError: the store did not say whether the table was made.
             StorageError: the store refused or failed.
         """
+        from hoodie_py.writer import creation_arguments as given
+        from hoodie_py.writer.new_table import NewTable
         from hoodie_py.writer.table_creation import create_table
 
-        files = create_table(
-            uri,
-            schema,
-            record_key=record_key,
-            ordering=ordering,
-            partition_by=partition_by,
+        files = TableFiles.open(fspath(uri), storage_options)
+        new = NewTable(
+            name=name if name is not None else given.default_name(files),
+            schema=given.arrow_schema(schema),
+            record_key=given.field_names(record_key),
+            ordering=given.field_names(ordering or ()),
+            partition_by=given.field_names(partition_by),
             table_type=table_type,
-            table_version=table_version,
-            name=name,
-            storage_options=storage_options,
-            properties=properties,
+            version=table_version,
             merge_mode=merge_mode,
-            merge_strategy_id=merge_strategy_id,
-            merger=merger,
+            merge_strategy_id=given.strategy_of(merger, merge_strategy_id),
             key_generator=key_generator,
+            properties=given.property_texts(properties),
         )
+        create_table(files, new)
         return cls(open_snapshot(files, timezone=timezone))
 
     def refresh(self) -> HoodieTable:

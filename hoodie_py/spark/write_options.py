@@ -21,6 +21,7 @@ from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.formats.write_keys import COMBINE_BEFORE_INSERT
 from hoodie_py.spark.options import PATH, LoadOptions
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.writer.creation_arguments import default_name, field_names
 from hoodie_py.writer.new_table import NewTable
 from hoodie_py.writer.table_creation import create_table
 from hoodie_py.writer.write_records import WriteOperation
@@ -107,21 +108,7 @@ class WriteOptions:
         self.check_new(schema)
         new, options = self.table.new(schema, self._default_name), self.load
         try:
-            create_table(
-                self.path,
-                new.schema,
-                record_key=new.record_key,
-                ordering=new.ordering,
-                partition_by=new.partition_by,
-                table_type=new.table_type,
-                table_version=new.version,
-                name=new.name,
-                storage_options=options.storage_options,
-                properties=new.properties,
-                merge_mode=new.merge_mode,
-                merge_strategy_id=new.merge_strategy_id,
-                key_generator=new.key_generator,
-            )
+            create_table(self.files(), new)
         except ConflictError:  # another writer made one meanwhile: which may be as good
             made = self.open()
             if made is None:
@@ -135,7 +122,7 @@ class WriteOptions:
 
     @property
     def _default_name(self) -> str:
-        return self.files().uri.rstrip("/").rsplit("/", 1)[-1]
+        return default_name(self.files())
 
     def __repr__(self) -> str:
         return f"WriteOptions({self.path!r}, {self.operation.value!r})"
@@ -244,7 +231,7 @@ class TableDescription:
         return self.given.get(names[0]) or None
 
     def _names(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(each.strip() for each in self.given.get(names[0], "").split(",") if each.strip())
+        return field_names(self.given.get(names[0], ""))
 
     def _key_generator(self) -> str | None:
         named = self._text(source_keys.KEY_GENERATOR_TYPE)

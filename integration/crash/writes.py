@@ -17,7 +17,9 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.instants import COMMIT, DELTA_COMMIT, REPLACE_COMMIT
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.timeline_loader import load_config, load_timeline
-from hoodie_py.writer import table_creation, write_runner
+from hoodie_py.writer import write_runner
+from hoodie_py.writer.new_table import NewTable
+from hoodie_py.writer.table_creation import create_table
 from integration.crash import checks
 from integration.crash.operations import Subject
 
@@ -95,17 +97,11 @@ def insert_overwrite_table(table: HoodieTable, subject: WriteSubject) -> Any:
     return table.insert_overwrite_table(_data(subject.data), subject.options)
 
 
-def create(table: HoodieTable, subject: WriteSubject) -> Any:
+def create(table: HoodieTable, subject: WriteSubject) -> None:
     """Make a table beside the given one's files, on the same store."""
-
-    class Files:
-        @staticmethod
-        def open(*_: Any) -> TableFiles:
-            return table.files.sub(CREATED)
-
-    vars(table_creation)["TableFiles"] = Files  # this process is not used for anything else
     schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
-    return table_creation.create_table("x", schema, record_key="id", ordering="ts", table_version=table.config.version)
+    new = NewTable(CREATED, schema, record_key=("id",), ordering=("ts",), version=table.config.version)
+    create_table(table.files.sub(CREATED), new)
 
 
 @dataclass(frozen=True)

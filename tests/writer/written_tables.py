@@ -23,7 +23,6 @@ from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.recovery import undo_failed_writes
 from hoodie_py.writer.routing import Routed, route, route_new
 from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.table_creation import create_table
 from hoodie_py.writer.write_records import TaggedRecords, WriteOperation, WriteRecords
 from hoodie_py.writer.write_result import WriteResult
 from tests.writer.compaction_tables import QUICK
@@ -48,7 +47,7 @@ class Kind:
 
     def create(self, base: Path, **more: Any) -> Path:
         """Make an empty table."""
-        create_table(
+        HoodieTable.create(
             base,
             SCHEMA,
             record_key="id",

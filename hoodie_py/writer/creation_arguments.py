@@ -1,0 +1,59 @@
+"""What callers say about a table to be made, in the one form that ``NewTable`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.files import TableFiles
+from hoodie_py.reader.merger import RecordMerger
+
+
+def default_name(files: TableFiles) -> str:
+    """Return what a table is called that its maker gives no name: the last part of its base path."""
+    return files.uri.rstrip("/").rsplit("/", 1)[-1]
+
+
+def arrow_schema(schema: Any) -> pa.Schema:
+    """Take a schema, or anything that exports one.
+
+    Raises:
+        InvalidQueryError: it is neither.
+    """
+    if isinstance(schema, pa.Schema):
+        return schema
+    if hasattr(schema, "__arrow_c_schema__"):
+        return pa.schema(schema)
+    raise InvalidQueryError(f"schema must be an Arrow schema, not {type(schema).__name__}.")
+
+
+def field_names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return names of fields, which may be given in one text with commas."""
+    names = given.split(",") if isinstance(given, str) else given
+    return tuple(each.strip() for each in names if each.strip())
+
+
+def strategy_of(merger: RecordMerger | type[RecordMerger] | None, strategy_id: str | None) -> str | None:
+    """Return the merge strategy id that a merger names, or the one given where there is no merger.
+
+    Raises:
+        InvalidQueryError: the merger names none, or another one than was given.
+    """
+    if merger is None:
+        return strategy_id
+    named = getattr(merger, "strategy_id", None)
+    if not named:
+        raise InvalidQueryError(f"The merger {merger!r} has no strategy_id, so the table cannot name it.")
+    if strategy_id not in (None, named):
+        raise InvalidQueryError("merger and merge_strategy_id name different mergers.", hint="Give one of them.")
+    return str(named)
+
+
+def property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return table properties as they are stored: booleans in lower case."""
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (properties or {}).items()
+    }
