@@ -11,7 +11,6 @@ import pytest
 from hoodie_py.errors import CommitStateUnknownError
 from hoodie_py.writer import attempt, clean, compaction
 from hoodie_storage import local
-from integration.crash.children import warm_up
 from integration.crash.faults import KILL_AFTER, KILL_BEFORE, KILL_HALF_WAY, LOST_FOR_GOOD
 from integration.crash.operations import OPERATIONS, QUICK
 from integration.crash.stores import Folder
@@ -19,11 +18,9 @@ from integration.crash.tables import table
 from integration.crash.trials import Bench, NotPossible
 
 
-def found(tmp_path: Path, operation: str, ending: str, fault: str, name: str = "mdt_files_mor_v9") -> str:
+def found(folder: Folder, operation: str, ending: str, fault: str, name: str = "mdt_files_mor_v9") -> str:
     """Cut an operation short at the last call whose path ends so, and return what the checks say."""
-    warm_up()
-    (tmp_path / "t").mkdir()
-    bench = Bench(Folder(tmp_path / "t"), table(name), OPERATIONS[operation], QUICK, name, "machine")
+    bench = Bench(folder, table(name), OPERATIONS[operation], QUICK, name, "machine")
     bench.undo_first = False
     number = max(at for at, (verb, path) in enumerate(bench.calls) if path.endswith(ending) and verb == "create")
     return " ".join(bench.trial(number, fault).problems)
@@ -34,44 +31,44 @@ def found(tmp_path: Path, operation: str, ending: str, fault: str, name: str = "
     [("run", ".commit", LOST_FOR_GOOD), ("run", ".commit", KILL_BEFORE), ("run", ".commit", KILL_HALF_WAY),
      ("clean", ".clean", KILL_AFTER)],
 )  # fmt: skip
-def test_nothing_is_found_where_nothing_is_wrong(tmp_path: Path, operation: str, ending: str, fault: str) -> None:
-    assert found(tmp_path, operation, ending, fault) == ""
+def test_nothing_is_found_where_nothing_is_wrong(folder: Folder, operation: str, ending: str, fault: str) -> None:
+    assert found(folder, operation, ending, fault) == ""
 
 
-def test_cleaning_up_after_an_unknown_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cleaning_up_after_an_unknown_outcome(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     class Never(CommitStateUnknownError):
         """Nobody raises this."""
 
     monkeypatch.setattr(compaction, "CommitStateUnknownError", Never)
-    said = found(tmp_path, "run", ".commit", LOST_FOR_GOOD)
+    said = found(folder, "run", ".commit", LOST_FOR_GOOD)
     assert "cleaned up although the state is unknown" in said
     assert "rows are others" in said or "what follows failed" in said
 
 
 @pytest.mark.parametrize(("module", "operation", "ending"), [(attempt, "run", ".commit"), (clean, "clean", ".clean")])
 def test_the_metadata_table_ahead_of_the_timeline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, operation: str, ending: str
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, module: Any, operation: str, ending: str
 ) -> None:
     monkeypatch.setattr(module, "undo_metadata_commit", lambda *_: None)
-    assert "metadata table has a commit of this instant" in found(tmp_path, operation, ending, KILL_BEFORE)
+    assert "metadata table has a commit of this instant" in found(folder, operation, ending, KILL_BEFORE)
 
 
-def test_a_commit_before_its_files_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_before_its_files_are_right(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempt, "remove_files", lambda *_, **__: 0)
     monkeypatch.setattr(compaction, "remove_files", lambda *_, **__: 0)
-    assert "orphan" in found(tmp_path, "run", ".commit", KILL_BEFORE)
+    assert "orphan" in found(folder, "run", ".commit", KILL_BEFORE)
 
 
-def test_a_write_that_can_be_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_can_be_torn(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     def create(self: Any, key: str, data: bytes) -> None:
         with Path(key).open("xb") as file:
             local._write(file, data)
 
     monkeypatch.setattr(local.LocalBackend, "create", create)
-    assert found(tmp_path, "run", ".commit", KILL_HALF_WAY) != ""
+    assert found(folder, "run", ".commit", KILL_HALF_WAY) != ""
 
 
-def test_a_clean_that_takes_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clean_that_takes_too_much(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     real: Callable[..., None] = clean._delete
 
     def delete(files: Any, plan: Any) -> None:
@@ -83,4 +80,4 @@ def test_a_clean_that_takes_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(clean, "_delete", delete)
     with pytest.raises(NotPossible, match=r"undisturbed: .*(rows are others|what follows failed)"):
-        found(tmp_path, "clean", ".clean", KILL_BEFORE)
+        found(folder, "clean", ".clean", KILL_BEFORE)

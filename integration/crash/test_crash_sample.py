@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import os
 import random
-from pathlib import Path
 
 import pytest
 
-from integration.crash.children import warm_up, warm_up_for_s3
 from integration.crash.operations import LOCKS, OPERATIONS, QUICK
 from integration.crash.stores import Bucket, Folder, Place
 from integration.crash.tables import TABLES, table
@@ -31,25 +29,15 @@ def some(place: Place, name: str, lock: str, operation: str, count: int) -> None
 
 @pytest.mark.parametrize("operation", list(OPERATIONS))
 @pytest.mark.parametrize("name", TABLES)
-def test_on_a_disk(tmp_path: Path, name: str, operation: str) -> None:
-    warm_up()
-    (tmp_path / "t").mkdir()
-    some(Folder(tmp_path / "t"), name, "machine", operation, TRIALS)
+def test_on_a_disk(folder: Folder, name: str, operation: str) -> None:
+    some(folder, name, "machine", operation, TRIALS)
 
 
-def test_on_a_disk_with_a_lock_file(tmp_path: Path) -> None:
-    warm_up()
-    (tmp_path / "t").mkdir()
-    some(Folder(tmp_path / "t"), "basic_mor_v9_part", "file", "run", TRIALS)
+def test_on_a_disk_with_a_lock_file(folder: Folder) -> None:
+    some(folder, "basic_mor_v9_part", "file", "run", TRIALS)
 
 
 @pytest.mark.s3
 @pytest.mark.parametrize("operation", ["schedule", "run again", "rollback of a run", "clean"])
-def test_on_s3(operation: str) -> None:
-    warm_up()
-    warm_up_for_s3()
-    bucket = Bucket()
-    try:
-        some(bucket, "mdt_files_mor_v9", "object", operation, TRIALS_ON_S3)
-    finally:
-        bucket.close()
+def test_on_s3(bucket: Bucket, operation: str) -> None:
+    some(bucket, "mdt_files_mor_v9", "object", operation, TRIALS_ON_S3)

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError
 from hoodie_py.table.snapshot import open_snapshot
 from integration.crash import checks
-from integration.crash.children import DONE, Child, warm_up, warm_up_for_s3
-from integration.crash.faults import Plan, faulty
 from integration.crash.operations import LOCKS, QUICK, Subject, clean, rollback, run, schedule
+from integration.crash.races import LOST, Act, asked, race
 from integration.crash.stores import Bucket, Folder, Place, State, files_at
 from integration.crash.tables import table
 
 ROUNDS = 6
-LOST = {ConflictError.__name__, InvalidQueryError.__name__}  # the latter: there is no such plan any more
 TABLES = ["compaction_inline_rounds_mor_v6", "compaction_inline_rounds_mor_v9", "mdt_files_mor_v9"]
-
-Act = Callable[[HoodieTable, Subject], Any]
-
-
-class Slow(Plan):
-    """Waits now and then."""
-
-    def call(self, verb: str, key: str, act: Callable[[], Any]) -> Any:
-        time.sleep(random.choice((0, 0, 0, 0.001, 0.004)))
-        return act()
 
 
 def compact(opened: HoodieTable, subject: Subject) -> Any:
@@ -41,60 +24,16 @@ def compact(opened: HoodieTable, subject: Subject) -> Any:
     return instant and run(opened, Subject(subject.options, instant))
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    warm_up()
-    (tmp_path / "t").mkdir()
-    return Folder(tmp_path / "t")
-
-
-@pytest.fixture
-def bucket() -> Iterator[Bucket]:
-    warm_up()
-    warm_up_for_s3()
-    made = Bucket()
-    yield made
-    made.close()
-
-
 def opened(place: Place) -> HoodieTable:
     return HoodieTable(open_snapshot(files_at(place)))
-
-
-def asked(place: Place, work: Callable[[], Any]) -> Any:
-    """Do it in a process of its own, so that this one can be forked."""
-    how, answer = Child(work).result()
-    assert how == DONE, answer
-    return answer
-
-
-def race(place: Place, acts: list[Act], subject: Subject, seed: int) -> list[str]:
-    """Let each process do its own at once, and return how it ended: "done", "nothing to do" or the error's name."""
-
-    def work(act: Act, number: int) -> Callable[[], str]:
-        def begin() -> str:
-            random.seed(f"{seed}/{number}")
-            files = faulty(files_at(place), Slow())
-            time.sleep(random.random() * 0.03)
-            try:
-                return "done" if act(HoodieTable(open_snapshot(files)), subject) else "nothing to do"
-            except HoodieError as error:
-                return type(error).__name__
-
-        return begin
-
-    children = [Child(work(act, number)) for number, act in enumerate(acts)]
-    ends = [child.result() for child in children]
-    assert [how for how, _ in ends] == [DONE] * len(acts), ends
-    return [answer for _, answer in ends]
 
 
 def planned(place: Place, name: str, lock: str) -> tuple[State, Subject, str]:
     """Return a table with a compaction planned, who is at it, and the rows."""
     options = {**QUICK, **LOCKS[lock]}
     place.load(table(name))
-    before = asked(place, lambda: checks.rows(files_at(place)))
-    instant = asked(place, lambda: opened(place).schedule_compaction(options=options))
+    before = asked(lambda: checks.rows(files_at(place)))
+    instant = asked(lambda: opened(place).schedule_compaction(options=options))
     return place.dump(), Subject(options, instant), before
 
 
@@ -111,7 +50,7 @@ def judge(place: Place, subject: Subject, before: str) -> tuple[int, bool]:
         pending = opened(place).timeline.pending_compactions().find(subject.instant)
         return commits(place), pending is not None
 
-    found: tuple[int, bool] = asked(place, look)
+    found: tuple[int, bool] = asked(look)
     return found
 
 
@@ -131,7 +70,7 @@ def finish(place: Place, subject: Subject, before: str) -> None:
         assert checks.orphans(snapshot, place.sizes()) == []
         assert checks.metadata_faults(snapshot, place.sizes(), subject.instant[:-1]) == []
 
-    asked(place, work)
+    asked(work)
 
 
 @pytest.mark.parametrize("lock", ["machine", "file"])
@@ -146,8 +85,8 @@ def test_a_compactor_and_another(folder: Folder, name: str, other: Act, lock: st
 def test_four_that_plan_and_run(folder: Folder, name: str, lock: str) -> None:
     options = {**QUICK, **LOCKS[lock]}
     folder.load(table(name))
-    before = asked(folder, lambda: checks.rows(files_at(folder)))
-    had = asked(folder, lambda: commits(folder))
+    before = asked(lambda: checks.rows(files_at(folder)))
+    had = asked(lambda: commits(folder))
     for seed in range(ROUNDS // 2):
         folder.load(table(name))
         ends = race(folder, [compact] * 4, Subject(options), seed)
@@ -164,7 +103,7 @@ def test_on_s3(bucket: Bucket, other: Act) -> None:
 
 def several_rounds(place: Place, name: str, acts: list[Act], lock: str, rounds: int) -> None:
     state, subject, before = planned(place, name, lock)
-    had = asked(place, lambda: commits(place))
+    had = asked(lambda: commits(place))
     for seed in range(rounds):
         place.load(state)
         ends = race(place, acts, subject, seed)

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import ConflictError, InvalidQueryError
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.local_runner import LocalRunner
 from integration.crash import checks
-from integration.crash.children import DIED, Child, warm_up, warm_up_for_s3
+from integration.crash.children import DIED, Child
 from integration.crash.faults import KILL_BEFORE, Plan, faulty
 from integration.crash.operations import LOCKS, QUICK, Subject
+from integration.crash.races import LOST, Act, asked, race
 from integration.crash.stores import Bucket, Folder, Place, files_at
-from integration.crash.test_races import asked, race
 from integration.crash.write_tables import write_table
 from integration.crash.writes import PARTITION, strays
 
 ROUNDS = 4
-LOST = {ConflictError.__name__, InvalidQueryError.__name__}  # the latter: there is nothing to compact or to undo
 PAIRS = [("made mor 9", "file"), ("made mor 6", "machine"), ("made cow 9", "machine")]
 
-Act = Callable[[HoodieTable, Subject], Any]
 Rows = dict[tuple[str, str], tuple[int, str]]
 
 
@@ -86,8 +82,8 @@ def several_rounds(place: Place, table: str, acts: dict[str, Act], lock: str, *,
     seen: set[str] = set()
     for seed in range(ROUNDS):
         place.load(write_table(table))
-        before = asked(place, lambda: rows(place))
-        instant = asked(place, lambda: _killed(place, options)) if pending else ""
+        before = asked(lambda: rows(place))
+        instant = asked(lambda: _killed(place, options)) if pending else ""
         ends = race(place, list(acts.values()), Subject(options, instant), seed)
         assert set(ends) <= {"done", "nothing to do"} | LOST, ends
         done = [name for name, end in zip(acts, ends, strict=True) if end == "done" and name in ("a", "b", "over")]
@@ -110,7 +106,7 @@ def several_rounds(place: Place, table: str, acts: dict[str, Act], lock: str, *,
                     last.compact(options=options)
                 assert rows(place) == now, ends
 
-        asked(place, judge)
+        asked(judge)
         seen.add(" ".join(ends))
     return seen
 
@@ -137,22 +133,6 @@ def _killed(place: Place, options: dict[str, str]) -> str:
     place.let_time_pass(3600)
     pending = HoodieTable(open_snapshot(files_at(place))).timeline.pending()
     return next(each.request_time for each in pending)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    warm_up()
-    (tmp_path / "t").mkdir()
-    return Folder(tmp_path / "t")
-
-
-@pytest.fixture
-def bucket() -> Iterator[Bucket]:
-    warm_up()
-    warm_up_for_s3()
-    made = Bucket()
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize(("table", "lock"), PAIRS)

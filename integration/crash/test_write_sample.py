@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hoodie_py.writer import rollback, write_commit, write_data
-from integration.crash.children import warm_up, warm_up_for_s3
 from integration.crash.faults import HALF_WRITTEN, KILL_AFTER, KILL_BEFORE, LOST_FOR_GOOD
 from integration.crash.operations import LOCKS, QUICK
 from integration.crash.stores import Bucket, Folder, Place
@@ -40,31 +38,21 @@ def some(place: Place, name: str, lock: str, operation: str, count: int) -> None
         ("mdt_all_cow_v9", "delete"), ("mdt_files_mor_v9 as 8", "insert"),
     ],
 )  # fmt: skip
-def test_on_a_disk(tmp_path: Path, name: str, operation: str) -> None:
-    warm_up()
-    (tmp_path / "t").mkdir()
-    some(Folder(tmp_path / "t"), name, "machine", operation, TRIALS)
+def test_on_a_disk(folder: Folder, name: str, operation: str) -> None:
+    some(folder, name, "machine", operation, TRIALS)
 
 
 @pytest.mark.s3
 @pytest.mark.parametrize(("name", "operation"), [("made mor 9", "upsert"), ("made cow 8", "insert overwrite")])
-def test_on_s3(name: str, operation: str) -> None:
-    warm_up()
-    warm_up_for_s3()
-    bucket = Bucket()
-    try:
-        some(bucket, name, "object", operation, 2)
-    finally:
-        bucket.close()
+def test_on_s3(bucket: Bucket, name: str, operation: str) -> None:
+    some(bucket, name, "object", operation, 2)
 
 
 # Sabotage ----------------------------------------------------------------------------------------------------------
 
 
-def bench(tmp_path: Path, name: str = "made mor 9", operation: str = "upsert") -> WriteBench:
-    warm_up()
-    (tmp_path / "t").mkdir()
-    made = bench_of(Folder(tmp_path / "t"), name, operation, dict(QUICK), "machine")
+def bench(folder: Folder, name: str = "made mor 9", operation: str = "upsert") -> WriteBench:
+    made = bench_of(folder, name, operation, dict(QUICK), "machine")
     made.undo_first = False
     return made
 
@@ -76,24 +64,24 @@ def found(made: WriteBench, ending: str, fault: str) -> str:
 
 
 @pytest.mark.parametrize("fault", [KILL_BEFORE, KILL_AFTER, LOST_FOR_GOOD, HALF_WRITTEN])
-def test_nothing_is_found_where_nothing_is_wrong(tmp_path: Path, fault: str) -> None:
-    assert found(bench(tmp_path), ".deltacommit", fault) == ""
+def test_nothing_is_found_where_nothing_is_wrong(folder: Folder, fault: str) -> None:
+    assert found(bench(folder), ".deltacommit", fault) == ""
 
 
-def test_failed_writes_that_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_writes_that_stay(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_data, "undo_failed_writes", lambda session: session.look())
     monkeypatch.setattr(write_commit, "pending_writes", lambda *_: [])
-    said = found(bench(tmp_path), ".deltacommit", KILL_BEFORE)
+    said = found(bench(folder), ".deltacommit", KILL_BEFORE)
     assert "stray" in said
     assert "still pending" in said
 
 
-def test_a_rollback_that_leaves_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rollback_that_leaves_files(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollback, "written_files", lambda *_: {})
-    assert "stray" in found(bench(tmp_path), ".deltacommit", KILL_BEFORE)
+    assert "stray" in found(bench(folder), ".deltacommit", KILL_BEFORE)
 
 
-def test_a_write_that_takes_back_what_may_have_landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_takes_back_what_may_have_landed(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     class Never(Exception):
         """Nobody raises this."""
 
@@ -102,10 +90,10 @@ def test_a_write_that_takes_back_what_may_have_landed(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(write_commit, "CommitStateUnknownError", Never)
     monkeypatch.setattr(write_commit, "_abort", abort)
-    assert "cleaned up although the state is unknown" in found(bench(tmp_path), ".deltacommit", LOST_FOR_GOOD)
+    assert "cleaned up although the state is unknown" in found(bench(folder), ".deltacommit", LOST_FOR_GOOD)
 
 
-def test_a_write_that_loses_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_loses_a_row(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     plain: Any = write_data.combine
 
     def combine(records: Any, *args: Any) -> Any:
@@ -114,4 +102,4 @@ def test_a_write_that_loses_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(write_data, "combine", combine)
     with pytest.raises(NotPossible, match="undisturbed"):
-        bench(tmp_path)
+        bench(folder)
