@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import json
 import struct
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,13 +20,10 @@ from fastavro.schema import parse_schema
 
 from hoodie_py.formats.avro import AvroSchema, decode_avro_data
 from hoodie_py.formats.avro_encoder import encode_records
-from tests.benchmarks.bench_tables import TablesAbsentError
-from tests.benchmarks.decoder import ROUNDS, SMALL, Records, bench_records, fastavro_rows, processor_time
-from tests.benchmarks.processes import load
-from tests.benchmarks.results import save, versions
+from tests.benchmarks.block_speed import Records, Ways, run
+from tests.benchmarks.decoder import fastavro_rows
 
 _LENGTH = struct.Struct(">i")
-WAYS = ("hoodie_py", "fastavro from dicts", "fastavro from Arrow")
 
 
 def fastavro_block(rows: Sequence[dict[str, Any]], schema: Any) -> bytes:
@@ -40,51 +36,25 @@ def fastavro_block(rows: Sequence[dict[str, Any]], schema: Any) -> bytes:
     return b"".join(pieces)
 
 
-def compare(records: Records, count: int) -> dict[str, Any]:
-    """Time the three ways on a block of ``count`` records, in turn, after one run each that is not counted.
-
-    Raises:
-        AssertionError: bytes that differ.
-    """
+def ways(records: Records, count: int) -> Ways:
+    """Return the three ways to encode a block of ``count`` records."""
     content = records.block(count)
     ours = AvroSchema.parse(records.schema)
     theirs = parse_schema(json.loads(records.schema))
     batch: pa.RecordBatch = decode_avro_data(content, ours)
     rows = fastavro_rows(content, theirs)
     calls: dict[str, Callable[[], bytes]] = {
-        WAYS[0]: lambda: encode_records(batch, ours),
-        WAYS[1]: lambda: fastavro_block(rows, theirs),
-        WAYS[2]: lambda: fastavro_block(batch.to_pylist(), theirs),
+        "hoodie_py": lambda: encode_records(batch, ours),
+        "fastavro from dicts": lambda: fastavro_block(rows, theirs),
+        "fastavro from Arrow": lambda: fastavro_block(batch.to_pylist(), theirs),
     }
-    for name, call in calls.items():
-        assert call() == content, f"{name} encodes a block of {count} records otherwise than Java"
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS):
+
+    def check() -> None:
         for name, call in calls.items():
-            seconds[name].append(processor_time(call))
-    return {
-        "records": count,
-        "bytes": len(content),
-        "seconds": {name: sorted(each)[ROUNDS // 2] for name, each in seconds.items()},
-    }
+            assert call() == content, f"{name} encodes a block of {count} records otherwise than Java"
 
-
-def main() -> int:
-    """Measure, keep the figures and print them; 1 when bytes differ or the tables are absent."""
-    before = load()
-    try:
-        records = bench_records()
-    except TablesAbsentError as error:
-        print(error, file=sys.stderr)
-        return 1
-    blocks = [compare(records, count) for count in (*SMALL, len(records.pieces))]
-    save("encoder", {"rounds": ROUNDS, "blocks": blocks}, before, versions("hoodie_py", "fastavro", "pyarrow", "numpy"))
-    for block in blocks:
-        ours, dicts, arrow = (block["seconds"][name] for name in WAYS)
-        speed = f"{block['records']:6} records: {block['records'] / ours:10,.0f} records/s"
-        print(f"{speed}, fastavro {dicts / ours:5.2f} times the time from dicts, {arrow / ours:5.2f} times from Arrow")
-    return 0
+    return Ways(content, calls, check)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run("encoder", ways))
