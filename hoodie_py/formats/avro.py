@@ -33,7 +33,7 @@ DATA_VERSIONS = range(1, 4)
 
 _HEADER = struct.Struct(">ii")
 _LENGTH_SIZE = 4
-_FEW_RECORDS = 40  # that are quicker decoded record by record
+_FEW_RECORDS = 48  # that are quicker decoded record by record
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ to a budget before anything is allocated: the fields of null structs, and enum s
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -52,26 +54,16 @@ class ColumnBuilder:
 
     def column(self, node: AvroType) -> Column:
         """Make an empty column of a type."""
-        match node:
-            case Primitive():
-                return primitive_column(self._data, node)
-            case Decimal(size=None):
-                return short_decimal_column(self._data, node)
-            case Decimal():
-                return fixed_decimal_column(self._data, node)
-            case Fixed():
-                return fixed_column(self._data, node)
-            case Enum():
-                return self._enum(node)
-            case Array():
-                return self._array(node)
-            case Map():
-                return self._map(node)
-            case Record():
-                return self._record(node)
-            case Union():
-                return self._union(node)
-        raise TypeError(type(node).__name__)
+        return self._MAKERS[type(node)](self, node)
+
+    def _primitive(self, node: Primitive) -> Column:
+        return primitive_column(self._data, node)
+
+    def _decimal(self, node: Decimal) -> Column:
+        return (short_decimal_column if node.size is None else fixed_decimal_column)(self._data, node)
+
+    def _fixed(self, node: Fixed) -> Column:
+        return fixed_column(self._data, node)
 
     def _charge(self, cells: int) -> None:
         """Take cells that no byte of the data stands for from the budget."""
@@ -112,19 +104,21 @@ class ColumnBuilder:
 
     def _array(self, node: Array) -> Column:
         items = self.column(node.items)
-        counts = array("i")
+        ends = array("i", (0,))
         list_type = arrow_type(node)
 
         def finish(slots: Slots) -> pa.Array:
-            buffers = [slots.bitmap(), slots.offsets(np.asarray(counts))]
-            return pa.Array.from_buffers(list_type, slots.rows, buffers, children=[items.array(Slots(sum(counts)))])
+            children = [items.array(Slots(ends[-1]))]
+            return pa.Array.from_buffers(
+                list_type, slots.rows, [slots.bitmap(), slots.offsets(ends)], children=children
+            )
 
-        return Column(_blocks_step(self._data, node.items.min_size, items.step, counts), finish)
+        return Column(_blocks_step(self._data, node.items.min_size, items.step, ends), finish)
 
     def _map(self, node: Map) -> Column:
         keys = text_column(self._data, pa.string())
         values = self.column(node.values)
-        counts = array("i")
+        ends = array("i", (0,))
         map_type = arrow_type(node)
         entry_type = pa.struct([map_type.key_field, map_type.item_field])
         read_key, read_value = keys.step, values.step
@@ -133,13 +127,13 @@ class ColumnBuilder:
             return read_value(read_key(pos, end), end)
 
         def finish(slots: Slots) -> pa.Array:
-            inner = Slots(sum(counts))
+            inner = Slots(ends[-1])
             children = [keys.array(inner), values.array(inner)]
             entries = pa.Array.from_buffers(entry_type, inner.rows, [None], children=children)
-            buffers = [slots.bitmap(), slots.offsets(np.asarray(counts))]
+            buffers = [slots.bitmap(), slots.offsets(ends)]
             return pa.Array.from_buffers(map_type, slots.rows, buffers, children=[entries])
 
-        return Column(_blocks_step(self._data, 1 + node.values.min_size, entry, counts), finish)
+        return Column(_blocks_step(self._data, 1 + node.values.min_size, entry, ends), finish)
 
     def _union(self, node: Union) -> Column:
         members = node.members
@@ -153,12 +147,14 @@ class ColumnBuilder:
     def _nullable(self, node: Union, member: AvroType) -> Column:
         inner = self.column(member)
         valid = bytearray()
-        null_byte = 2 * next(i for i, branch in enumerate(node.branches) if is_null(branch))
+        null_byte = 2 if node.branches[0] is member else 0
 
         def finish(slots: Slots) -> pa.Array:
-            present = np.frombuffer(valid, np.bool_)
-            self._charge((member.width - 1) * (len(present) - int(np.count_nonzero(present))))
-            return inner.array(slots.within(present))
+            nulls = valid.count(0)
+            if not nulls:
+                return inner.array(slots)
+            self._charge((member.width - 1) * nulls)
+            return inner.array(slots.within(np.frombuffer(valid, np.bool_)))
 
         return Column(_nullable_step(self._data, null_byte, inner.step, valid), finish)
 
@@ -186,6 +182,17 @@ class ColumnBuilder:
             return pa.Array.from_buffers(union_type, slots.rows, [slots.within(present).bitmap()], children=members)
 
         return Column(step, finish)
+
+    _MAKERS: ClassVar[dict[type[AvroType], Callable[[ColumnBuilder, Any], Column]]] = {
+        Primitive: _primitive,
+        Decimal: _decimal,
+        Fixed: _fixed,
+        Enum: _enum,
+        Array: _array,
+        Map: _map,
+        Record: _record,
+        Union: _union,
+    }
 
 
 def _nullable_step(data: bytes, null_byte: int, inner: Step, valid: bytearray) -> Step:
@@ -220,12 +227,12 @@ def _union_step(data: bytes, steps: list[Step], chosen: array[int] | bytearray) 
     return step
 
 
-def _blocks_step(data: bytes, min_size: int, item: Step, counts: array[int]) -> Step:
+def _blocks_step(data: bytes, min_size: int, item: Step, ends: array[int]) -> Step:
     """Read the blocks of an array or map, each with its count, up to the empty one."""
-    append = counts.append
+    append = ends.append
 
     def step(pos: int, end: int) -> int:
-        total = 0
+        total = ends[-1]
         while True:
             count, pos = read_count(data, pos, end, min_size)
             if count == 0:

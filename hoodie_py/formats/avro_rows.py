@@ -40,13 +40,11 @@ def decode_rows(
 
     """
     builder = ColumnBuilder(data)
-    fields: list[pa.Field] = []
     wanted: list[Column] = []
     steps: list[Step] = []
-    for place, part in enumerate(record.fields):
+    for part in record.fields:
         if names is None or part.name in names:
             column = builder.column(part.type)
-            fields.append(arrow.field(place))
             wanted.append(column)
             step = column.step
         else:
@@ -54,7 +52,7 @@ def decode_rows(
         if part.type.min_size:
             steps.append(step)
     _read_records(data, start, count, steps)
-    return _batch(count, fields, wanted)
+    return _batch(count, arrow if names is None else _chosen(arrow, names), wanted)
 
 
 def _read_records(data: bytes, pos: int, count: int, steps: Sequence[Step]) -> None:
@@ -84,13 +82,17 @@ def _read_records(data: bytes, pos: int, count: int, steps: Sequence[Step]) -> N
         raise CorruptFileError(f"{size - pos} bytes are left over after the last record.", offset=pos)
 
 
-def _batch(count: int, fields: list[pa.Field], columns: list[Column]) -> pa.RecordBatch:
+def _chosen(arrow: pa.Schema, names: frozenset[str]) -> pa.Schema:
+    return pa.schema([field for field in arrow if field.name in names])
+
+
+def _batch(count: int, schema: pa.Schema, columns: list[Column]) -> pa.RecordBatch:
+    slots = Slots(count)
     arrays: list[pa.Array] = []
-    for arrow, column in zip(fields, columns, strict=True):
-        try:
-            arrays.append(column.array(Slots(count)))
-        except HoodieError as error:
-            raise error.located(column=arrow.name) from None
+    try:
+        arrays.extend(column.array(slots) for column in columns)
+    except HoodieError as error:
+        raise error.located(column=schema.names[len(arrays)]) from None
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

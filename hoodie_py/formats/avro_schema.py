@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
@@ -109,19 +109,18 @@ class Map(AvroType):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Union(AvroType):
-    """One of ``branches``, by number."""
+    """One of ``branches``, by number; ``members`` are those that are not null."""
 
     branches: tuple[AvroType, ...]
+    members: tuple[AvroType, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(branch for branch in self.branches if not is_null(branch)))
 
     @property
     def nullable(self) -> bool:
         """Whether null is one of the branches."""
-        return any(is_null(branch) for branch in self.branches)
-
-    @property
-    def members(self) -> tuple[AvroType, ...]:
-        """The branches that are not null."""
-        return tuple(branch for branch in self.branches if not is_null(branch))
+        return len(self.members) < len(self.branches)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

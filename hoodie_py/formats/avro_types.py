@@ -17,6 +17,7 @@ any other union                    struct of nullable member0, member1, ... (nul
 from __future__ import annotations
 
 import decimal
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -71,6 +72,7 @@ def arrow_field(name: str, node: AvroType) -> pa.Field:
     return pa.field(name, arrow_type(node), nullable=is_null(node) or (isinstance(node, Union) and node.nullable))
 
 
+@lru_cache(maxsize=1024)
 def arrow_type(node: AvroType) -> pa.DataType:
     """Give the Arrow type of an Avro type."""
     match node:

@@ -22,6 +22,8 @@ from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, arrow_type
 
 DECIMAL_BYTES = 16
 
+_REALS = {"float": ("<f4", pa.float32()), "double": ("<f8", pa.float64())}
+
 _MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
 
 
@@ -48,11 +50,13 @@ class Slots(NamedTuple):
         placed[self.mask] = dense
         return placed
 
-    def offsets(self, lengths: npt.NDArray[np.int32]) -> pa.Buffer:
-        """Make the offsets of values of the given lengths."""
-        offsets = np.zeros(self.rows + 1, np.int32)
-        np.cumsum(self.place(lengths), out=offsets[1:])
-        return pa.py_buffer(offsets)
+    def offsets(self, ends: array[int]) -> pa.Buffer:
+        """Make the offsets of the rows from those of the values: 0, and where each value ends."""
+        if self.mask is None:
+            return pa.py_buffer(ends)
+        values = np.zeros(self.rows + 1, np.int32)
+        np.cumsum(self.mask, out=values[1:])
+        return pa.py_buffer(np.asarray(ends).take(values))
 
     def bitmap(self) -> pa.Buffer | None:
         """Make Arrow's validity bitmap."""
@@ -75,23 +79,19 @@ class Column(NamedTuple):
 
 def primitive_column(data: bytes, node: Primitive) -> Column:
     """Make the column of a primitive type."""
-    match node.kind:
-        case "null":
-            return Column(lambda pos, _: pos, lambda slots: pa.nulls(slots.rows))
-        case "boolean":
-            return _boolean(data)
-        case "int" | "long":
-            return _integer(data, node)
-        case "float":
-            return _real(data, "<f4", pa.float32())
-        case "double":
-            return _real(data, "<f8", pa.float64())
-    return text_column(data, arrow_type(node))
+    kind = node.kind
+    if kind in ("string", "bytes"):
+        return text_column(data, arrow_type(node))
+    if kind in ("int", "long"):
+        return _integer(data, node)
+    if kind in _REALS:
+        return _real(data, *_REALS[kind])
+    return _boolean(data) if kind == "boolean" else Column(lambda pos, _: pos, lambda slots: pa.nulls(slots.rows))
 
 
-def _array(arrow: pa.DataType, slots: Slots, values: npt.NDArray[Any]) -> pa.Array:
+def _array(arrow: pa.DataType, slots: Slots, values: npt.NDArray[Any] | array[int]) -> pa.Array:
     """Make an array from values as they lie in memory."""
-    placed = np.ascontiguousarray(slots.place(values))
+    placed = values if slots.mask is None else np.ascontiguousarray(slots.place(np.asarray(values)))
     return pa.Array.from_buffers(arrow, slots.rows, [slots.bitmap(), pa.py_buffer(placed)])
 
 
@@ -143,12 +143,12 @@ def _integer(data: bytes, node: Primitive) -> Column:
     values = array("i" if node.kind == "int" else "q")
 
     def finish(slots: Slots) -> pa.Array:
+        if node.logical not in MILLIS:
+            return _array(arrow_type(node), slots, values)
         numbers = np.asarray(values)
-        if node.logical in MILLIS:
-            if len(numbers) and not -_MILLIS_LIMIT < numbers.min() <= numbers.max() < _MILLIS_LIMIT:
-                raise CorruptFileError("An Avro timestamp in milliseconds is out of range.")
-            numbers = numbers * MICROS_PER_MILLI
-        return _array(arrow_type(node), slots, numbers)
+        if len(numbers) and not -_MILLIS_LIMIT < numbers.min() <= numbers.max() < _MILLIS_LIMIT:
+            raise CorruptFileError("An Avro timestamp in milliseconds is out of range.")
+        return _array(arrow_type(node), slots, numbers * MICROS_PER_MILLI)
 
     return Column(integer_step(data, values), finish)
 
@@ -178,17 +178,17 @@ def fixed_column(data: bytes, node: Fixed) -> Column:
     values = bytearray()
 
     def finish(slots: Slots) -> pa.Array:
-        offsets = slots.offsets(np.full(slots.values, node.size, np.int32))
-        return pa.Array.from_buffers(pa.binary(), slots.rows, [slots.bitmap(), offsets, pa.py_buffer(bytes(values))])
+        offsets = slots.offsets(array("i", range(0, len(values) + 1, node.size)))
+        return pa.Array.from_buffers(pa.binary(), slots.rows, [slots.bitmap(), offsets, pa.py_buffer(values)])
 
     return Column(_bytes_step(data, node.size, values), finish)
 
 
 def text_column(data: bytes, arrow: pa.DataType) -> Column:
     """Read strings and bytes: a length, and as many bytes."""
-    lengths = array("i")
+    ends = array("i", (0,))
     values = bytearray()
-    append, extend = lengths.append, values.extend
+    append, extend = ends.append, values.extend
 
     def step(pos: int, end: int) -> int:
         byte = data[pos]
@@ -196,12 +196,12 @@ def text_column(data: bytes, arrow: pa.DataType) -> Column:
         stop = start + (byte >> 1)
         if byte >= 0x80 or byte & 1 or stop > end:  # longer, negative or too long: the full reading
             start, stop = read_span(data, pos, end)
-        append(stop - start)
         extend(data[start:stop])
+        append(len(values))
         return stop
 
     def finish(slots: Slots) -> pa.Array:
-        buffers = [slots.bitmap(), slots.offsets(np.asarray(lengths)), pa.py_buffer(bytes(values))]
+        buffers = [slots.bitmap(), slots.offsets(ends), pa.py_buffer(values)]
         texts = pa.Array.from_buffers(arrow, slots.rows, buffers)
         return texts if values.isascii() else _checked(texts)
 

@@ -14,10 +14,8 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -28,9 +26,9 @@ from typing import Any, Self
 from integration.java_hudi.environment import JavaHudiMissingError, find_or_make
 from tests.benchmarks.bench_tables import BenchTable, TablesAbsentError, bench_table, cache_folder
 from tests.benchmarks.checksums import differences, sums_of
-from tests.benchmarks.child import peak_memory, processor_seconds
-from tests.benchmarks.processes import ROOT, PeakMemory, load, tree_seconds
+from tests.benchmarks.processes import ROOT, load
 from tests.benchmarks.results import save, versions
+from tests.benchmarks.samples import Sample, cost_in_process, cost_of, medians
 from tests.benchmarks.spark import SparkServer
 
 TABLES = ("mor_small", "mor_late")
@@ -43,13 +41,10 @@ _NUMBERS = count()
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Seconds of processor and wall time, bytes of peak resident memory and of the new base files."""
+class Compacted(Sample):
+    """What a compaction cost, and the bytes of the new base files."""
 
-    cpu: float
-    wall: float
-    peak: int
-    written: int = 0
+    written: int
 
 
 class CopyOf:
@@ -87,11 +82,8 @@ class CopyOf:
 
 def in_process(path: Path, codec: str, threads: int | None) -> Sample:
     """Compact in a process of its own."""
-    command = [sys.executable, "-m", "tests.benchmarks.compaction", "--child", str(path), codec, str(threads or 0)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"Compacting {path} failed: {done.stderr[-2000:]}")
-    return Sample(**json.loads(done.stdout.splitlines()[-1]))
+    arguments = str(path), codec, str(threads or 0)
+    return cost_in_process(f"Compacting {path}", "tests.benchmarks.compaction", *arguments)
 
 
 def child(path: str, codec: str, threads: int) -> Sample:
@@ -100,22 +92,18 @@ def child(path: str, codec: str, threads: int) -> Sample:
     from hoodie_py.writer import compaction, compaction_plan  # noqa: F401 - imports are not what is measured
     from hoodie_py.writer.local_runner import LocalRunner
 
-    cpu, wall = processor_seconds(), time.monotonic()
-    HoodieTable.open(path).compact(LocalRunner(threads or None), options={CODEC: codec})
-    return Sample(processor_seconds() - cpu, time.monotonic() - wall, peak_memory())
+    return cost_of(lambda: HoodieTable.open(path).compact(LocalRunner(threads or None), options={CODEC: codec}))
 
 
 def by_server(server: SparkServer, reader: str, path: Path, codec: str) -> Sample:
     """Compact in a Spark session."""
-    before = tree_seconds(server.pid)
-    with PeakMemory(server.pid) as peak:
-        answer = server.ask({"reader": reader, "query": "compact", "path": str(path), "codec": codec})
-    return Sample(tree_seconds(server.pid) - before, answer["wall"], peak.bytes)
+    sample, _ = server.measure({"reader": reader, "query": "compact", "path": str(path), "codec": codec})
+    return sample
 
 
 def once(
     way: str, table: BenchTable, codec: str, jar: tuple[str, str] | None = None, warm: bool = False
-) -> tuple[Sample, list[str]]:
+) -> tuple[Compacted, list[str]]:
     """Compact a fresh copy; Spark in a new session, as a job has."""
     with CopyOf(table) as copy:
         if way in (IN_PROCESS, ONE_THREAD):
@@ -130,12 +118,12 @@ def once(
                     with CopyOf(bench_table(table.name), "warming") as small:
                         by_server(server, reader, small.path, codec)
                 sample = by_server(server, reader, copy.path, codec)
-        sample = Sample(sample.cpu, sample.wall, sample.peak, copy.written())
+        compacted = Compacted(**asdict(sample), written=copy.written())
         _say(
             f"{table.path.name:16} {codec:6} {way:22} cpu {sample.cpu:7.2f}  wall {sample.wall:7.2f}  "
-            f"peak {sample.peak / 1e6:6.0f} MB  written {sample.written / 1e6:6.1f} MB"
+            f"peak {sample.peak / 1e6:6.0f} MB  written {compacted.written / 1e6:6.1f} MB"
         )
-        return sample, copy.faults()
+        return compacted, copy.faults()
 
 
 def compare(
@@ -144,7 +132,7 @@ def compare(
     """Return medians by codec and way, and what was wrong by way; Java Hudi runs once a codec."""
     found: dict[str, Any] = {"rows": int(table.expected["n"]), "codecs": {}, "wrong": {}}
     for codec in codecs:
-        samples: dict[str, list[Sample]] = defaultdict(list)
+        samples: dict[str, list[Compacted]] = defaultdict(list)
         ways = [(way, None) for _ in range(rounds) for way in (IN_PROCESS, SPARK)] + ([(JAVA, jar)] if jar else [])
         for way, needed in ways:
             sample, wrong = once(way, table, codec, needed, warm)
@@ -216,12 +204,6 @@ def run(arguments: argparse.Namespace) -> bool:
     return not any(found["wrong"] for found in figures["tables"].values()) and not any(
         each["wrong"] for found in figures["scaling"].values() for each in found.values()
     )
-
-
-def medians(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return the median of each figure."""
-    rows = [asdict(sample) for sample in samples]
-    return {key: statistics.median(row[key] for row in rows) for key in rows[0]}
 
 
 def _say(text: str) -> None:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from tests.benchmarks.job import Job, Sample
 
@@ -30,11 +30,22 @@ def run_job(job: Job) -> Sample:
     Raises:
         RuntimeError: it failed; the text has its last words.
     """
-    command = [sys.executable, "-m", "tests.benchmarks.child", job.to_json(), str(time.monotonic())]
+    arguments = job.to_json(), str(time.monotonic())
+    return Sample(**answer_of(f"{job.name} on {job.table}", "tests.benchmarks.child", *arguments))
+
+
+def answer_of(what: str, module: str, *arguments: str) -> dict[str, Any]:
+    """Run a module in a process of its own and return the JSON of the last line that it prints.
+
+    Raises:
+        RuntimeError: ``what`` it is about failed; the text has its last words.
+    """
+    command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{job.name} on {job.table} failed: {done.stderr[-2000:]}")
-    return Sample(**json.loads(done.stdout.splitlines()[-1]))
+        raise RuntimeError(f"{what} failed: {done.stderr[-2000:]}")
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 def import_seconds(modules: str, rounds: int) -> float:

@@ -108,50 +108,39 @@ def in_process_lines(figures: dict[str, Any]) -> Iterator[str]:
 
 def _way(way: str, ways: dict[str, dict[str, float]], peer: str | None) -> tuple[str, ...]:
     this = ways[way]
-    ratio = "" if peer is None else f"{ways[peer]['cpu'] / this['cpu']:.2f} times"
-    return (
-        way,
-        f"{this['cpu']:.2f}",
-        f"{this['least_cpu']:.2f}-{this['most_cpu']:.2f}",
-        ratio,
-        f"{this['wall']:.2f}",
-        _megabytes(this["peak"]),
-        f"{this['cold_cpu']:.2f}",
-    )
+    cpu, *others = _beside(this, None if peer is None else ways[peer])
+    return way, cpu, f"{this['least_cpu']:.2f}-{this['most_cpu']:.2f}", *others, f"{this['cold_cpu']:.2f}"
+
+
+def _beside(this: dict[str, float], peer: dict[str, float] | None) -> tuple[str, str, str, str]:
+    """Return processor seconds, how many times that a peer takes, wall seconds and peak memory."""
+    ratio = "" if peer is None else f"{peer['cpu'] / this['cpu']:.2f} times"
+    return f"{this['cpu']:.2f}", ratio, f"{this['wall']:.2f}", _megabytes(this["peak"])
 
 
 def decoder_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about the decoder."""
     yield f"## Decoding log blocks\n\n{_about(figures)}"
     yield "Records of *mor_small* (22 columns), in blocks of so many; the last line has all of them in one block.\n"
-    rows = []
-    for block in figures["blocks"]:
-        ours, dicts, arrow = (
-            block["seconds"][name] for name in ("hoodie_py", "fastavro to dicts", "fastavro to Arrow")
-        )
-        rows.append(
-            (
-                f"{block['records']:,}",
-                f"{block['records'] / ours:,.0f}",
-                f"{dicts / ours:.2f} times",
-                f"{arrow / ours:.2f} times",
-            )
-        )
-    yield from _table(("records", "records/s of CPU", "fastavro to dicts takes", "fastavro to Arrow takes"), rows)
+    yield from _blocks(figures)
 
 
 def encoder_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about the encoder."""
     yield f"## Encoding log blocks\n\n{_about(figures)}"
     yield "The same records, from Arrow to the bytes of a block; fastavro starts from dicts, or makes them first.\n"
+    yield from _blocks(figures)
+
+
+def _blocks(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield a table of blocks: our speed, and what the other ways take."""
+    _, *others = figures["blocks"][0]["seconds"]
     rows = []
     for block in figures["blocks"]:
-        ours, dicts, arrow = (
-            block["seconds"][name] for name in ("hoodie_py", "fastavro from dicts", "fastavro from Arrow")
-        )
-        speed = f"{block['records'] / ours:,.0f}"
-        rows.append((f"{block['records']:,}", speed, f"{dicts / ours:.2f} times", f"{arrow / ours:.2f} times"))
-    yield from _table(("records", "records/s of CPU", "fastavro from dicts takes", "fastavro from Arrow takes"), rows)
+        ours, *theirs = block["seconds"].values()
+        times = [f"{each / ours:.2f} times" for each in theirs]
+        rows.append((f"{block['records']:,}", f"{block['records'] / ours:,.0f}", *times))
+    yield from _table(("records", "records/s of CPU", *(f"{way} takes" for way in others)), rows)
 
 
 def spark_lines(figures: dict[str, Any]) -> Iterator[str]:
@@ -170,17 +159,7 @@ def spark_lines(figures: dict[str, Any]) -> Iterator[str]:
         for query, ways in table["queries"].items():
             peer = "java" if "java" in ways else FLOOR
             for way, this in ways.items():
-                ratio = f"{ways[peer]['cpu'] / this['cpu']:.2f} times"
-                rows.append(
-                    (
-                        _QUERIES[query],
-                        _READERS[way],
-                        f"{this['cpu']:.2f}",
-                        ratio,
-                        f"{this['wall']:.2f}",
-                        _megabytes(this["peak"]),
-                    )
-                )
+                rows.append((_QUERIES[query], _READERS[way], *_beside(this, ways[peer])))
         whose = "Java Hudi's CPU is" if "java" in table["queries"]["noop"] else "the Parquet reader's CPU is"
         yield from _table(("query", "reader", "CPU s", whose, "wall s", "peak MB"), rows)
         for way, said in table["wrong"].items():
@@ -201,9 +180,7 @@ def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:
         for codec, ways in table["codecs"].items():
             theirs = ways.get("Java Hudi local[2]")
             for way, this in ways.items():
-                ratio = "" if theirs is None else f"{theirs['cpu'] / this['cpu']:.2f} times"
-                peak, written = _megabytes(this["peak"]), _megabytes(this["written"])
-                rows.append((codec, way, f"{this['cpu']:.2f}", ratio, f"{this['wall']:.2f}", peak, written))
+                rows.append((codec, way, *_beside(this, theirs), _megabytes(this["written"])))
         head = ("codec", "way", "CPU s", "Java Hudi's CPU is", "wall s", "peak MB", "MB written")
         yield from _table(head, rows)
         for way, said in table["wrong"].items():
@@ -230,9 +207,7 @@ def writing_lines(figures: dict[str, Any]) -> Iterator[str]:
     for operation, found in figures["operations"].items():
         theirs = found["ways"].get("Java Hudi local[2]")
         for way, this in found["ways"].items():
-            ratio = "" if theirs is None else f"{theirs['cpu'] / this['cpu']:.2f} times"
-            figure = (f"{this['cpu']:.2f}", ratio, f"{this['wall']:.2f}", _megabytes(this["peak"]))
-            rows.append((operation.replace("_", " "), f"{found['rows']:,}", way, *figure))
+            rows.append((operation.replace("_", " "), f"{found['rows']:,}", way, *_beside(this, theirs)))
     yield from _table(("operation", "rows", "way", "CPU s", "Java Hudi's CPU is", "wall s", "peak MB"), rows)
     for operation, found in figures["operations"].items():
         for way, said in found["wrong"].items():

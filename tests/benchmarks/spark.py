@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,6 +29,7 @@ from tests.benchmarks.bench_tables import BenchTable, TablesAbsentError, bench_t
 from tests.benchmarks.checksums import differences
 from tests.benchmarks.processes import PeakMemory, load, tree_seconds
 from tests.benchmarks.results import save, versions
+from tests.benchmarks.samples import Sample, medians
 
 QUERIES = ("noop", "narrow", "count")
 OURS = ("read", "format")
@@ -85,6 +85,17 @@ class SparkServer:
         self._process.stdin.flush()
         return self._answer()
 
+    def measure(self, request: dict[str, Any]) -> tuple[Sample, dict[str, str]]:
+        """Run a query and return what it cost the JVM and all Python workers, and the values it gave.
+
+        Raises:
+            RuntimeError: as ``ask``.
+        """
+        before = tree_seconds(self.pid)
+        with PeakMemory(self.pid) as peak:
+            answer = self.ask(request)
+        return Sample(tree_seconds(self.pid) - before, answer["wall"], peak.bytes), answer["values"]
+
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -125,15 +136,6 @@ def _environment(python: str) -> dict[str, str]:
     return {**os.environ, "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python, "PYTHONPATH": paths}
 
 
-def measure(asked: Asked, table: BenchTable, query: str) -> tuple[dict[str, float], list[str]]:
-    """Run a query and return its processor and wall seconds and peak memory, and what is wrong with the answer."""
-    before = tree_seconds(asked.server.pid)
-    with PeakMemory(asked.server.pid) as peak:
-        answer = asked.server.ask(asked.request(table, query))
-    figures = {"cpu": tree_seconds(asked.server.pid) - before, "wall": answer["wall"], "peak": float(peak.bytes)}
-    return figures, asked.check(table, query, answer["values"])
-
-
 def asked_of(everyone: list[Asked], query: str) -> Iterator[Asked]:
     """Yield who runs a query: one processor is of interest at full width only."""
     yield from (asked for asked in everyone if asked.name != ONE_PROCESSOR or query == "noop")
@@ -145,26 +147,21 @@ def compare(everyone: list[Asked], table: BenchTable, rounds: int) -> tuple[dict
     for asked in everyone:
         if asked.reader != FLOOR:
             wrong[asked.name] += asked.check(table, "sums", asked.server.ask(asked.request(table, "sums"))["values"])
-    samples: dict[str, dict[str, list[dict[str, float]]]] = {query: defaultdict(list) for query in QUERIES}
+    samples: dict[str, dict[str, list[Sample]]] = {query: defaultdict(list) for query in QUERIES}
     for turn in range(WARMING + rounds):
         for query in QUERIES:
             for asked in asked_of(everyone, query):
                 asked.server.ask(asked.request(table, query))
-                figures, said = measure(asked, table, query)
-                wrong[asked.name] += said
+                sample, values = asked.server.measure(asked.request(table, query))
+                wrong[asked.name] += asked.check(table, query, values)
                 if turn >= WARMING:
-                    samples[query][asked.name].append(figures)
+                    samples[query][asked.name].append(sample)
                 _say(
                     f"{turn + 1}/{WARMING + rounds}  {table.name:9} {query:6} {asked.name:14} "
-                    f"cpu {figures['cpu']:6.2f}  wall {figures['wall']:6.2f}"
+                    f"cpu {sample.cpu:6.2f}  wall {sample.wall:6.2f}"
                 )
-    medians = {
-        query: {
-            name: {key: statistics.median(each[key] for each in rows) for key in rows[0]} for name, rows in ways.items()
-        }
-        for query, ways in samples.items()
-    }
-    return medians, {name: sorted(set(said)) for name, said in wrong.items() if said}
+    found = {query: {name: medians(each) for name, each in ways.items()} for query, ways in samples.items()}
+    return found, {name: sorted(set(said)) for name, said in wrong.items() if said}
 
 
 def run(groups: int, rounds: int, names: tuple[str, ...], java: bool) -> bool:
@@ -184,11 +181,11 @@ def run(groups: int, rounds: int, names: tuple[str, ...], java: bool) -> bool:
             packages |= {"spark of Java Hudi": theirs.version, "Java Hudi": Path(environment.jar).parent.name}
         right = True
         for table in tables:
-            medians, wrong = compare(everyone, table, rounds)
+            queries, wrong = compare(everyone, table, rounds)
             for way, said in wrong.items():
                 _say(f"WRONG ANSWER on {table.name} by {way}: {'; '.join(said)}")
             right = right and not set(wrong) - {JAVA}
-            figures["tables"][table.name] = {"rows": int(table.expected["n"]), "queries": medians, "wrong": wrong}
+            figures["tables"][table.name] = {"rows": int(table.expected["n"]), "queries": queries, "wrong": wrong}
             save("spark", figures, before, packages)  # a session may end long before the last table
     return right
 

@@ -13,9 +13,7 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,10 +28,10 @@ import pyarrow.parquet as pq
 from integration.java_hudi.environment import JavaHudiMissingError, find_or_make
 from tests.benchmarks.bench_tables import BenchTable, TablesAbsentError, bench_table, cache_folder
 from tests.benchmarks.checksums import Sums, differences, sums_of
-from tests.benchmarks.child import peak_memory, processor_seconds
-from tests.benchmarks.compaction import IN_PROCESS, JAVA, SPARK, CopyOf, Sample, medians
-from tests.benchmarks.processes import ROOT, PeakMemory, load, tree_seconds
+from tests.benchmarks.compaction import IN_PROCESS, JAVA, SPARK, CopyOf
+from tests.benchmarks.processes import load
 from tests.benchmarks.results import save, versions
+from tests.benchmarks.samples import Sample, cost_in_process, cost_of, medians
 from tests.benchmarks.spark import SparkServer
 
 TABLE = "mor_small"
@@ -122,11 +120,8 @@ def _changed(table: BenchTable) -> pa.Table:
 
 def in_process(job: Task, path: Path) -> Sample:
     """Write in a process of its own."""
-    command = [sys.executable, "-m", "tests.benchmarks.writing", "--child", job.operation, str(path), str(job.rows)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{job.operation} into {path} failed: {done.stderr[-2000:]}")
-    return Sample(**json.loads(done.stdout.splitlines()[-1]))
+    arguments = job.operation, str(path), str(job.rows)
+    return cost_in_process(f"{job.operation} into {path}", "tests.benchmarks.writing", *arguments)
 
 
 def child(operation: str, path: str, rows: str) -> Sample:
@@ -134,14 +129,15 @@ def child(operation: str, path: str, rows: str) -> Sample:
     from hoodie_py import HoodieTable
     from hoodie_py.writer import append_task, insert_task, tagging, write_data  # noqa: F401 - imports are not measured
 
-    cpu, wall = processor_seconds(), time.monotonic()
-    source = pq.ParquetFile(rows)
-    if operation == UPSERT:
-        HoodieTable.open(path).upsert(source.read(), options=SETTINGS)
-    else:
-        table = HoodieTable.create(path, source.schema_arrow, record_key="uid", ordering="ts", name=TABLE)
-        table.bulk_insert(source.read(), options=SETTINGS)
-    return Sample(processor_seconds() - cpu, time.monotonic() - wall, peak_memory())
+    def work() -> None:
+        source = pq.ParquetFile(rows)
+        if operation == UPSERT:
+            HoodieTable.open(path).upsert(source.read(), options=SETTINGS)
+        else:
+            table = HoodieTable.create(path, source.schema_arrow, record_key="uid", ordering="ts", name=TABLE)
+            table.bulk_insert(source.read(), options=SETTINGS)
+
+    return cost_of(work)
 
 
 def by_session(job: Task, path: Path, bundle: tuple[str, str] | None) -> Sample:
@@ -156,11 +152,9 @@ def by_session(job: Task, path: Path, bundle: tuple[str, str] | None) -> Sample:
 
 
 def _ask(server: SparkServer, reader: str, job: Task, path: Path) -> Sample:
-    before = tree_seconds(server.pid)
     request = {"reader": reader, "query": "write", "path": str(path), "files": [str(job.rows)]}
-    with PeakMemory(server.pid) as peak:
-        answer = server.ask({**request, "operation": job.operation, "settings": SETTINGS})
-    return Sample(tree_seconds(server.pid) - before, answer["wall"], peak.bytes)
+    sample, _ = server.measure({**request, "operation": job.operation, "settings": SETTINGS})
+    return sample
 
 
 def compare(job: Task, rounds: int, bundle: tuple[str, str] | None) -> dict[str, Any]:
