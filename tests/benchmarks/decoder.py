@@ -3,7 +3,7 @@
     python -m tests.benchmarks.decoder
 
 fastavro is timed twice: making a dict a record, which is all its own work, and making those dicts an Arrow batch, which
-is the same result as ours. Its dicts are compared with our rows.
+is the same result as ours and is compared with it.
 """
 
 from __future__ import annotations
