@@ -15,7 +15,7 @@ from hoodie_py.formats.names import parse_base_file_name
 from hoodie_py.table.partitions import list_folders
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.compaction_strategy import GroupKey
-from hoodie_py.writer.compaction_task import write_run
+from hoodie_py.writer.data_file import write_run
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import undo_metadata_commit
 from hoodie_py.writer.session import WriteSession

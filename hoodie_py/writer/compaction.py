@@ -40,7 +40,8 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import files_of_instant, remove_files, remove_files_of_run, undo_attempt
 from hoodie_py.writer.compaction_result import CompactionResult, OnProgress, Progress
 from hoodie_py.writer.compaction_strategy import GroupKey
-from hoodie_py.writer.compaction_task import CompactionTask, TaskResult, new_run_id, write_run
+from hoodie_py.writer.compaction_task import CompactionTask, TaskResult
+from hoodie_py.writer.data_file import CommitFacts, new_run_id, write_run
 from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.local_runner import LocalRunner, Runner
 from hoodie_py.writer.markers import Markers, remove_finished
@@ -180,7 +181,9 @@ def _plan_tasks(
     merger: RecordMerger | type[RecordMerger] | None,
 ) -> _Begun:
     schema = output_schema(snapshot)
-    run_id = new_run_id()
+    facts = CommitFacts(
+        snapshot.files, snapshot.config, pending.request_time, COMMIT, new_run_id(), schema, session.settings.file
+    )
     memory = option(session.settings.options, COMPACTION_MEMORY)
     options = ReadOptions(
         memory_limit=int(memory) if memory is not None and memory.isdigit() else None, options=session.settings.options
@@ -189,18 +192,15 @@ def _plan_tasks(
         CompactionTask(
             file_slice=each,
             info=snapshot.read_info(each).as_stored(schema.arrow, schema.defaults),
-            schema=schema,
-            instant=pending.request_time,
+            facts=facts,
             index=index,
-            run_id=run_id,
-            file=session.settings.file,
             merger=merger,
             options=options,
         )
         for index, each in enumerate(slices)
     )
     known = frozenset(each.request_time for each in rollbacks_of(snapshot, pending.request_time))
-    return _Begun(replace(pending, state=REQUESTED), plan, tasks, known, schema.table, run_id)
+    return _Begun(replace(pending, state=REQUESTED), plan, tasks, known, schema.table, facts.run_id)
 
 
 class _Meter:

@@ -11,33 +11,26 @@ are those of the winning record, save the file name.
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hoodie_py.errors import ConflictError, HoodieError
+from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import from_texts
-from hoodie_py.formats.base_writer import BaseFileWriter
 from hoodie_py.formats.commit_metadata import WriteStat
-from hoodie_py.formats.instants import COMMIT
-from hoodie_py.formats.names import MarkerType, base_file_name, parse_base_file_name
+from hoodie_py.formats.names import MarkerType, base_file_name
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
-from hoodie_py.writer.markers import Marker, Markers
-from hoodie_py.writer.output_file import OutputFile
-from hoodie_py.writer.output_schema import OutputSchema
-from hoodie_py.writer.settings import FileSettings
-from hoodie_py.writer.timeline_writer import delete_with_checksum
+from hoodie_py.writer.data_file import CommitFacts, DataFile
+from hoodie_py.writer.markers import Marker
 
 FILE_NAME_COLUMN = "_hoodie_file_name"
 
-_TOKEN_BITS = 31
 OnRows = Callable[[int], None]
 
 
@@ -73,22 +66,16 @@ class CompactionTask:
     Attributes:
         file_slice: exactly the files that the plan names.
         info: what reading them takes, in the types of files.
-        schema: of the new base file.
-        instant: the compaction's.
+        facts: of the compaction's commit.
         index: number of the task.
-        run_id: of the run that the task belongs to; part of its files' names.
-        file: what the new base file looks like.
         merger: decides instead of the table's merge mode.
         options: settings of the read.
     """
 
     file_slice: FileSlice
     info: ReadInfo
-    schema: OutputSchema
-    instant: str
+    facts: CommitFacts
     index: int
-    run_id: int
-    file: FileSettings = field(default_factory=FileSettings)
     merger: RecordMerger | type[RecordMerger] | None = None
     options: ReadOptions = field(default_factory=ReadOptions)
 
@@ -119,59 +106,23 @@ class CompactionTask:
                 refuses; whatever was written stays invisible.
         """
         began = time.monotonic()
-        token = f"{self.index}-{self.run_id}-{secrets.randbits(_TOKEN_BITS)}"
-        name = base_file_name(self.file_slice.file_id, token, self.instant)
+        name = base_file_name(self.file_slice.file_id, self.facts.token(self.index), self.facts.instant)
         marker = Marker(self.file_slice.partition_path, name, MarkerType.MERGE)
         reader = FileGroupReader(self.file_slice, self.info, None, self.merger, self.options)
         try:
-            markers = Markers(self.info.files, self.instant)
-            markers.announce(marker)
-            rows, size = self._write(reader, marker, markers, on_rows)
+            with DataFile(self.facts, marker) as file:
+                writer = self.facts.base_writer(file.sink)
+                for batch in _renamed(reader.to_batches(), name):
+                    writer.write(batch)
+                    if on_rows is not None:
+                        on_rows(batch.num_rows)
+                rows = writer.close().rows
+                size = file.publish()
         except HoodieError as error:
             raise error.located(
                 file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None
             ) from error.__cause__
         return TaskResult(self._stat(marker, rows, size, reader.stats), self.size, time.monotonic() - began)
-
-    def _write(
-        self, reader: FileGroupReader, marker: Marker, markers: Markers, on_rows: OnRows | None
-    ) -> tuple[int, int]:
-        """Write and publish the file; return its rows and bytes.
-
-        An attempt may outlive its run. Without its marker nobody would take the file away again, so there must be none.
-        It may even begin when all is done; then the timeline tells.
-        """
-        settings = self.file
-        with OutputFile(self.info.files, marker.path) as output:
-            writer = BaseFileWriter(
-                output.sink,
-                self.schema.arrow,
-                self.schema.avro,
-                codec=settings.codec,
-                level=settings.level,
-                row_group_bytes=settings.row_group_bytes,
-                bloom=settings.bloom,
-            )
-            for batch in _renamed(reader.to_batches(), marker.file_name):
-                writer.write(batch)
-                if on_rows is not None:
-                    on_rows(batch.num_rows)
-            written = writer.close()
-            if not markers.is_announced(marker):
-                raise self._outlived()
-            size = output.publish()
-        if not markers.is_announced(marker) or self._is_completed():
-            delete_with_checksum(self.info.files, marker.path)
-            markers.remove(marker)
-            raise self._outlived()
-        return written.rows, size
-
-    def _is_completed(self) -> bool:
-        names = (each.name.partition(".") for each in self.info.files.list(self.info.config.timeline_dir()))
-        return any(times.partition("_")[0] == self.instant and rest == COMMIT for times, _, rest in names)
-
-    def _outlived(self) -> ConflictError:
-        return ConflictError("The compaction was finished or taken back while a task ran.", instant=self.instant)
 
     def _stat(self, marker: Marker, rows: int, size: int, stats: ReadStats) -> WriteStat:
         base = self.file_slice.base_file
@@ -195,18 +146,6 @@ class CompactionTask:
             total_log_files_compacted=len(self.file_slice.log_files),
             total_log_size_compacted=stats.log_bytes,
         )
-
-
-def new_run_id() -> int:
-    """Return a number that no other run has."""
-    return secrets.randbits(_TOKEN_BITS)
-
-
-def write_run(name: str) -> int | None:
-    """Return the run that a base file's name tells; None if it tells none."""
-    parsed = parse_base_file_name(name)
-    parts = [] if parsed is None else parsed.write_token.split("-")
-    return int(parts[1]) if len(parts) == 3 and parts[1].isascii() and parts[1].isdigit() else None
 
 
 def _renamed(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:

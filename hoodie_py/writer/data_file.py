@@ -15,6 +15,7 @@ from typing import IO, Self
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.base_writer import BaseFileWriter
+from hoodie_py.formats.names import parse_base_file_name
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.writer.markers import Marker, Markers
 from hoodie_py.writer.output_file import OutputFile
@@ -62,6 +63,18 @@ class CommitFacts:
             row_group_bytes=self.file.row_group_bytes,
             bloom=self.file.bloom,
         )
+
+
+def new_run_id() -> int:
+    """Return a number that no other run has."""
+    return secrets.randbits(_TOKEN_BITS)
+
+
+def write_run(name: str) -> int | None:
+    """Return the run that a base file's name tells; None if it tells none."""
+    parsed = parse_base_file_name(name)
+    parts = [] if parsed is None else parsed.write_token.split("-")
+    return int(parts[1]) if len(parts) == 3 and parts[1].isascii() and parts[1].isdigit() else None
 
 
 class DataFile:

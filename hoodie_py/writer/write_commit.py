@@ -26,8 +26,8 @@ from hoodie_py.table.partitions import list_folders
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS
 from hoodie_py.writer.compaction import RUN_ID
-from hoodie_py.writer.compaction_task import TaskResult, new_run_id
-from hoodie_py.writer.data_file import CommitFacts
+from hoodie_py.writer.compaction_task import TaskResult
+from hoodie_py.writer.data_file import CommitFacts, new_run_id
 from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.markers import Markers, remove_finished
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit

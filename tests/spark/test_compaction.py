@@ -133,7 +133,7 @@ def test_a_worker_reports_what_no_other_try_would_mend(tasks: list[CompactionTas
 
 
 def test_what_another_try_may_mend_is_spark_s_until_the_last(tasks: list[CompactionTask]) -> None:
-    task = FailsOnce(tasks[0].file_slice, tasks[0].info, tasks[0].schema, tasks[0].instant, 0, tasks[0].run_id)
+    task = FailsOnce(tasks[0].file_slice, tasks[0].info, tasks[0].facts, 0)
     with pytest.raises(StorageError, match="went away"):
         run_job([task], attempts=2)
     assert compaction._result(run_job([task], attempts=2)[0]).group == task.group

@@ -18,7 +18,7 @@ class FailsOnce(CompactionTask):
     def run(self, on_rows: OnRows | None = None) -> TaskResult:
         """Write the file; fail unless it was tried before."""
         result = super().run(on_rows)
-        note = Path(tempfile.gettempdir(), f"hoodie-tried-{self.run_id}-{self.index}")
+        note = Path(tempfile.gettempdir(), f"hoodie-tried-{self.facts.run_id}-{self.index}")
         if note.exists():
             note.unlink()
             return result

@@ -169,23 +169,29 @@ def test_tasks_are_small(tmp_path: Path) -> None:
     assert 0 < max(sizes) < 64 * 1024
 
 
+class Late(LocalRunner):
+    """Keeps its tasks, for attempts after its run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks: list[CompactionTask] = []
+
+    def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
+        self.tasks.extend(tasks)
+        return super().run(tasks, on_rows)
+
+
 def test_an_attempt_that_outlives_its_run_leaves_nothing(tmp_path: Path) -> None:
     base = writable(V9, tmp_path)
-    late: list[CompactionTask] = []
-
-    class Late(LocalRunner):
-        def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
-            late.extend(tasks)
-            return super().run(tasks, on_rows)
-
-    result = HoodieTable.open(base).compact(Late(), options=QUICK)
+    late = Late()
+    result = HoodieTable.open(base).compact(late, options=QUICK)
     files = TableFiles.open(base)
 
     def remove_markers(rows: int) -> None:
         shutil.rmtree(base / marker_folder(str(result.instant)), ignore_errors=True)
 
-    with pytest.raises(ConflictError, match="while a task ran"):
-        late[0].run(remove_markers)
+    with pytest.raises(ConflictError, match="finished or taken back"):
+        late.tasks[0].run(remove_markers)
     assert orphans(base) == []
     assert files.exists("p0")
 
@@ -193,39 +199,28 @@ def test_an_attempt_that_outlives_its_run_leaves_nothing(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", VERSIONS)
 def test_an_attempt_that_begins_after_the_commit_leaves_nothing(name: str, tmp_path: Path) -> None:
     base = writable(name, tmp_path)
-    late: list[CompactionTask] = []
-
-    class Late(LocalRunner):
-        def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
-            late.extend(tasks)
-            return super().run(tasks, on_rows)
-
-    HoodieTable.open(base).compact(Late(), options=QUICK)
-    for task in late:
-        with pytest.raises(ConflictError, match="while a task ran"):
+    late = Late()
+    HoodieTable.open(base).compact(late, options=QUICK)
+    for task in late.tasks:
+        with pytest.raises(ConflictError, match="finished or taken back"):
             task.run()
     assert (orphans(base), leftovers(base)) == ([], [])
 
 
 def test_an_attempt_that_publishes_while_the_commit_is_made_leaves_nothing(tmp_path: Path) -> None:
     base = writable(V9, tmp_path)
-    late: list[CompactionTask] = []
-
-    class Late(LocalRunner):
-        def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
-            late.extend(tasks)
-            return super().run(tasks, on_rows)
+    late = Late()
 
     def another(files: object, instant: str, groups: object, keep: object = ()) -> int:
         count = remove_files(files, instant, groups, keep)  # type: ignore[arg-type]
         if keep:
-            late[0].run()
+            late.tasks[0].run()
         return count
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(compaction, "remove_files", another)
-        HoodieTable.open(base).compact(Late(), options=QUICK)
-    assert len(late) > 0
+        HoodieTable.open(base).compact(late, options=QUICK)
+    assert len(late.tasks) > 0
     assert (orphans(base), leftovers(base)) == ([], [])
 
 
