@@ -182,7 +182,13 @@ def _plan_tasks(
 ) -> _Begun:
     schema = output_schema(snapshot)
     facts = CommitFacts(
-        snapshot.files, snapshot.config, pending.request_time, COMMIT, new_run_id(), schema, session.settings.file
+        files=snapshot.files,
+        config=replace(snapshot.config, properties={}, create_schema=None),
+        instant=pending.request_time,
+        action=COMMIT,
+        run_id=new_run_id(),
+        schema=schema,
+        file=session.settings.file,
     )
     memory = option(session.settings.options, COMPACTION_MEMORY)
     options = ReadOptions(
