@@ -26,7 +26,7 @@ _LENGTH = struct.Struct(">I")
 _FEW_RECORDS = 128
 _RECORDS_COMPARED = 4
 _SHORTEST_BEGINNING = 4
-_LONGEST_BEGINNING = 16
+_LONGEST_BEGINNING = 8  # so that the times of several commits still begin alike
 _WINDOW = 3  # in average records: where a part's first record is looked for
 _FEWEST_ROUNDS, _MOST_ROUNDS, _ROUNDS_RATIO = 8, 32, 6
 _PATIENCE = 3
@@ -59,7 +59,7 @@ def record_bounds(data: bytes, stretches: Sequence[Stretch]) -> tuple[Places, Pl
     total = sum(stretch.count for stretch in stretches)
     rounds = min(max(_FEWEST_ROUNDS, isqrt(total) // _ROUNDS_RATIO), _MOST_ROUNDS)
     heads = [_heads(data, stretch, rounds) if total >= _FEW_RECORDS else [stretch.start] for stretch in stretches]
-    if sum(map(len, heads)) * _FEWEST_ROUNDS < total // 4:
+    if sum(map(len, heads)) * rounds < total // 4:
         chains = [_walk(data, stretch.start, stretch.stop) for stretch in stretches]
     else:
         chains = _walk_parts(data, stretches, heads, _PATIENCE * rounds)
