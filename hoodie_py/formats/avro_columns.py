@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.avro_bytes import Step, bad_branch, read_count, read_varint
+from hoodie_py.formats.avro_optional import optional_column
 from hoodie_py.formats.avro_schema import (
     Array,
     AvroType,
@@ -145,9 +146,11 @@ class ColumnBuilder:
         return self._general_union(node)
 
     def _nullable(self, node: Union, member: AvroType) -> Column:
+        null_byte = 2 if node.branches[0] is member else 0
+        if isinstance(member, Primitive) and (simple := optional_column(self._data, member, null_byte)) is not None:
+            return simple
         inner = self.column(member)
         valid = bytearray()
-        null_byte = 2 if node.branches[0] is member else 0
 
         def finish(slots: Slots) -> pa.Array:
             nulls = valid.count(0)

@@ -22,7 +22,7 @@ from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, arrow_type
 
 DECIMAL_BYTES = 16
 
-_REALS = {"float": ("<f4", pa.float32()), "double": ("<f8", pa.float64())}
+REALS = {"float": ("<f4", pa.float32()), "double": ("<f8", pa.float64())}
 
 _MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
 
@@ -84,12 +84,12 @@ def primitive_column(data: bytes, node: Primitive) -> Column:
         return text_column(data, arrow_type(node))
     if kind in ("int", "long"):
         return _integer(data, node)
-    if kind in _REALS:
-        return _real(data, *_REALS[kind])
+    if kind in REALS:
+        return _real(data, *REALS[kind])
     return _boolean(data) if kind == "boolean" else Column(lambda pos, _: pos, lambda slots: pa.nulls(slots.rows))
 
 
-def _array(arrow: pa.DataType, slots: Slots, values: npt.NDArray[Any] | array[int]) -> pa.Array:
+def number_array(slots: Slots, arrow: pa.DataType, values: npt.NDArray[Any] | array[int]) -> pa.Array:
     """Make an array from values as they lie in memory."""
     placed = values if slots.mask is None else np.ascontiguousarray(slots.place(np.asarray(values)))
     return pa.Array.from_buffers(arrow, slots.rows, [slots.bitmap(), pa.py_buffer(placed)])
@@ -138,19 +138,25 @@ def integer_step(data: bytes, values: array[int]) -> Step:
     return step
 
 
+def integer_array(slots: Slots, node: Primitive, values: array[int]) -> pa.Array:
+    """Make an array from integers; milliseconds become microseconds.
+
+    Raises:
+        CorruptFileError: a timestamp out of range.
+    """
+    if node.logical not in MILLIS:
+        return number_array(slots, arrow_type(node), values)
+    numbers = np.asarray(values)
+    if len(numbers) and not -_MILLIS_LIMIT < numbers.min() <= numbers.max() < _MILLIS_LIMIT:
+        raise CorruptFileError("An Avro timestamp in milliseconds is out of range.")
+    return number_array(slots, arrow_type(node), numbers * MICROS_PER_MILLI)
+
+
 def _integer(data: bytes, node: Primitive) -> Column:
     """Read int and long; an int of more than 32 bits overflows its array."""
     values = array("i" if node.kind == "int" else "q")
 
-    def finish(slots: Slots) -> pa.Array:
-        if node.logical not in MILLIS:
-            return _array(arrow_type(node), slots, values)
-        numbers = np.asarray(values)
-        if len(numbers) and not -_MILLIS_LIMIT < numbers.min() <= numbers.max() < _MILLIS_LIMIT:
-            raise CorruptFileError("An Avro timestamp in milliseconds is out of range.")
-        return _array(arrow_type(node), slots, numbers * MICROS_PER_MILLI)
-
-    return Column(integer_step(data, values), finish)
+    return Column(integer_step(data, values), lambda slots: integer_array(slots, node, values))
 
 
 def _bytes_step(data: bytes, size: int, values: bytearray) -> Step:
@@ -168,7 +174,7 @@ def _real(data: bytes, dtype: str, arrow: pa.DataType) -> Column:
     values = bytearray()
 
     def finish(slots: Slots) -> pa.Array:
-        return _array(arrow, slots, np.frombuffer(values, dtype))
+        return number_array(slots, arrow, np.frombuffer(values, dtype))
 
     return Column(_bytes_step(data, np.dtype(dtype).itemsize, values), finish)
 
@@ -200,12 +206,17 @@ def text_column(data: bytes, arrow: pa.DataType) -> Column:
         append(len(values))
         return stop
 
-    def finish(slots: Slots) -> pa.Array:
-        buffers = [slots.bitmap(), slots.offsets(ends), pa.py_buffer(values)]
-        texts = pa.Array.from_buffers(arrow, slots.rows, buffers)
-        return texts if values.isascii() else _checked(texts)
+    return Column(step, lambda slots: text_array(slots, arrow, ends, values))
 
-    return Column(step, finish)
+
+def text_array(slots: Slots, arrow: pa.DataType, ends: array[int], values: bytearray) -> pa.Array:
+    """Make an array of strings or bytes from where each ends and all their bytes.
+
+    Raises:
+        CorruptFileError: a string is not UTF-8.
+    """
+    texts = pa.Array.from_buffers(arrow, slots.rows, [slots.bitmap(), slots.offsets(ends), pa.py_buffer(values)])
+    return texts if values.isascii() else _checked(texts)
 
 
 def fixed_decimal_column(data: bytes, node: Decimal) -> Column:
@@ -221,7 +232,7 @@ def fixed_decimal_column(data: bytes, node: Decimal) -> Column:
         sign = np.where(words[:, -1:] >= 0x80, np.uint8(0xFF), np.uint8(0))
         if not (digits[:, DECIMAL_BYTES:] == sign).all():
             raise CorruptFileError("An Avro decimal has more digits than its type.")
-        return _checked(_array(arrow_type(node), slots, words))
+        return _checked(number_array(slots, arrow_type(node), words))
 
     return Column(_bytes_step(data, size, values), finish)
 
@@ -240,6 +251,6 @@ def short_decimal_column(data: bytes, node: Decimal) -> Column:
 
     def finish(slots: Slots) -> pa.Array:
         words = np.frombuffer(values, np.uint8).reshape(-1, DECIMAL_BYTES)
-        return _checked(_array(arrow_type(node), slots, words))
+        return _checked(number_array(slots, arrow_type(node), words))
 
     return Column(step, finish)
