@@ -13,7 +13,8 @@ LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env java demo test crash bench bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports wheel lock clean
+.PHONY: help setup python-found java-note java-env java demo test crash crash-writes histories bench bench-reading bench-spark \
+	bench-java bench-compaction bench-writing fuzz lint format types imports wheel lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
@@ -22,8 +23,10 @@ help:
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
 	@echo 'make crash-writes  the same for writes;  make histories  random operations against a model'
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
-	@echo 'make bench    speed of merging, decoding, encoding and reading beside fastavro, hudi-rs and pyarrow (ARGS="--groups 10 --rounds 5")'
-	@echo 'make bench-spark   speed in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well;  make bench-compaction;  make bench-writing'
+	@echo 'make bench    speed of reading, compaction and writing, some hours (ARGS="--groups 10 --rounds 5"); its parts:'
+	@echo '              bench-reading     beside fastavro, hudi-rs and pyarrow'
+	@echo '              bench-compaction, bench-writing   beside Java Hudi, left out where Java or Maven is missing'
+	@echo 'make bench-spark   reading in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well'
 	@echo 'make fuzz     damaged and hostile files: every truncation and bit flip, then guided fuzzing (MINUTES=10 a parser)'
 	@echo 'make lint     ruff check and ruff format --check;  make format mends what can be mended'
 	@echo 'make types    mypy --strict'
@@ -91,7 +94,9 @@ $(BENCH_STAMP): requirements/bench.txt pyproject.toml | python-found
 	$(BENCH) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-bench: $(BENCH_STAMP)
+bench: bench-reading bench-compaction bench-writing
+
+bench-reading: $(BENCH_STAMP)
 	$(BENCH) -m tests.benchmarks.merge_pairs
 	$(BENCH) -m tests.benchmarks.decoder
 	$(BENCH) -m tests.benchmarks.encoder

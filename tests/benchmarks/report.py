@@ -24,7 +24,7 @@ from tests.benchmarks.targets import (
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks"
 _INTRODUCTION = """# Benchmarks
 
-Made by `make bench`, `make bench-java`, `make bench-compaction` and `make bench-writing`; this page is written by them.
+Made by `make bench` and `make bench-java`; this page is written by them.
 Read ratios, not seconds: they compare runs that took turns on one machine. Figures are medians.
 
 Each way of reading runs in processes of its own. A process reads the table twice: the first read, with the start of

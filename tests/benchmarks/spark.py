@@ -24,9 +24,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self
 
-from integration.java_hudi.environment import JavaHudiMissingError, find_or_make
 from tests.benchmarks.bench_tables import BenchTable, TablesAbsentError, bench_table
 from tests.benchmarks.checksums import differences
+from tests.benchmarks.java_hudi import java_hudi
 from tests.benchmarks.processes import PeakMemory, load, tree_seconds
 from tests.benchmarks.results import save, versions
 from tests.benchmarks.samples import Sample, medians
@@ -174,8 +174,8 @@ def run(groups: int, rounds: int, names: tuple[str, ...], java: bool) -> bool:
         single = stack.enter_context(SparkServer(sys.executable, "local[1]"))
         everyone = [Asked(name, ours, name) for name in (*OURS, FLOOR)] + [Asked(ONE_PROCESSOR, single, "read")]
         packages = {**versions("hoodie_py", "pyspark", "pyarrow", "numpy"), "spark": ours.version}
-        if java:
-            environment = find_or_make()
+        environment = java_hudi(java)
+        if environment is not None:
             theirs = stack.enter_context(SparkServer(environment.python, "local[2]", environment.jar))
             everyone.append(Asked(JAVA, theirs, JAVA))
             packages |= {"spark of Java Hudi": theirs.version, "Java Hudi": Path(environment.jar).parent.name}
@@ -202,15 +202,8 @@ def main() -> int:
     parser.add_argument("--table", action="append", choices=TABLES, help="only this table")
     parser.add_argument("--java", action="store_true", help="beside Java Hudi; left out where Java or Maven is missing")
     arguments = parser.parse_args()
-    java = arguments.java
     try:
-        if java:
-            find_or_make()
-    except JavaHudiMissingError as missing:
-        _say(f"Java Hudi is left out: {missing}")
-        java = False
-    try:
-        right = run(arguments.groups, arguments.rounds, tuple(arguments.table or TABLES), java)
+        right = run(arguments.groups, arguments.rounds, tuple(arguments.table or TABLES), arguments.java)
     except TablesAbsentError as error:
         _say(str(error))
         return 1
