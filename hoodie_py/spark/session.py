@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import UnsupportedFeatureError
@@ -59,7 +59,8 @@ def read(
     columns: Sequence[str] | None = None,
     filter: str | None = None,  # noqa: A002 - the name users know from HoodieTable.scan
     mergers: Sequence[Merger] = (),
-    **options: Any,
+    options: Mapping[str, Any] | None = None,
+    **named: Any,
 ) -> DataFrame:
     """Return a table's rows as a DataFrame, by the faster of two ways for each file slice.
 
@@ -73,15 +74,17 @@ def read(
         columns: names of the columns wanted, in order; None for all.
         filter: Spark SQL text; rows that it is true for.
         mergers: RecordMerger classes or instances, as for ``register``.
-        options: what ``spark.read.format("hoodie").options`` takes, e.g. ``**{"as.of.instant": "20260101000000000"}``;
+        options: what ``spark.read.format("hoodie").options`` takes, e.g. ``{"as.of.instant": "20260101000000000"}``;
             ``storage_options`` may be a dict.
+        named: more of them, by name.
 
     Raises:
         HoodieError: no table there, one that cannot be read, or a question that has no meaning.
     """
     from hoodie_py.spark.hybrid import load
 
-    rows: DataFrame = load(spark, {**options, "path": path}, s3_settings(spark), columns, filter, mergers)
+    given = {**(options or {}), **named, "path": path}
+    rows: DataFrame = load(spark, given, s3_settings(spark), columns, filter, mergers)
     return rows
 
 
@@ -92,7 +95,8 @@ def write(
     mode: str = "append",
     merger: Merger | None = None,
     lock: Lock | None = None,
-    **options: Any,
+    options: Mapping[str, Any] | None = None,
+    **named: Any,
 ) -> WriteResult:
     """Write a DataFrame to a table, and make the table if there is none; Spark's workers do the work.
 
@@ -112,7 +116,8 @@ def write(
             be defined in a notebook.
         lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
         options: what ``df.write.format("hoodie").options`` takes, e.g.
-            ``**{"hoodie.datasource.write.recordkey.field": "id"}``; ``storage_options`` may be a dict.
+            ``{"hoodie.datasource.write.recordkey.field": "id"}``; ``storage_options`` may be a dict.
+        named: more of them, by name.
 
     Raises:
         InvalidQueryError: rows without key, columns or values that do not fit the table, or a bad option.
@@ -125,7 +130,7 @@ def write(
     from hoodie_py.formats.source_keys import OPERATION
     from hoodie_py.spark.write_table import write_table
 
-    given = {**options, "path": path, **({} if operation is None else {OPERATION: operation})}
+    given = {**(options or {}), **named, "path": path, **({} if operation is None else {OPERATION: operation})}
     return write_table(df, given, s3_settings(df.sparkSession), mode, merger, lock)
 
 

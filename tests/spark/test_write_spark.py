@@ -79,7 +79,7 @@ def test_spark_writes_what_one_process_writes(spark: Any, frame: Any, tmp_path: 
 
 def test_modes(frame: Any, tmp_path: Path) -> None:
     where = str(tmp_path / "t")
-    write(frame(rows(range(9), 1)), where, mode="errorifexists", **OPTIONS)
+    write(frame(rows(range(9), 1)), where, mode="errorifexists", options=OPTIONS)
     with pytest.raises(ConflictError, match="a Hudi table already"):
         write(frame(rows(range(3), 2)), where, mode="error")
     assert write(frame(rows(range(3), 2)), where, mode="ignore").instant is None
