@@ -166,13 +166,17 @@ def spark_lines(figures: dict[str, Any]) -> Iterator[str]:
             yield f"The answer of {_READERS[way]} is wrong: {'; '.join(said)}.\n"
 
 
+def _before(figures: dict[str, Any]) -> str:
+    return "answered a small query" if figures["cold"] else "compacted a small table"
+
+
 def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about compaction."""
     yield f"## Compaction\n\n{_about(figures)}"
     yield (
         "CPU of planning and running a compaction: of a process of its own without its imports, or of the JVM and all "
-        "Python workers without the start of the session. Every run compacts a fresh copy, whose rows are checked "
-        "afterwards. Java Hudi runs once.\n"
+        f"Python workers once the session has {_before(figures)}. Every run compacts a fresh copy, whose rows are "
+        "checked afterwards. Java Hudi runs once.\n"
     )
     for name, table in figures["tables"].items():
         yield f"*{name}*, {table['rows']:,} rows:\n"
