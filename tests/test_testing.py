@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 
-import fsspec
+import fsspec.asyn
 import pytest
 
 import hoodie_py.testing
