@@ -21,7 +21,6 @@ _QUICK = (
     "test_we_schedule_and_run[v8-flat-nomdt]",
     "test_java_schedules_and_we_run[v9-part-mdt]",
     "test_java_writes_while_ours_is_pending_and_we_run[v9-part-mdt]",
-    "test_compactions_in_turn[v9-part-mdt]",
     "test_we_clean_and_java_goes_on[v9-part-mdt]",
     "test_a_lock_file_of_ours_keeps_java_out_and_javas_keeps_us_out[v9-part-mdt]",
 )
