@@ -14,6 +14,7 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.spark.attempts import summary, tries, unpack_error
 from hoodie_py.spark.compaction import SparkRunner
 from hoodie_py.spark.write_files import WRITTEN_DDL, Piece, PieceKey, WriteFiles, piece_of
+from hoodie_py.spark.write_new_files import WriteNewFiles
 from hoodie_py.spark.write_places import PLACED_DDL, PlaceRecords
 from hoodie_py.spark.write_shards import SHARDED_DDL, DivideKeys, DivideRows, WriteFacts
 from hoodie_py.spark.write_wire import labels
@@ -111,7 +112,14 @@ class SparkEngine:
             raise HoodieError(
                 f"Spark wrote {len(found)} files of {len(placements)}.", hint="The DataFrame's rows must not change."
             )
-        return [cast("TaskResult", pickle.loads(bytes(row["done"]))) for row in found]  # noqa: S301 - our workers'
+        return _results(found)
+
+    def new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
+        """Have every task of the DataFrame write its rows to new files, and return their results."""
+        rows = self._df if parallelism is None else self._df.coalesce(parallelism)
+        found = self._rows(rows.mapInArrow(step, WRITTEN_DDL))
+        _raise_failures(found)
+        return _results(found)
 
     def _keep(self, frame: Any) -> Any:
         kept = frame.persist()
@@ -139,6 +147,10 @@ class SparkEngine:
     def __exit__(self, *_: object) -> None:
         for frame in self._kept:
             frame.unpersist()
+
+
+def _results(rows: Sequence[Any]) -> list[TaskResult]:
+    return [cast("TaskResult", pickle.loads(bytes(row["done"]))) for row in rows]  # noqa: S301 - our workers'
 
 
 def _raise_failures(rows: Sequence[Any]) -> None:

@@ -126,7 +126,7 @@ class DivideRows:
         context = TaskContext.get()
         at = (0 if context is None else context.partitionId()) * _PLACES_OF_A_TASK
         try:
-            for table in _gathered(batches):
+            for table in gathered(batches, _GATHERED_BYTES):
                 for piece in self._divided(there, table, at):
                     yield piece
                     at += piece.num_rows
@@ -194,8 +194,8 @@ def runs(numbers_: np.ndarray) -> Iterator[tuple[int, int, int]]:
         yield int(numbers_[start]), start, stop
 
 
-def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join batches to tables of some size; Spark gives few rows at a time."""
+def gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
+    """Join batches to tables of about so many bytes; Spark gives few rows at a time."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -203,7 +203,7 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
             continue
         waiting.append(batch)
         size += batch.nbytes
-        if size >= _GATHERED_BYTES:
+        if size >= limit:
             yield pa.Table.from_batches(waiting)
             waiting, size = [], 0
     if waiting:

@@ -7,6 +7,8 @@
     records by file -> one Spark task a file                                WriteFiles
     results         -> the commit, on the driver
 
+Where no record depends on another, nor on what the table has, the first step writes files (WriteNewFiles).
+
 Only DataFrames are used, so classic and Connect sessions do alike. What is kept is computed once, unless an executor is
 lost. Spark may try a task again, or run two copies of it: each attempt writes a file of its own name and reports it;
 the driver commits what was reported and removes the rest.
@@ -33,21 +35,22 @@ from hoodie_py.spark.pin import Pin
 from hoodie_py.spark.types import arrow_schema
 from hoodie_py.spark.write_engine import SparkEngine
 from hoodie_py.spark.write_files import plan_files
+from hoodie_py.spark.write_new_files import WriteNewFiles
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.spark.write_places import PlaceRecords
 from hoodie_py.spark.write_shards import DivideKeys, DivideRows, WriteFacts
 from hoodie_py.spark.write_wire import Wire, labels
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.commit_records import Write, commit_records
+from hoodie_py.writer.commit_records import Write, commit_new_files, commit_records
 from hoodie_py.writer.incoming_records import records_to_write
 from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.output_schema import OutputSchema
-from hoodie_py.writer.placing import LOOKED_UP, OVERWRITES, looks_up, replaced_groups
+from hoodie_py.writer.placing import LOOKED_UP, OVERWRITES, is_independent, looks_up, replaced_groups
 from hoodie_py.writer.recovery import undo_failed_writes
 from hoodie_py.writer.routing import Placement, Routed
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.write_conflicts import pending_clusterings
-from hoodie_py.writer.write_jobs import Tasks
+from hoodie_py.writer.write_jobs import Tasks, merges_inserts
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 from hoodie_py.writer.write_result import WriteResult
 
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.file_slice import FileSlice
     from hoodie_py.spark.mergers import Merger
     from hoodie_py.writer.compaction_task import TaskResult
+    from hoodie_py.writer.data_file import CommitFacts
     from hoodie_py.writer.lock import Lock
 
 MODES = ("append", "overwrite", "errorifexists", "error", "ignore")
@@ -116,6 +120,8 @@ class DistributedWrite:
         empty, output = records_to_write(self.schema.empty_table(), snapshot, settings.options, self.operation)
         facts = self._facts(snapshot, Wire.of(empty))
         packed = facts.packed()
+        if is_independent(self.operation, settings.options) and not merges_inserts(snapshot, settings, self.merger):
+            return self._written_at_once(snapshot, output, packed)
         sharded = self.engine.divided(DivideRows(packed))
         paths = self.engine.paths(sharded)
         if paths is None and self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
@@ -132,6 +138,12 @@ class DistributedWrite:
             return self.engine.written(placed, tasks, routed.placements, plan.file_of, facts)
 
         return commit_records(write, _counted(plan.placements), run, self.engine.services)
+
+    def _written_at_once(self, snapshot: Snapshot, output: OutputSchema, packed: bytes) -> WriteResult:
+        def run(commit: CommitFacts) -> Sequence[TaskResult]:
+            return self.engine.new_files(WriteNewFiles(packed, commit), self._parallelism)
+
+        return commit_new_files(self._write(snapshot, output, []), run, self.engine.services)
 
     def _facts(self, snapshot: Snapshot, wire: Wire) -> WriteFacts:
         merger = self.merger

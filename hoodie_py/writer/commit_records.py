@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.compaction_task import TaskResult
+from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.inline_services import run_inline_services
 from hoodie_py.writer.local_runner import Runner
 from hoodie_py.writer.output_schema import OutputSchema
@@ -72,21 +74,50 @@ def commit_records(write: Write, routed: Routed, run: Run = run_here, services: 
         CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
         StorageError: the store refused; the table is as it was.
     """
-    began = time.monotonic()
     if not routed.placements and not write.replaced:
         return WriteResult(write.operation)
+
+    def written(facts: CommitFacts) -> Sequence[TaskResult]:
+        return run(Tasks(write.snapshot, facts, write.session.settings, write.merger), routed)
+
+    return _commit(write, _claims(write, routed), workload(routed), written, services)
+
+
+def commit_new_files(
+    write: Write, run: Callable[[CommitFacts], Sequence[TaskResult]], services: Runner | None = None
+) -> WriteResult:
+    """Commit new files of records that nobody has looked at before they are written.
+
+    Args:
+        write: what is going on; nothing is looked up.
+        run: writes the files, and returns the results of those attempts that count.
+        services: as for ``commit_records``, as are the errors.
+    """
+    claims = Claims(replaced=write.replaced, new_keys_in=None, looked_up=False)
+    return _commit(write, claims, {}, run, services)
+
+
+def _commit(
+    write: Write,
+    claims: Claims,
+    expected: Mapping[str, tuple[WriteStat, ...]],
+    run: Callable[[CommitFacts], Sequence[TaskResult]],
+    services: Runner | None,
+) -> WriteResult:
+    began = time.monotonic()
     session = write.session
     intent = Intent(
         operation=write.operation,
         snapshot=write.snapshot,
         schema=write.schema,
-        claims=_claims(write, routed),
-        workload=workload(routed),
+        claims=claims,
+        workload=expected,
         extra_metadata=write.extra_metadata,
     )
     with open_commit(session, intent) as begun:
-        tasks = Tasks(write.snapshot, begun.facts, session.settings, write.merger)
-        results = run(tasks, routed)
+        results = run(begun.facts)
+        if not results and write.replaced is None:
+            return WriteResult(write.operation)  # there were no records: what was begun is taken back
         completion_time = begun.commit(results)
     done = WriteResult.of(
         write.operation,

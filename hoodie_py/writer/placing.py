@@ -14,6 +14,7 @@ from hoodie_py.formats.option_keys import option
 from hoodie_py.formats.write_keys import BULK_INSERT_SORT, INSERT_DUPLICATES
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.combine import combines
 from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.key_generation import KeyGenerator
 from hoodie_py.writer.key_lookup import KeyLookup
@@ -77,6 +78,15 @@ def looks_up(operation: WriteOperation, options: Mapping[str, str]) -> bool:
     if IndexSettings.of(options).is_bucket:
         return False
     return operation in LOOKED_UP or (operation is WriteOperation.INSERT and duplicate_policy(options) != "none")
+
+
+def is_independent(operation: WriteOperation, options: Mapping[str, str]) -> bool:
+    """Say whether each record goes into a new file whatever other records and keys there are, and in any order."""
+    if operation not in (WriteOperation.BULK_INSERT, WriteOperation.INSERT_OVERWRITE_TABLE):
+        return False
+    if combines(operation, options) or IndexSettings.of(options).is_bucket:
+        return False
+    return _choice(options, BULK_INSERT_SORT, SORT_MODES) == SORT_MODES[0]
 
 
 def duplicate_policy(options: Mapping[str, str]) -> str:

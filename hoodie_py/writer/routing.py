@@ -98,9 +98,13 @@ def route(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, small_byte
     slices = snapshot.view.slices(None, paths) if paths else []
     if not snapshot.config.is_merge_on_read:
         held = {key for _, groups in pending_clusterings(snapshot) for key in groups}
-        row_bytes = _row_bytes(tagged.records)
         tagged = fill_small_files(
-            tagged, slices, row_bytes=row_bytes, file_bytes=file_bytes, small_bytes=small_bytes, held=held
+            tagged,
+            slices,
+            row_bytes=row_bytes(tagged.records),
+            file_bytes=file_bytes,
+            small_bytes=small_bytes,
+            held=held,
         )
     return _route(tagged, {(each.partition_path, each.file_id): each for each in slices}, file_bytes)
 
@@ -165,12 +169,12 @@ def _route(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_byt
     chosen = records if _is_all(order, len(records)) else records.take(from_numpy(order))
     routed = Routed(chosen, tagged.positions[order], ())
     base_instants = tagged.base_instants.take(from_numpy(order))
-    row_bytes = _row_bytes(chosen)
+    record_bytes = row_bytes(chosen)
     placements: list[Placement] = []
     for run in _runs(names, codes[order]):
         path, file_id = run.key
         if file_id is None:
-            placements += _new_groups(path, run, max(1, int(file_bytes / row_bytes)))
+            placements += _new_groups(path, run, max(1, int(file_bytes / record_bytes)))
         else:
             dead = int(deletes[order[run.start : run.stop]].sum())
             base = base_instants.slice(run.start, run.stop - run.start)
@@ -178,7 +182,7 @@ def _route(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_byt
     return replace(routed, placements=tuple(placements))
 
 
-def _row_bytes(records: WriteRecords) -> float:
+def row_bytes(records: WriteRecords) -> float:
     """About how much a record takes in a base file."""
     return max(1.0, float(records.rows.nbytes) * _FILE_BYTES_A_BYTE / max(1, len(records)))
 

@@ -31,19 +31,19 @@ class Claims:
     Attributes:
         touched: file groups that get a new file.
         replaced: file groups that the write does away with, by partition path.
-        new_keys_in: partitions that get new keys.
+        new_keys_in: partitions that get new keys; None where only the tasks will know.
         looked_up: whether those were found nowhere, so that nobody else may insert them meanwhile.
     """
 
     touched: frozenset[GroupKey] = frozenset()
     replaced: Mapping[str, tuple[str, ...]] | None = None
-    new_keys_in: frozenset[str] = frozenset()
+    new_keys_in: frozenset[str] | None = frozenset()
     looked_up: bool = True
 
     @property
     def changes_keys(self) -> bool:
         """Whether keys come, or go otherwise than by deletes."""
-        return bool(self.new_keys_in) or self.replaced is not None
+        return self.new_keys_in is None or bool(self.new_keys_in) or self.replaced is not None
 
     @property
     def groups(self) -> frozenset[GroupKey]:
@@ -103,7 +103,8 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
         return
     stats = list(metadata.stats())
     _meet(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
-    both = claims.new_keys_in & {stat.partition_path for stat in stats if _inserts(stat)}
+    inserted = {stat.partition_path for stat in stats if _inserts(stat)}
+    both = inserted if claims.new_keys_in is None else inserted & claims.new_keys_in
     if both and claims.looked_up:
         raise ConflictError(
             "Another write inserted into a partition meanwhile, perhaps the same new keys.",

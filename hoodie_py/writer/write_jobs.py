@@ -28,6 +28,7 @@ from hoodie_py.writer.write_records import WriteRecords
 from hoodie_py.writer.write_runner import Job
 
 WriteTask = InsertTask | RewriteTask | AppendTask
+Merger = RecordMerger | type[RecordMerger]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Tasks:
     snapshot: Snapshot
     facts: CommitFacts
     settings: WriteSettings
-    merger: RecordMerger | type[RecordMerger] | None = None
+    merger: Merger | None = None
 
     def jobs(self, routed: Routed) -> Iterator[Job]:
         """Yield one job for each placement.
@@ -59,8 +60,8 @@ class Tasks:
 
     def tasks(self, placements: Sequence[Placement]) -> Iterator[WriteTask]:
         """Yield one task for each placement; errors as for ``jobs``."""
-        custom = select_strategy(self.snapshot.config, self.settings.options, self.merger, writing=True).merger
-        hooked = custom is not None and type(custom).insert_batch is not RecordMerger.insert_batch
+        custom = _custom(self.snapshot, self.settings, self.merger)
+        hooked = _is_hooked(custom)
         for index, placement in enumerate(placements):
             if placement.file_slice is None and not hooked:
                 yield InsertTask(self.facts, index, placement.partition_path, placement.file_id)
@@ -84,6 +85,19 @@ class Tasks:
         config = self.facts.config
         rules = DeleteRules.of(self.facts.schema.arrow, config.merge_properties, self.settings.options)
         return replace(task, delete_rules=rules)
+
+
+def merges_inserts(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> bool:
+    """Say whether a merger decides about new records, too; errors as for ``Tasks.jobs``."""
+    return _is_hooked(_custom(snapshot, settings, merger))
+
+
+def _custom(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> RecordMerger | None:
+    return select_strategy(snapshot.config, settings.options, merger, writing=True).merger
+
+
+def _is_hooked(custom: RecordMerger | None) -> bool:
+    return custom is not None and type(custom).insert_batch is not RecordMerger.insert_batch
 
 
 def run_task(task: WriteTask, records: WriteRecords, positions: np.ndarray, inserts: int) -> TaskResult:

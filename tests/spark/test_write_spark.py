@@ -77,6 +77,20 @@ def test_spark_writes_what_one_process_writes(spark: Any, frame: Any, tmp_path: 
     assert not spark.sparkContext._jsc.sc().getPersistentRDDs().size()
 
 
+def test_tasks_of_a_bulk_insert_write_files_of_their_own(frame: Any, tmp_path: Path) -> None:
+    data = rows(range(40), 1)
+    bad = data.set_column(0, "id", pa.array([*data.column("id").to_pylist()[:-1], None]))
+    with pytest.raises(InvalidQueryError, match="null or empty"):
+        write(frame(bad).repartition(3), str(tmp_path), "bulk_insert", **OPTIONS)
+    nothing_is_left(tmp_path)
+    result = write(frame(data).repartition(3), str(tmp_path), "bulk_insert", **OPTIONS)
+    assert (result.rows_inserted, result.file_groups) == (40, 9)
+    assert seen(tmp_path) == sorted(tuple(row.values()) for row in data.to_pylist())
+    numbers = HoodieTable.open(tmp_path).scan(["_hoodie_commit_seqno", "_hoodie_file_name"]).to_arrow()
+    assert len(set(numbers.column(0).to_pylist())) == 40
+    assert len(set(numbers.column(1).to_pylist())) == 9
+
+
 def test_modes(frame: Any, tmp_path: Path) -> None:
     where = str(tmp_path / "t")
     write(frame(rows(range(9), 1)), where, mode="errorifexists", options=OPTIONS)

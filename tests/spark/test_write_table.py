@@ -138,6 +138,55 @@ def test_new_records_make_as_many_files_as_they_fill(tmp_path: Path) -> None:
     assert len(seen(tmp_path)) == 2010
 
 
+def base_files(where: Path) -> list[Path]:
+    return [each for each in where.rglob("*.parquet") if ".hoodie" not in each.parts]
+
+
+def test_a_bulk_insert_writes_in_its_first_step(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    parts = [rows(range(100), 1), rows(range(100, 130), 1, part=2)]
+    result = write_by_hand(tmp_path, parts, "bulk_insert")
+    assert (result.rows_inserted, result.file_groups) == (130, 4)  # three partitions in one task, one in the other
+    assert len(base_files(tmp_path)) == 4
+    assert seen(tmp_path) == sorted(tuple(row.values()) for row in pa.concat_tables(parts).to_pylist())
+
+
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_a_bulk_insert_s_files_are_cut_by_size(tmp_path: Path, partitioned: bool) -> None:
+    Kind(9, False, partitioned).create(tmp_path)
+    result = write_by_hand(tmp_path, [rows(range(900), 1)], "bulk_insert", hoodie__parquet__max__file__size="2000")
+    assert 4 < result.file_groups < 30
+    assert len(seen(tmp_path)) == 900
+
+
+def test_a_bulk_insert_puts_task_s_rows_together_as_asked(tmp_path: Path) -> None:
+    Kind(9, True, partitioned=False).create(tmp_path)
+    parts = [rows(range(at, at + 10), 1) for at in range(0, 50, 10)]
+    assert write_by_hand(tmp_path, parts, "bulk_insert").file_groups == 5
+    one = write_by_hand(tmp_path, parts, "bulk_insert", hoodie__bulkinsert__shuffle__parallelism="1")
+    assert one.file_groups == 1
+
+
+def test_a_sorted_or_combined_bulk_insert_is_shuffled(tmp_path: Path) -> None:
+    Kind(9, True, partitioned=False).create(tmp_path)
+    twice = pa.concat_tables([rows(range(20), 1), rows(range(20), 2)])
+    assert write_by_hand(tmp_path, [twice], "bulk_insert", hoodie__bulkinsert__sort__mode="GLOBAL_SORT").instant
+    assert len(seen(tmp_path)) == 40
+    combined = {"hoodie__combine__before__insert": "true"}
+    assert write_by_hand(tmp_path, [twice], "insert_overwrite_table", **combined).rows_inserted == 20
+    assert {row[2] for row in seen(tmp_path)} == {2}
+
+
+def test_a_bulk_insert_that_fails_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    bad = rows(range(3), 2).set_column(0, "id", pa.array(["a", None, "c"]))
+    with pytest.raises(InvalidQueryError, match="null or empty"):
+        write_by_hand(tmp_path, [rows(range(10), 1), bad], "bulk_insert")
+    assert write_by_hand(tmp_path, [SCHEMA.empty_table()], "bulk_insert").instant is None
+    assert list(HoodieTable.open(tmp_path).timeline) == []
+    assert (base_files(tmp_path), orphans(tmp_path), leftovers(tmp_path)) == ([], [], [])
+
+
 @pytest.mark.parametrize("policy", ["drop", "fail"])
 def test_inserts_of_known_keys(tmp_path: Path, policy: str) -> None:
     Kind(9, True).create(tmp_path)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hoodie_py.spark.attempts import unpack_error
 from hoodie_py.spark.write_files import PieceKey, WriteFiles, piece_of
+from hoodie_py.spark.write_new_files import WriteNewFiles
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.spark.write_places import PlaceRecords
 from hoodie_py.spark.write_shards import DivideKeys, DivideRows, WriteFacts
@@ -39,6 +40,12 @@ class HandEngine:
         self.attempts = 1
         self.services = None
         self.tasks_of_files = 0
+
+    def new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
+        parts = self._rows if parallelism is None else [pa.concat_tables(self._rows)]
+        written = [row for part in parts for row in run(step, part.to_batches(max_chunksize=7))]
+        raise_failed(written)
+        return [pickle.loads(row["done"]) for row in written]
 
     def divided(self, step: DivideRows) -> Rows:
         return [row for part in self._rows for row in run(step, part.to_batches(max_chunksize=7))]

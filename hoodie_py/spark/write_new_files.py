@@ -1,0 +1,105 @@
+"""A distributed write in one step, for records that need not know of each other nor of what the table has.
+
+Nothing is shuffled: each of the DataFrame's tasks writes new base files of the rows that it has, one after the other,
+in the rows' order. So there are about as many files in a partition as tasks that have rows of it (as with Hudi's bulk
+insert in sort mode NONE).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.spark.attempts import worth_another
+from hoodie_py.spark.python_process import settle
+from hoodie_py.spark.write_files import WRITTEN, WriteFiles
+from hoodie_py.spark.write_shards import Opened, gathered, opened
+from hoodie_py.writer.compaction_task import TaskResult
+from hoodie_py.writer.incoming_records import records_to_write
+from hoodie_py.writer.insert_task import InsertTask
+from hoodie_py.writer.routing import new_file_id, route_new, row_bytes
+from hoodie_py.writer.write_records import WriteRecords
+
+if TYPE_CHECKING:
+    from hoodie_py.writer.data_file import CommitFacts
+
+_BYTES_AT_ONCE = 16 << 20
+_BYTES_OF_PARTITIONS = 256 << 20  # rows of many partitions take turns; the more are seen, the larger the files
+_FILES_OF_A_TASK = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Records of one partition, about so many bytes of a base file."""
+
+    path: str
+    records: WriteRecords
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteNewFiles:
+    """What workers do with the DataFrame's rows.
+
+    Attributes:
+        packed: what all tasks know.
+        commit: facts of the commit.
+    """
+
+    packed: bytes
+    commit: CommitFacts
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pa.set_cpu_count(1)  # Spark gives a task one core
+        there = opened(self.packed)
+        try:
+            for result in self._results(there, batches):
+                yield pa.RecordBatch.from_pylist([{"done": pickle.dumps(result), "failed": None}], WRITTEN)
+        except HoodieError as error:
+            if worth_another(error, there.facts.attempts):
+                raise
+            yield WriteFiles.failed(error)
+        settle()
+
+    def _results(self, there: Opened, batches: Iterator[pa.RecordBatch]) -> Iterator[TaskResult]:
+        context = TaskContext.get()
+        index = (0 if context is None else context.partitionId()) * _FILES_OF_A_TASK
+        pieces = _Ahead(_pieces(there, batches))
+        most = there.facts.settings.plan.max_file_size
+        while pieces.next is not None:
+            task = InsertTask(self.commit, index, pieces.next.path, new_file_id())
+            yield task.run(pieces.of_one_file(most))
+            index += 1
+
+
+class _Ahead:
+    """Pieces one after the other, the next one known."""
+
+    def __init__(self, pieces: Iterator[_Piece]) -> None:
+        self._pieces = pieces
+        self.next = next(pieces, None)
+
+    def of_one_file(self, most: int) -> Iterator[WriteRecords]:
+        """Give the records of the next piece and of those after it that fit into the same file."""
+        path, size = None if self.next is None else self.next.path, 0.0
+        while self.next is not None and self.next.path == path and (not size or size + self.next.bytes <= most):
+            size += self.next.bytes
+            yield self.next.records
+            self.next = next(self._pieces, None)
+
+
+def _pieces(there: Opened, batches: Iterator[pa.RecordBatch]) -> Iterator[_Piece]:
+    facts, options = there.facts, there.facts.settings.options
+    limit = _BYTES_OF_PARTITIONS if there.snapshot.config.is_partitioned else _BYTES_AT_ONCE
+    for table in gathered(batches, limit):
+        records, _ = records_to_write(table, there.snapshot, options, facts.operation)
+        routed = route_new(records, facts.settings.plan.max_file_size)
+        for placement in routed.placements:
+            of_place = routed.of(placement)
+            yield _Piece(placement.partition_path, of_place, row_bytes(of_place) * len(of_place))
