@@ -140,7 +140,7 @@ def _undo_compaction(session: WriteSession, snapshot: Snapshot, pending: Instant
                     raise UnsupportedFeatureError(
                         f"Removing a compaction plan on table version {snapshot.config.version} once log files are "
                         "named after it.",
-                        hint="Run the compaction.",
+                        hint="Run the compaction. Where a write that failed named them, roll that back first.",
                         instant=instant,
                         path=log.path,
                     )

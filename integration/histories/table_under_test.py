@@ -278,7 +278,7 @@ class TableUnderTest:
     def _expected(self, operation: Operation, before: list[Instant]) -> Expected:
         """Say what an operation on plans must come to where the store does not fail."""
         model = self.model
-        failed = any(not each.is_completed and each.action in _COMMITS for each in before)
+        failed = _failed_writes(before)
         oldest = next(iter(model.plans), None)
         plans = {Plan} if model.has_logs_to_plan() else set()
         may: tuple[type[HoodieError], ...] = (ConflictError,) if failed else ()
@@ -307,7 +307,8 @@ class TableUnderTest:
             return Expected(set(), (InvalidQueryError,))
         if first.action != COMPACTION or first.state != REQUESTED:
             return Expected(set())
-        stuck = self.kind.version < 8 and self.model.has_logs_after(first.request_time)
+        may_have_logs = self.model.has_logs_after(first.request_time) or _failed_writes(before)
+        stuck = self.kind.version < 8 and may_have_logs
         return Expected({Unplan}, (UnsupportedFeatureError,) if stuck else ())
 
     # Comparing -----------------------------------------------------------------------------------------------------
@@ -364,6 +365,11 @@ def _to_undo(timeline: Iterable[Instant]) -> Instant:
     """Return the oldest write or compaction that is pending."""
     pending = (each for each in timeline if not each.is_completed and each.action in (COMPACTION, *_COMMITS))
     return min(pending, key=lambda each: each.request_time, default=NOTHING_PENDING)
+
+
+def _failed_writes(timeline: list[Instant]) -> bool:
+    """Whether writes are pending; their files may be there."""
+    return any(not each.is_completed and each.action in _COMMITS for each in timeline)
 
 
 def _completed(timeline: list[Instant]) -> set[str]:
