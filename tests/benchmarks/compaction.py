@@ -4,8 +4,8 @@
 
 Every run gets a fresh copy of its table, whose rows are checked by their sums afterwards, merged and read-optimised.
 Processor time is that of planning and running: of a process of its own, imports left out, or of the JVM and all Python
-workers, with the start of the session left out. Sessions compact the table as it is without more groups first, as what
-Java compiles and Python imports once is of their start, too; with --cold they have only answered a small query.
+workers, the start of the session and a first small query left out. With --warm, sessions compact the table as it is
+without more groups first, so that what Java compiles and Python imports only once is left out, too.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def by_server(server: SparkServer, reader: str, path: Path, codec: str) -> Sampl
 
 
 def once(
-    way: str, table: BenchTable, codec: str, jar: tuple[str, str] | None = None, warm: bool = True
+    way: str, table: BenchTable, codec: str, jar: tuple[str, str] | None = None, warm: bool = False
 ) -> tuple[Compacted, list[str]]:
     """Compact a fresh copy; Spark in a new session, as a job has."""
     with CopyOf(table) as copy:
@@ -188,13 +188,13 @@ def run(arguments: argparse.Namespace) -> bool:
     figures: dict[str, Any] = {
         "groups": arguments.groups,
         "rounds": arguments.rounds,
-        "cold": arguments.cold,
+        "warm": arguments.warm,
         "tables": {},
         "scaling": {},
     }
     for name in arguments.table or TABLES:
         table = bench_table(name, arguments.groups)
-        figures["tables"][name] = compare(table, arguments.codec or CODECS, arguments.rounds, jar, not arguments.cold)
+        figures["tables"][name] = compare(table, arguments.codec or CODECS, arguments.rounds, jar, arguments.warm)
         figures["tables"][name]["pruning"] = pruning(table)
         if not arguments.no_scaling:
             figures["scaling"][name] = scaling(name, arguments.rounds)
@@ -218,7 +218,7 @@ def main() -> int:
     parser.add_argument(
         "--java", action="store_true", help="Java Hudi as well, once; left out where Java or Maven is missing"
     )
-    parser.add_argument("--cold", action="store_true", help="sessions have compacted nothing before")
+    parser.add_argument("--warm", action="store_true", help="have sessions compact a small table first")
     parser.add_argument("--no-scaling", action="store_true", help="leave out 1, 4 and 16 times the file groups")
     parser.add_argument("--child", nargs=3, metavar=("PATH", "CODEC", "THREADS"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -167,7 +167,7 @@ def spark_lines(figures: dict[str, Any]) -> Iterator[str]:
 
 
 def _before(figures: dict[str, Any]) -> str:
-    return "answered a small query" if figures["cold"] else "compacted a small table"
+    return "compacted a small table" if figures.get("warm") else "answered a small query"
 
 
 def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:
