@@ -33,11 +33,6 @@ class Slots(NamedTuple):
     rows: int
     mask: npt.NDArray[np.bool_] | None = None
 
-    @property
-    def values(self) -> int:
-        """How many rows have a value."""
-        return self.rows if self.mask is None else int(np.count_nonzero(self.mask))
-
     def within(self, valid: npt.NDArray[np.bool_]) -> Slots:
         """Leave a value only where ``valid``, which has an entry for each value, is true."""
         return self if valid.all() else Slots(self.rows, self.place(valid))

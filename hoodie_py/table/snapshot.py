@@ -144,7 +144,7 @@ class Snapshot:
         path = file_slice.partition_path
         return ReadInfo(
             files=self.files,
-            config=self._slim_config,
+            config=self.bare_config,
             schema=schema.arrow,
             defaults=schema.defaults,
             rules=self._view.block_rules(self._as_of),
@@ -159,6 +159,6 @@ class Snapshot:
         return expected_sizes(self.timeline, [file_slice])
 
     @cached_property
-    def _slim_config(self) -> TableConfig:
-        """The properties without their raw text and create schema, which workers do not need."""
+    def bare_config(self) -> TableConfig:
+        """The properties without their raw text and create schema, which tasks do not need."""
         return replace(self.config, properties={}, create_schema=None)

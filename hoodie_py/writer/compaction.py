@@ -183,7 +183,7 @@ def _plan_tasks(
     schema = output_schema(snapshot)
     facts = CommitFacts(
         files=snapshot.files,
-        config=replace(snapshot.config, properties={}, create_schema=None),
+        config=snapshot.bare_config,
         instant=pending.request_time,
         action=COMMIT,
         run_id=new_run_id(),

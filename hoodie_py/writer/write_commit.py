@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
 from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
@@ -152,7 +152,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         alive = stack.enter_context(run_guard(session, instant, lock_held=True))
         facts = CommitFacts(
             files=session.files,
-            config=replace(now.config, properties={}, create_schema=None),
+            config=now.bare_config,
             instant=instant,
             action=intent.action,
             run_id=new_run_id(),

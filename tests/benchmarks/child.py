@@ -1,4 +1,4 @@
-"""A measured process: reads a table twice and prints a ``Sample`` as JSON.
+"""A measured process: reads a table twice and prints a ``ReadSample`` as JSON.
 
 The first read warms up and is counted as the cold start; the second is measured. Nothing is imported before it is
 needed, as imports are part of the cold start.
@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.job import COUNT, HOODIE, HUDI_RS, PYARROW, TABLE, Job, Sample
+from tests.benchmarks.job import COUNT, HOODIE, HUDI_RS, PYARROW, TABLE, Job, ReadSample
 
 
 def reader_of(job: Job) -> Callable[[], Any]:
@@ -88,7 +88,7 @@ def check_sums(job: Job, answer: int | Iterable[Any]) -> dict[str, str]:
     return {name: str(value) for name, value in sums_of(job.table, answer).items()}
 
 
-def measure(job: Job, began: float) -> Sample:
+def measure(job: Job, began: float) -> ReadSample:
     """Read twice, and a third time for the sums where they are wanted."""
     if job.processors is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: job.processors])
@@ -101,7 +101,7 @@ def measure(job: Job, began: float) -> Sample:
     cpu, wall = processor_seconds() - cpu, time.monotonic() - wall
     peak = peak_memory()
     sums = check_sums(job, answer if job.way == TABLE else read()) if job.check else {}
-    return Sample(cold_cpu, cold_wall, cpu, wall, peak, rows, sums)
+    return ReadSample(cold_cpu, cold_wall, cpu, wall, peak, rows, sums)
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.benchmarks.bench_tables import NARROW, BenchTable, TablesAbsentError, bench_table
 from tests.benchmarks.checksums import differences
-from tests.benchmarks.job import COUNT, HOODIE, HUDI_RS, PYARROW, TABLE, Job, Sample
+from tests.benchmarks.job import COUNT, HOODIE, HUDI_RS, PYARROW, TABLE, Job, ReadSample
 from tests.benchmarks.processes import import_seconds, interleaved, load
 from tests.benchmarks.results import medians, save, versions
 
@@ -50,7 +50,7 @@ def flat_jobs(bases: int) -> Iterator[Job]:
         yield Job(name, "mor_small", str(bench_table("mor_small", 1, factor).path), HOODIE)
 
 
-def faults(samples: Mapping[str, list[Sample]], table: BenchTable) -> dict[str, list[str]]:
+def faults(samples: Mapping[str, list[ReadSample]], table: BenchTable) -> dict[str, list[str]]:
     """Say which answers were wrong, by name of the way; base files alone have no answer to check."""
     wrong: dict[str, list[str]] = {}
     for name, each in samples.items():

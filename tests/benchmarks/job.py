@@ -48,7 +48,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ReadSample:
     """What one process measured: seconds of processor time and of wall time, bytes of peak resident memory.
 
     ``cold_*`` include the start of the interpreter, imports and the first read; ``cpu`` and ``wall`` are a second read.

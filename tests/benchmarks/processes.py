@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from tests.benchmarks.job import Job, Sample
+from tests.benchmarks.job import Job, ReadSample
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -24,14 +24,14 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PARENT, _TIMES, _RESIDENT = 1, slice(11, 15), 21  # fields of /proc/PID/stat behind the command's name
 
 
-def run_job(job: Job) -> Sample:
+def run_job(job: Job) -> ReadSample:
     """Do a job in a process of its own.
 
     Raises:
         RuntimeError: it failed; the text has its last words.
     """
     arguments = job.to_json(), str(time.monotonic())
-    return Sample(**answer_of(f"{job.name} on {job.table}", "tests.benchmarks.child", *arguments))
+    return ReadSample(**answer_of(f"{job.name} on {job.table}", "tests.benchmarks.child", *arguments))
 
 
 def answer_of(what: str, module: str, *arguments: str) -> dict[str, Any]:
@@ -61,9 +61,9 @@ def import_seconds(modules: str, rounds: int) -> float:
     return statistics.median(once() for _ in range(rounds))
 
 
-def interleaved(jobs: Sequence[Job], rounds: int, say: Callable[[str], None]) -> dict[str, list[Sample]]:
+def interleaved(jobs: Sequence[Job], rounds: int, say: Callable[[str], None]) -> dict[str, list[ReadSample]]:
     """Do all jobs in turn, ``rounds`` times over; sums are checked in the first round."""
-    samples: dict[str, list[Sample]] = defaultdict(list)
+    samples: dict[str, list[ReadSample]] = defaultdict(list)
     for turn in range(rounds):
         for job in jobs:
             this = Job(**{**job.__dict__, "check": turn == 0})

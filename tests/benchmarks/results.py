@@ -11,11 +11,11 @@ from importlib import metadata
 from typing import Any
 
 from tests.benchmarks.bench_tables import cache_folder
-from tests.benchmarks.job import Sample
+from tests.benchmarks.job import ReadSample
 from tests.benchmarks.processes import load, machine
 
 
-def medians(samples: Iterable[Sample]) -> dict[str, float]:
+def medians(samples: Iterable[ReadSample]) -> dict[str, float]:
     """Return the median of each figure, with the least and greatest processor time."""
     rows = [asdict(sample) for sample in samples]
     figures = {
