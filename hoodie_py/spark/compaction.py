@@ -29,6 +29,7 @@ from hoodie_py.reader.registry import supplied_merger
 from hoodie_py.spark.attempts import pack_error, summary, tries, unpack_error, worth_another
 from hoodie_py.spark.mergers import load_mergers, pack_mergers
 from hoodie_py.spark.python_process import settle
+from hoodie_py.spark.types import spark_schema
 from hoodie_py.writer.compaction_task import CompactionTask, OnRows, TaskResult
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ JOB_BYTES = 512 << 20  # read by a job at least: planning one costs up to a seco
 LARGEST_JOB = 256  # file groups
 
 _RESULT = pa.schema([("done", pa.binary()), ("failed", pa.binary())])
-_RESULT_DDL = "done BINARY, failed BINARY"
 
 
 class SparkRunner:
@@ -88,7 +88,7 @@ class SparkRunner:
         spark = self._spark
         spark.addTag(tag)
         try:
-            return list(spark.range(0, job.count, 1, job.count).mapInArrow(job, _RESULT_DDL).collect())
+            return list(spark.range(0, job.count, 1, job.count).mapInArrow(job, spark_schema(_RESULT)).collect())
         except Exception as error:
             raise HoodieError(
                 f"Spark did not carry out the compaction: {summary(error)}",

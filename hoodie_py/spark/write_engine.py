@@ -13,10 +13,11 @@ from pyspark.sql import functions as f
 from hoodie_py.errors import HoodieError
 from hoodie_py.spark.attempts import summary, tries, unpack_error
 from hoodie_py.spark.compaction import SparkRunner
-from hoodie_py.spark.write_files import WRITTEN_DDL, Piece, PieceKey, WriteFiles, piece_of
+from hoodie_py.spark.types import spark_schema
+from hoodie_py.spark.write_files import WRITTEN, Piece, PieceKey, WriteFiles, piece_of
 from hoodie_py.spark.write_new_files import WriteNewFiles
-from hoodie_py.spark.write_places import PLACED_DDL, PlaceRecords
-from hoodie_py.spark.write_shards import SHARDED_DDL, DivideKeys, DivideRows, WriteFacts
+from hoodie_py.spark.write_places import PLACED, PlaceRecords
+from hoodie_py.spark.write_shards import SHARDED, DivideKeys, DivideRows, WriteFacts
 from hoodie_py.spark.write_wire import labels
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.routing import Placement
@@ -48,11 +49,11 @@ class SparkEngine:
 
     def divided(self, step: DivideRows) -> Any:
         """Return the rows by shard; kept."""
-        return self._keep(self._df.mapInArrow(step, SHARDED_DDL))
+        return self._keep(self._df.mapInArrow(step, spark_schema(SHARDED)))
 
     def paths(self, sharded: Any) -> list[str] | None:
         """Return the partition paths of rows, none where rows do not know theirs; None if there are no rows."""
-        found = self._rows(sharded.selectExpr("explode_outer(paths) AS path", "failed").distinct())
+        found = self._rows(sharded.select(f.explode_outer("paths").alias("path"), "failed").distinct())
         _raise_failures(found)
         return sorted({row["path"] for row in found} - {None}) if found else None
 
@@ -62,13 +63,13 @@ class SparkEngine:
         if not count:
             return sharded
         numbers = self.spark.range(0, count, 1, count)
-        return sharded.unionByName(numbers.mapInArrow(step, SHARDED_DDL))
+        return sharded.unionByName(numbers.mapInArrow(step, spark_schema(SHARDED)))
 
     def placed(self, sharded: Any, step: PlaceRecords, parallelism: int | None) -> Any:
         """Return records by place; kept."""
         rows = sharded.select(*_SHUFFLED)
         rows = rows.repartition("shard") if parallelism is None else rows.repartition(parallelism, "shard")
-        return self._keep(rows.sortWithinPartitions("shard", "kind", "at").mapInArrow(step, PLACED_DDL))
+        return self._keep(rows.sortWithinPartitions("shard", "kind", "at").mapInArrow(step, spark_schema(PLACED)))
 
     def pieces(self, placed: Any) -> dict[PieceKey, Piece]:
         """Return the counts of records by place."""
@@ -104,9 +105,9 @@ class SparkEngine:
         files = f.broadcast(self.spark.createDataFrame(places)).alias("f")
         same = [f.col(f"p.{name}").eqNullSafe(f.col(f"f.{name}")) for name in ("path", "file_id", "piece")]
         both = placed.alias("p").join(files, same[0] & same[1] & same[2])
-        rows = both.selectExpr("label", "0 AS kind", "at", "payload")
+        rows = both.select("label", f.lit(0).alias("kind"), "at", "payload")
         rows = rows.repartition(len(placements), "label").sortWithinPartitions("label", "at")
-        found = self._rows(rows.mapInArrow(step, WRITTEN_DDL))
+        found = self._rows(rows.mapInArrow(step, spark_schema(WRITTEN)))
         _raise_failures(found)
         if len(found) != len(placements):
             raise HoodieError(
@@ -117,7 +118,7 @@ class SparkEngine:
     def new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
         """Have every task of the DataFrame write its rows to new files, and return their results."""
         rows = self._df if parallelism is None else self._df.coalesce(parallelism)
-        found = self._rows(rows.mapInArrow(step, WRITTEN_DDL))
+        found = self._rows(rows.mapInArrow(step, spark_schema(WRITTEN)))
         _raise_failures(found)
         return _results(found)
 

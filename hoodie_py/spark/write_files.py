@@ -26,7 +26,6 @@ from hoodie_py.writer.small_files import rooms
 from hoodie_py.writer.write_jobs import WriteTask, run_task
 
 WRITTEN = pa.schema([("done", pa.binary()), ("failed", pa.binary())])
-WRITTEN_DDL = "done BINARY, failed BINARY"
 FILE_BYTES_A_BYTE = 0.4
 """Bytes in a base file for a byte of payload, about."""
 

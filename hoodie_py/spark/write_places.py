@@ -34,10 +34,6 @@ PLACED = pa.schema(
         ("in_base", pa.bool_()), ("bytes", pa.int64()), ("payload", pa.binary()), ("failed", pa.binary()),
     ]
 )  # fmt: skip
-PLACED_DDL = (
-    "path STRING, file_id STRING, piece INT, at BIGINT, rows BIGINT, inserts BIGINT, updates BIGINT, deletes BIGINT, "
-    "in_base BOOLEAN, bytes BIGINT, payload BINARY, failed BINARY"
-)
 NO_PIECE = -1
 _PLACES_OF_A_SHARD = 1 << 32
 

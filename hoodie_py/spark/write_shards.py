@@ -50,7 +50,6 @@ SHARDED = pa.schema(
         ("paths", pa.list_(pa.string())), ("failed", pa.binary()),
     ]
 )  # fmt: skip
-SHARDED_DDL = "shard INT, kind INT, at BIGINT, payload BINARY, paths ARRAY<STRING>, failed BINARY"
 ENTRY = pa.schema([("key", pa.string()), ("slice", pa.int32()), ("row", pa.int64())])
 
 _GATHERED_BYTES = 64 << 20  # of rows divided at a time, so that shards get payloads worth their overhead
