@@ -164,6 +164,10 @@ class Model:
         """Return the keys that the table has."""
         return {(self.kind.path(row.part), row.id) for row in self.rows()}
 
+    def has_double_keys(self) -> bool:
+        """Whether a key is in two file groups: it was inserted while deleted, and a compaction forgot the delete."""
+        return len(self.alive()) < len(self.rows())
+
     def has_logs_to_plan(self) -> bool:
         return any(group.logs and group.plan is None for group in self.groups.values())
 
