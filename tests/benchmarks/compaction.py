@@ -4,8 +4,8 @@
 
 Every run gets a fresh copy of its table, whose rows are checked by their sums afterwards, merged and read-optimised.
 Processor time is that of planning and running: of a process of its own, imports left out, or of the JVM and all Python
-workers, the start of the session and a first small query left out. With --warm, sessions compact the table as it is
-without more groups first, so that what Java compiles and Python imports only once is left out, too.
+workers; the start of the session with its Python workers and a first small query is left out. With --warm, sessions
+compact the table as it is without more groups first, so that what is compiled or imported only once is left out, too.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def spark_lines(figures: dict[str, Any]) -> Iterator[str]:
 
 
 def _before(figures: dict[str, Any]) -> str:
-    return "compacted a small table" if figures.get("warm") else "answered a small query"
+    return "compacted a small table" if figures.get("warm") else "started its workers and answered a small query"
 
 
 def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:

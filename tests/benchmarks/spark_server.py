@@ -61,7 +61,15 @@ def start(master: str, jar: str | None) -> SparkSession:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    if jar is None:
+        start_python(session)
     return session
+
+
+def start_python(session: SparkSession) -> None:
+    """Start the session's Python workers: Spark keeps them, and starts them when it first runs Python."""
+    tasks = session.sparkContext.defaultParallelism
+    session.range(0, tasks, 1, tasks).mapInArrow(lambda batches: batches, session.range(1).schema).collect()
 
 
 def frame(spark: SparkSession, request: dict[str, Any], columns: list[str] | None) -> DataFrame:
