@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.data_file import CommitFacts
 
 _BYTES_AT_ONCE = 16 << 20
-_BYTES_OF_PARTITIONS = 256 << 20  # rows of many partitions take turns; the more are seen, the larger the files
+_BYTES_OF_PARTITIONS = 128 << 20  # rows of many partitions take turns: the more are seen, the larger are the files
 _FILES_OF_A_TASK = 10_000
 
 
