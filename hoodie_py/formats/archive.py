@@ -207,7 +207,7 @@ def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[Archive
     columns = ["instantTime", "completionTime", "action", "version", *(("metadata", "plan") if contents else ())]
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        _check_history(file.metadata, file.schema_arrow, columns)
+        _check_history(file, columns)
         table = file.read(columns=columns, use_threads=False)
         rows = table.to_pylist()
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
@@ -215,11 +215,12 @@ def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[Archive
     return [_history_row(row) for row in rows]
 
 
-def _check_history(metadata: Any, schema: pa.Schema, columns: list[str]) -> None:
-    if metadata.num_rows > limits().history_rows:
-        refuse(CorruptFileError, f"A file of the archived timeline has {metadata.num_rows} rows", "history_rows")
-    check_footer(metadata)
-    missing = [column for column in columns if column not in schema.names]
+def _check_history(file: pq.ParquetFile, columns: list[str]) -> None:
+    rows = file.metadata.num_rows
+    if rows > limits().history_rows:
+        refuse(CorruptFileError, f"A file of the archived timeline has {rows} rows", "history_rows")
+    check_footer(file)
+    missing = [column for column in columns if column not in file.schema_arrow.names]
     if missing:
         raise CorruptFileError(f"a file of the archived timeline lacks the column {missing[0]}")
 

@@ -220,22 +220,26 @@ def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 _FREE_BYTES = 128 << 20  # what a small file may have when decoded
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8, "BYTE_ARRAY": 4}
+_OFFSET_BYTES = 4  # of a text, a list, or what stands for one in a dictionary
 
 
-def check_footer(meta: pq.FileMetaData, rows_at_once: int | None = None, compressed: int | None = None) -> None:
+def check_footer(file: pq.ParquetFile, rows_at_once: int | None = None, compressed: int | None = None) -> None:
     """Refuse a footer that contradicts itself, or that promises more than is believed of any file.
 
     A column of nulls takes no bytes in the file and many in memory, so rows are not bounded by the file's size.
 
+    The footer's own schema object is not asked: once made, it and the footer, with its bloom filter, hold each other
+    until Python looks for garbage.
+
     Args:
-        meta: the footer.
+        file: of which nothing but the footer has been read.
         rows_at_once: how many rows are decoded together; None for all.
         compressed: bytes of the file, where decoding must not make too many of them.
 
     Raises:
         CorruptFileError: row counts that do not agree, or a file beyond a limit.
     """
+    meta = file.metadata
     groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
     counts = [group.num_rows for group in groups]
     if min(counts, default=0) < 0 or sum(counts) != meta.num_rows:
@@ -245,7 +249,7 @@ def check_footer(meta: pq.FileMetaData, rows_at_once: int | None = None, compres
     if meta.num_columns > limits().columns:
         refuse(CorruptFileError, f"A Parquet file has {meta.num_columns} columns", "columns")
     rows = meta.num_rows if rows_at_once is None else min(meta.num_rows, rows_at_once)
-    decoded = rows * sum(_width(meta.schema.column(i)) for i in range(meta.num_columns))
+    decoded = rows * sum(_width(field.type) for field in file.schema_arrow)
     if rows_at_once is None:
         decoded += sum(max(group.total_byte_size, 0) for group in groups)
     if decoded > limits().decoded_bytes:
@@ -254,9 +258,15 @@ def check_footer(meta: pq.FileMetaData, rows_at_once: int | None = None, compres
         refuse(CorruptFileError, f"A Parquet file of {compressed} bytes has {decoded} when decoded", "decoded_ratio")
 
 
-def _width(leaf: Any) -> int:
-    """The least bytes that Arrow keeps for a value, null or not."""
-    return _WIDTHS.get(leaf.physical_type) or max(leaf.length, 0)
+def _width(t: pa.DataType) -> int:
+    """The least bytes that Arrow keeps for a row of a column, null or not; a list counts as if it had one item."""
+    if pa.types.is_nested(t):
+        own = _OFFSET_BYTES if not pa.types.is_struct(t) else 0
+        return own + sum(_width(t.field(i).type) for i in range(t.num_fields))
+    try:
+        return max(1, int(t.bit_width) // 8)
+    except ValueError:  # as wide as its value
+        return _OFFSET_BYTES
 
 
 def decode_parquet_data(content: memoryview | bytes, columns: Collection[str] | None = None) -> pa.RecordBatch:
@@ -275,7 +285,7 @@ def decode_parquet_data(content: memoryview | bytes, columns: Collection[str] | 
 
     """
     with _damage_named(), _content(content) as file:
-        check_footer(file.metadata, compressed=len(content))
+        check_footer(file, compressed=len(content))
         return _read(file, _wanted(file, columns))
 
 
@@ -297,7 +307,7 @@ def decode_parquet_parts(
         meta = file.metadata
         stored = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
         at_once = max(1, min(_ROWS_AT_ONCE, size * meta.num_rows // max(stored, 1)))
-        check_footer(meta, at_once)
+        check_footer(file, at_once)
         schema = _wanted(file, columns)
         if not schema.names or not meta.num_rows:
             yield _read(file, schema)
@@ -313,7 +323,7 @@ def decode_parquet_parts(
 def parquet_rows(content: memoryview | bytes) -> int:
     """Return how many rows the content of a PARQUET_DATA block has; raises as ``decode_parquet_data``."""
     with _damage_named(), _content(content) as file:
-        check_footer(file.metadata, 1)
+        check_footer(file, 1)
         return int(file.metadata.num_rows)
 
 

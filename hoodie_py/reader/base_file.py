@@ -50,12 +50,12 @@ class BaseFileReader:
         try:
             source = self._source(files, base_file)
             metadata = pq.read_metadata(source)
-            check_footer(metadata, DEFAULT_BATCH_ROWS)
             self._repeated = frozenset(_repeated(metadata))
             coded = sorted(self._repeated)
             self._parquet = pq.ParquetFile(
                 source, metadata=metadata, read_dictionary=coded, buffer_size=self._buffer, pre_buffer=False
             )
+            check_footer(self._parquet, DEFAULT_BATCH_ROWS)
         except HoodieError as error:
             raise error.located(path=self.path) from None
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -202,14 +202,13 @@ class Decoder:
 
 def _repeated(metadata: pq.FileMetaData) -> Iterator[str]:
     """Yield the meta columns that take less than a bit a row, so that they hardly ever change their value."""
-    paths = [metadata.schema.column(i).path for i in range(min(_META_COLUMNS, metadata.num_columns))]
-    groups = range(metadata.num_row_groups)
-    for name in _MAY_REPEAT:
-        if name in paths:
-            at = paths.index(name)
-            size = sum(metadata.row_group(group).column(at).total_uncompressed_size for group in groups)
-            if size * _BITS < metadata.num_rows and metadata.schema.column(at).physical_type == "BYTE_ARRAY":
-                yield name
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    for at in range(min(_META_COLUMNS, metadata.num_columns) if groups else 0):
+        column = groups[0].column(at)  # the schema would say so, too, but see check_footer
+        if column.path_in_schema in _MAY_REPEAT and column.physical_type == "BYTE_ARRAY":
+            size = sum(group.column(at).total_uncompressed_size for group in groups)
+            if size * _BITS < metadata.num_rows:
+                yield column.path_in_schema
 
 
 def _without_columns(schema: pa.Schema, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:

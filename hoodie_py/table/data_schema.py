@@ -86,7 +86,7 @@ def _parquet_schema(files: TableFiles, path: str) -> pa.Schema:
 
     try:
         with files.open_file(path) as source, pq.ParquetFile(source) as parquet:
-            check_footer(parquet.metadata, 1)
+            check_footer(parquet, 1)
             return spark_schema(parquet.schema_arrow)
     except HoodieError:
         raise

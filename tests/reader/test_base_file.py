@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import threading
 from collections.abc import Callable, Sequence
@@ -163,3 +164,18 @@ def test_the_base_file_is_opened_while_the_log_is_read(corpus: Callable[[str], P
     info = replace(table.read_info(file_slice), files=Elsewhere(table.files, before))
     assert pa.Table.from_batches(FileGroupReader(file_slice, info).to_batches()).equals(want)
     assert tail_asked.is_set()
+
+
+def test_a_footer_goes_with_its_reader(tmp_path: Path) -> None:
+    """Footers have bloom filters of a megabyte, which must not wait for the collection of garbage."""
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        reader = stored(tmp_path, ["t1"] * ROWS)
+        assert sum(batch.num_rows for batch in reader.batches(META, 1000)) == ROWS
+        del reader
+        gc.collect()
+        assert not [each for each in gc.garbage if isinstance(each, pq.FileMetaData)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
