@@ -60,7 +60,7 @@ class BaseFileReader:
             raise error.located(path=self.path) from None
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._corrupt(error) from error
-        self.columns = frozenset(self._parquet.schema_arrow.names)
+        self.columns = frozenset(self.schema.names)
 
     def _source(self, files: TableFiles, base_file: BaseFile) -> pa.NativeFile:
         local = files.local_path(base_file.path)
@@ -76,6 +76,13 @@ class BaseFileReader:
     def num_rows(self) -> int:
         """Rows in the file, from the footer."""
         return int(self._parquet.metadata.num_rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as they are stored."""
+        read = self._parquet.schema_arrow
+        fields = [field.with_type(field.type.value_type) if field.name in self._repeated else field for field in read]
+        return pa.schema(fields)
 
     @property
     def metadata(self) -> pq.FileMetaData:

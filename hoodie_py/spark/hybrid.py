@@ -98,14 +98,14 @@ def plain_file(task: ScanTask) -> str | None:
     if local is None or _GLOB.intersection(local) or Path(local).name.startswith(("_", ".")):
         return None
     needed = {*task.columns, *(task.predicate.columns if task.predicate is not None else ())}
-    metadata = BaseFileReader(task.info.files, base).metadata
-    found, table, constants = metadata.schema.to_arrow_schema(), task.info.schema, task.info.constants
+    reader = BaseFileReader(task.info.files, base)
+    found, table, constants = reader.schema, task.info.schema, task.info.constants
     if len({name.lower() for name in found.names}) != len(found.names):
         return None
     for name in needed:
         if name not in found.names or not same_values(found.field(name).type, table.field(name).type):
             return None
-        if name in constants and not _holds_only(metadata, name, constants[name]):
+        if name in constants and not _holds_only(reader.metadata, name, constants[name]):
             return None
     return f"file://{local}"
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _BYTES_AT_ONCE = 16 << 20
 _BYTES_OF_PARTITIONS = 128 << 20  # rows of many partitions take turns: the more are seen, the larger are the files
-_FILES_OF_A_TASK = 10_000
+_FILES_OF_A_TASK = 10_000  # so that sequence numbers of different tasks differ
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,12 +89,11 @@ def commit_new_files(
     """Commit new files of records that nobody has looked at before they are written.
 
     Args:
-        write: what is going on; nothing is looked up.
+        write: what is going on; nothing is looked up or replaced.
         run: writes the files, and returns the results of those attempts that count.
         services: as for ``commit_records``, as are the errors.
     """
-    claims = Claims(replaced=write.replaced, new_keys_in=None, looked_up=False)
-    return _commit(write, claims, {}, run, services)
+    return _commit(write, Claims(new_keys_in=None, looked_up=False), {}, run, services)
 
 
 def _commit(

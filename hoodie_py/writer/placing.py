@@ -82,9 +82,9 @@ def looks_up(operation: WriteOperation, options: Mapping[str, str]) -> bool:
 
 def is_independent(operation: WriteOperation, options: Mapping[str, str]) -> bool:
     """Say whether each record goes into a new file whatever other records and keys there are, and in any order."""
-    if operation not in (WriteOperation.BULK_INSERT, WriteOperation.INSERT_OVERWRITE_TABLE):
+    if operation is not WriteOperation.BULK_INSERT or combines(operation, options):
         return False
-    if combines(operation, options) or IndexSettings.of(options).is_bucket:
+    if IndexSettings.of(options).is_bucket:
         return False
     return _choice(options, BULK_INSERT_SORT, SORT_MODES) == SORT_MODES[0]
 
