@@ -13,13 +13,14 @@ LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env java demo test crash crash-writes histories bench bench-reading bench-spark \
+.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes histories bench bench-reading bench-spark \
 	bench-java bench-compaction bench-writing fuzz lint format types imports wheel lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
 	@echo 'make test     all tests (ARGS="-k name" passes arguments to pytest)'
 	@echo 'make java-env what the tests beside Java Hudi need: PySpark 3.5 and the Hudi bundle (make test does it too)'
+	@echo 'make s3-env   the S3 server of the tests that need one that checks credentials (make test does it too, where Go is)'
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
 	@echo 'make crash-writes  the same for writes;  make histories  random operations against a model'
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
@@ -60,10 +61,14 @@ $(STAMP): requirements/dev.txt pyproject.toml | python-found
 java-env: $(STAMP)
 	@$(BIN)/python -m integration.java_hudi.environment
 
+# An S3 server that checks credentials, built where Go is.
+s3-env: $(STAMP)
+	@$(BIN)/python -m integration.versitygw
+
 demo: $(STAMP) java-note
 	$(BIN)/hoodie demo
 
-test: $(STAMP) java-note java-env
+test: $(STAMP) java-note java-env s3-env
 	@# Three runs: tests without Spark on all cores, those that share one Spark session, and those that share one Java Hudi.
 	@# 5 is pytest's "none selected".
 	@$(BIN)/python -m pytest -n auto --maxprocesses 6 -m 'not spark and not java' $(ARGS); plain=$$?; \
@@ -153,4 +158,4 @@ lock: $(UV)
 	$(LOCK) --extra bench --constraint requirements/dev.txt --output-file requirements/bench.txt
 
 clean:
-	rm -rf $(VENV) .venv-* .bench dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* .versitygw .bench dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

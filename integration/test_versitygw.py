@@ -27,10 +27,7 @@ RACERS = 8
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    command = versitygw.program()
-    if command is None:
-        pytest.skip(f"NOT TESTED: there is no S3 server that checks credentials: {versitygw.HOW}")
-    with versitygw.running(command, tmp_path_factory.mktemp("gateway")) as server:
+    with versitygw.for_tests(tmp_path_factory.mktemp("gateway")) as server:
         yield server
 
 

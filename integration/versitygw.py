@@ -1,7 +1,7 @@
 """An S3 server that checks credentials: versitygw, a gateway to a folder, written in Go.
 
 ``HOODIE_VERSITYGW`` names its program, or it is on the PATH, or ``python -m integration.versitygw`` has built it here,
-as ``.versitygw/versitygw``: that takes Go and some minutes.
+as ``.versitygw/versitygw``, which takes Go and a minute or two; ``make test`` does so.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 VERSION = "v1.8.0"
 MODULE = f"github.com/versity/versitygw/cmd/versitygw@{VERSION}"
 FOLDER = Path(__file__).parents[1] / ".versitygw"
 BUCKET = "lake"
 HOW = (
-    f"set HOODIE_VERSITYGW to a versitygw {VERSION}, or build it with `python -m integration.versitygw`, which needs "
-    "Go and some minutes"
+    f"set HOODIE_VERSITYGW to a versitygw {VERSION}, or build it with `python -m integration.versitygw`, which needs Go"
 )
 _SECONDS_TO_START = 30.0
+_BUILD_SECONDS = 420.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,28 @@ def program() -> str | None:
     """Return the server's program; None where there is none."""
     built = FOLDER / "versitygw"
     return os.environ.get("HOODIE_VERSITYGW") or shutil.which("versitygw") or (str(built) if built.exists() else None)
+
+
+@contextmanager
+def for_tests(folder: Path) -> Iterator[Gateway]:
+    """Run the server, or have pytest skip what needs it and say why."""
+    command = program()
+    why = HOW if command is None else None if _has_attributes(folder) else f"{folder} has no extended attributes"
+    if command is None or why is not None:
+        pytest.skip(f"NOT TESTED: there is no S3 server that checks credentials: {why}")
+    with running(command, folder) as gateway:
+        yield gateway
+
+
+def _has_attributes(folder: Path) -> bool:
+    if not hasattr(os, "setxattr"):  # only Linux's Python has it: macOS has such attributes
+        return True
+    try:
+        os.setxattr(folder, "user.etag", b"1")
+    except OSError:
+        return False
+    os.removexattr(folder, "user.etag")
+    return True
 
 
 @contextmanager
@@ -94,14 +118,31 @@ def _wait(server: subprocess.Popen[bytes], gateway: Gateway, log: Path) -> None:
             time.sleep(0.1)
 
 
-def build() -> None:
-    """Build the server from the Go module proxy."""
+def build() -> str:
+    """Build the server from the Go module proxy, and say where it is.
+
+    Raises:
+        RuntimeError: there is no Go, or it cannot build the server.
+    """
     go = shutil.which("go", path=f"{os.environ.get('PATH', '')}:/usr/local/go/bin")
     if go is None:
-        sys.exit("There is no Go here: install it from https://go.dev/dl")
-    subprocess.run([go, "install", MODULE], check=True, env={**os.environ, "CGO_ENABLED": "0", "GOBIN": str(FOLDER)})
-    print(FOLDER / "versitygw")
+        raise RuntimeError("there is no Go here: install it from https://go.dev/dl")
+    command, environment = [go, "install", MODULE], {**os.environ, "CGO_ENABLED": "0", "GOBIN": str(FOLDER)}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=_BUILD_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"Go has not built {MODULE} in {_BUILD_SECONDS:.0f} s") from None
+    if done.returncode:
+        raise RuntimeError(f"Go cannot build {MODULE}: {done.stderr.strip()[-500:]}")
+    return str(FOLDER / "versitygw")
 
 
 if __name__ == "__main__":
-    build()
+    try:
+        print(f"versitygw: {program() or build()}", file=sys.stderr)
+    except RuntimeError as why:  # the tests that need it say that they are left out
+        print(
+            f"Note: no versitygw, an S3 server that checks credentials; {why}. Its tests are left out.", file=sys.stderr
+        )

@@ -108,7 +108,9 @@ def main(arguments: list[str] | None = None, campaign: Campaign = SERVICES) -> i
     if asked.json is not None:
         asked.json.parent.mkdir(parents=True, exist_ok=True)
         asked.json.write_text(json.dumps(summary.as_dict(), indent=1))
-    return 1 if summary.violations else 0
+    if broken := [worker.name for worker in workers if worker.exitcode]:
+        print(f"NOT FINISHED: {', '.join(broken)} ended with an error (above)", file=sys.stderr)
+    return 1 if summary.violations or broken else 0
 
 
 def _parser(campaign: Campaign) -> argparse.ArgumentParser:

@@ -11,6 +11,7 @@ import pytest
 from hoodie_py.errors import CommitStateUnknownError
 from hoodie_py.writer import attempt, clean, compaction
 from hoodie_storage import local
+from integration.crash.__main__ import main
 from integration.crash.faults import KILL_AFTER, KILL_BEFORE, KILL_HALF_WAY, LOST_FOR_GOOD
 from integration.crash.operations import OPERATIONS, QUICK
 from integration.crash.stores import Folder
@@ -81,3 +82,8 @@ def test_a_clean_that_takes_too_much(folder: Folder, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(clean, "_delete", delete)
     with pytest.raises(NotPossible, match=r"undisturbed: .*(rows are others|what follows failed)"):
         found(folder, "clean", ".clean", KILL_BEFORE)
+
+
+def test_a_run_whose_workers_end_is_no_success(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--stores", "local", "--tables", "no_such_table", "--operations", "run", "--workers", "1"]) == 1
+    assert "NOT FINISHED" in capfd.readouterr().err
