@@ -102,8 +102,9 @@ def write(
 
     Rows are shuffled by key, merged with each other, looked up in the table, and shuffled by the file that they go
     into; each file is written by one Spark task, and this process commits. The DataFrame is computed once, unless Spark
-    has to repeat parts of it; rows that differ then are an error. The session may be classic or Connect. This process
-    and the workers have to reach the table.
+    has to repeat parts of it; rows that differ then are an error. One that is nothing but local Parquet files is read
+    by the workers that write it. The session may be classic or Connect. This process and the workers have to reach the
+    table.
 
     Args:
         df: the rows; to delete, rows with the key columns.

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from hoodie_py.errors import HoodieError
 from hoodie_py.spark.attempts import summary, tries, unpack_error
 from hoodie_py.spark.compaction import SparkRunner
+from hoodie_py.spark.parquet_source import rows_of
 from hoodie_py.spark.types import spark_schema
 from hoodie_py.spark.write_files import WRITTEN, Piece, PieceKey, WriteFiles, piece_of
 from hoodie_py.spark.write_new_files import WriteNewFiles
@@ -40,7 +41,7 @@ class SparkEngine:
 
     def __init__(self, spark: Any, df: Any) -> None:
         self.spark = spark
-        self._df = df
+        self._source = rows_of(df)
         self.shards = int(spark.conf.get(_SHUFFLE_PARTITIONS, None) or _DEFAULT_PARTITIONS)
         self.attempts = tries(spark)
         self.services = SparkRunner(spark)
@@ -49,7 +50,7 @@ class SparkEngine:
 
     def divided(self, step: DivideRows) -> Any:
         """Return the rows by shard; kept."""
-        return self._keep(self._df.mapInArrow(step, spark_schema(SHARDED)))
+        return self._keep(self._source.mapped(step, spark_schema(SHARDED)))
 
     def paths(self, sharded: Any) -> list[str] | None:
         """Return the partition paths of rows, none where rows do not know theirs; None if there are no rows."""
@@ -117,8 +118,7 @@ class SparkEngine:
 
     def new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
         """Have every task of the DataFrame write its rows to new files, and return their results."""
-        rows = self._df if parallelism is None else self._df.coalesce(parallelism)
-        found = self._rows(rows.mapInArrow(step, spark_schema(WRITTEN)))
+        found = self._rows(self._source.mapped(step, spark_schema(WRITTEN), parallelism))
         _raise_failures(found)
         return _results(found)
 

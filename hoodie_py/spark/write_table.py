@@ -7,7 +7,8 @@
     records by file -> one Spark task a file                                WriteFiles
     results         -> the commit, on the driver
 
-Where no record depends on another, nor on what the table has, the first step writes files (WriteNewFiles).
+Where no record depends on another, nor on what the table has, the first step writes files (WriteNewFiles). Where the
+rows are those of Parquet files, that step reads them itself (``parquet_source``).
 
 Only DataFrames are used, so classic and Connect sessions do alike. What is kept is computed once, unless an executor is
 lost. Spark may try a task again, or run two copies of it: each attempt writes a file of its own name and reports it;

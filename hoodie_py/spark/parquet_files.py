@@ -1,0 +1,144 @@
+"""Row groups of local Parquet files: which of them pyarrow reads as Spark does, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
+from hoodie_py.formats.parquet import check_footer
+from hoodie_py.spark.types import same_values
+
+_ROWS_AT_ONCE = 1 << 15
+_TASK_BYTES = 128 << 20  # as Spark's spark.sql.files.maxPartitionBytes
+_LEAST_TASK_BYTES = 4 << 20
+_VERSION = b"org.apache.spark.version"
+_OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_NEW_CALENDAR = 3  # Spark's version from which it writes dates in the calendar that all others use
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group: its file, its number and its compressed bytes."""
+
+    path: str
+    number: int
+    bytes: int
+
+
+def row_groups(path: str, schema: pa.Schema, *, trusting: bool) -> list[RowGroup] | None:
+    """Return the row groups of a file; None where Spark has to read it.
+
+    Args:
+        path: of a local file.
+        schema: the columns that Spark sees in it.
+        trusting: whether Spark takes dates and times as they are where the file does not say who wrote them.
+    """
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            check_footer(file, _ROWS_AT_ONCE)
+            if not (_reads_alike(file, schema) and _is_proleptic(file, schema, trusting=trusting)):
+                return None
+            metadata = file.metadata
+            sizes = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+            return [RowGroup(path, i, _compressed(group)) for i, group in enumerate(sizes) if group.num_rows]
+    except (pa.ArrowException, OSError, ValueError, HoodieError):
+        return None  # what is wrong with the file, Spark says
+
+
+def _compressed(group: pq.RowGroupMetaData) -> int:
+    return sum(max(0, group.column(i).total_compressed_size) for i in range(group.num_columns))
+
+
+def _reads_alike(file: pq.ParquetFile, schema: pa.Schema) -> bool:
+    found = file.schema_arrow
+    if len({name.lower() for name in found.names}) != len(found.names) or set(found.names) != set(schema.names):
+        return False
+    return all(_alike(found.field(field.name).type, field.type) for field in schema)
+
+
+def _is_proleptic(file: pq.ParquetFile, schema: pa.Schema, *, trusting: bool) -> bool:
+    """Whether dates and times are in the calendar that pyarrow knows (Spark's DataSourceUtils.datetimeRebaseSpec)."""
+    if not any(_has_calendar(field.type) for field in schema):
+        return True
+    facts = file.metadata.metadata or {}
+    if _VERSION not in facts:
+        return trusting
+    major = facts[_VERSION].split(b".")[0]
+    return major.isdigit() and int(major) >= _NEW_CALENDAR and not any(name in facts for name in _OLD_CALENDAR)
+
+
+def _alike(have: pa.DataType, want: pa.DataType) -> bool:
+    """Whether a column that pyarrow reads in one type holds what Spark sees in the other."""
+    if pa.types.is_timestamp(have) and pa.types.is_timestamp(want):
+        return (have.tz is None) == (want.tz is None) and have.unit in ("ms", "us")
+    if pa.types.is_large_string(have) or pa.types.is_large_binary(have):
+        return bool(want == (pa.string() if pa.types.is_large_string(have) else pa.binary()))
+    return same_values(have, want)
+
+
+def _has_calendar(kind: pa.DataType) -> bool:
+    if pa.types.is_nested(kind):
+        return any(_has_calendar(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def divided(
+    groups: Sequence[RowGroup], tasks: int, *, least: int = _LEAST_TASK_BYTES, most: int | None = _TASK_BYTES
+) -> list[list[RowGroup]]:
+    """Divide row groups among tasks, in order and about evenly by bytes.
+
+    Args:
+        groups: at least one.
+        tasks: how many there should be.
+        least: bytes of a task below which there are fewer tasks.
+        most: bytes of a task above which there are more; None for any number.
+    """
+    total = sum(group.bytes for group in groups)
+    size = max(least, total // max(1, tasks) + 1)
+    size = size if most is None else min(size, most)
+    made: dict[int, list[RowGroup]] = {}
+    starts = accumulate((group.bytes for group in groups), initial=0)
+    for group, start in zip(groups, starts, strict=False):
+        made.setdefault((start + group.bytes // 2) // max(1, size), []).append(group)
+    return list(made.values())
+
+
+def read_groups(groups: Sequence[RowGroup], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Read row groups in order, brought to the schema.
+
+    Raises:
+        CorruptFileError: a file that cannot be read, or is not what it was.
+        FileMissingError: a file has gone.
+    """
+    for path, numbers in _by_file(groups):
+        try:
+            with pq.ParquetFile(path, pre_buffer=False) as file:
+                if file.metadata.num_row_groups <= numbers[-1] or not _reads_alike(file, schema):
+                    raise CorruptFileError("The Parquet file has been changed while it was read.", path=path)
+                for batch in file.iter_batches(_ROWS_AT_ONCE, numbers, schema.names, use_threads=False):
+                    yield _in_schema(batch, schema)
+        except FileNotFoundError as error:
+            raise FileMissingError("There is no such file.", operation="read", path=path) from error
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise CorruptFileError(f"The file cannot be read as Parquet: {error}", path=path) from error
+
+
+def _by_file(groups: Sequence[RowGroup]) -> Iterator[tuple[str, list[int]]]:
+    numbers: dict[str, list[int]] = {}
+    for group in groups:
+        numbers.setdefault(group.path, []).append(group.number)
+    yield from numbers.items()
+
+
+def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [batch.column(name) for name in schema.names]
+    arrays = [
+        column if column.type.equals(field.type) else column.cast(field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,173 @@
+"""Rows that lie in Parquet files, read by the workers that write them.
+
+A DataFrame of Parquet files costs more than all the rest of a bulk insert: the JVM decodes columns, makes rows of them,
+and columns again for Python.  So where a DataFrame is nothing but such files, workers read these themselves.
+
+Whether it is, the session says: the same files loaded once more, with the same schema, must mean the same
+(``DataFrame.sameSemantics``), which no option, filter, projection or renaming does.  And each file must hold exactly
+the DataFrame's columns, in types that pyarrow and Spark read alike.  All other DataFrames are read by Spark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+
+from hoodie_py.spark.parquet_files import RowGroup, divided, read_groups, row_groups
+from hoodie_py.spark.types import arrow_schema
+
+Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+_LOCAL = "file://"
+_GLOB = frozenset("*?[]{}\\")
+_MOST_FILES = 2000  # that are looked at before a write
+_FOOTER_THREADS = 8
+_LEAST_BYTES = 4 << 20  # of files: few are not worth the questions
+_CONNECT = "pyspark.sql.connect"
+# Settings that change what a session reads, and the value with which it reads as pyarrow does.
+_SETTINGS = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+}
+_CALENDAR = "spark.sql.parquet.datetimeRebaseModeInRead"  # for files that do not say which calendar they are in
+
+
+class Rows(Protocol):
+    """Rows to write, in partitions."""
+
+    def mapped(self, step: Step, schema: Any, most: int | None = None) -> Any:
+        """Return a DataFrame of what a step makes of each partition's batches.
+
+        Args:
+            step: goes to the workers.
+            schema: of its results.
+            most: how many partitions there may be at most; None for as many as there are.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRows:
+    """Rows of a DataFrame, read by Spark."""
+
+    df: Any
+
+    def mapped(self, step: Step, schema: Any, most: int | None = None) -> Any:
+        """See ``Rows``."""
+        return (self.df if most is None else self.df.coalesce(most)).mapInArrow(step, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Rows of Parquet files, read by the workers.
+
+    Attributes:
+        spark: a classic session.
+        groups: the row groups, in order.
+        schema: columns of the rows.
+    """
+
+    spark: Any
+    groups: Sequence[RowGroup]
+    schema: pa.Schema
+
+    def mapped(self, step: Step, schema: Any, most: int | None = None) -> Any:
+        """See ``Rows``."""
+        tasks = divided(self.groups, self.spark.sparkContext.defaultParallelism)
+        if most is not None and len(tasks) > most:
+            tasks = divided(self.groups, most, least=0, most=None)
+        numbers = self.spark.range(0, len(tasks), 1, max(1, len(tasks)))  # one number a partition
+        return numbers.mapInArrow(_FromFiles(tasks, self.schema, step), schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _FromFiles:
+    """What workers run: row i of the input stands for task i."""
+
+    tasks: Sequence[Sequence[RowGroup]]
+    schema: pa.Schema
+    step: Step
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+        groups = [group for number in numbers for group in self.tasks[number]]
+        yield from self.step(read_groups(groups, self.schema))
+
+
+def rows_of(df: Any) -> Rows:
+    """Return the rows of a DataFrame, by the faster way to read them."""
+    files = _plain_files(df)
+    if not files:
+        return FrameRows(df)
+    schema = arrow_schema(df.schema)
+    trusting = str(df.sparkSession.conf.get(_CALENDAR)).upper() == "CORRECTED"
+    with ThreadPoolExecutor(_FOOTER_THREADS, "hoodie-footers") as pool:
+        found = list(pool.map(lambda path: row_groups(path, schema, trusting=trusting), files))
+    groups = [group for each in found for group in each or ()]
+    return FrameRows(df) if None in found or not groups else FileRows(df.sparkSession, groups, schema)
+
+
+def _plain_files(df: Any) -> list[str]:
+    """Return the local files that a DataFrame is nothing but; none if it is something else."""
+    spark = df.sparkSession
+    if type(spark).__module__.startswith(_CONNECT) or df.isStreaming or _is_cached(df):
+        return []
+    if any(str(spark.conf.get(name, value)).lower() != value for name, value in _SETTINGS.items()):
+        return []
+    names = sorted(unquote(name) for name in df.inputFiles()[: _MOST_FILES + 1])
+    if not 0 < len(names) <= _MOST_FILES or not all(name.startswith(f"{_LOCAL}/") for name in names):
+        return []
+    files = [name.removeprefix(_LOCAL) for name in names]
+    if any(_GLOB.intersection(file) for file in files) or _bytes_of(files) < _LEAST_BYTES:
+        return []
+    return files if any(_same(df, roots) for roots in _roots(files)) else []
+
+
+def _bytes_of(files: Sequence[str]) -> int:
+    try:
+        return sum(Path(file).stat().st_size for file in files)
+    except OSError:  # Spark will say so
+        return 0
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are all that is needed
+    except OSError:  # then nobody named the folder
+        return []
+
+
+def _roots(files: Sequence[str]) -> Iterator[list[str]]:
+    """Yield what a user may have named to load just these files; a single path counts as it is written."""
+    if len(files) > 1:
+        yield list(files)
+    singles = list(files) if len(files) == 1 else []
+    folder = Path(files[0]).parent
+    if {name for name in _listed(folder) if name[0] not in "._"} == {Path(file).name for file in files}:
+        singles += [str(folder), f"{folder}/"]
+    for path in singles:
+        yield [path]
+        yield [_LOCAL + path]
+
+
+def _same(df: Any, roots: Sequence[str]) -> bool:
+    """Whether a DataFrame is what loading some paths gives."""
+    try:
+        return bool(df.sameSemantics(df.sparkSession.read.schema(df.schema).parquet(*roots)))
+    except AnalysisException:  # a path has gone: reading will say so
+        return False
+
+
+def _is_cached(df: Any) -> bool:
+    """Whether Spark keeps the rows, which then count whatever becomes of the files."""
+    level = df.storageLevel
+    return bool(level.useMemory or level.useDisk or level.useOffHeap)

@@ -1,0 +1,157 @@
+"""Parquet files that workers read themselves: only where Spark sees the same rows in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
+
+from pyspark.sql import functions as f
+
+from hoodie_py import HoodieError, HoodieTable
+from hoodie_py.spark import parquet_source, write
+from hoodie_py.spark.parquet_files import divided, row_groups
+from hoodie_py.spark.parquet_source import FileRows, FrameRows, rows_of
+from tests.spark.test_parquet_files import SCHEMA, saved, table
+
+OPTIONS = {
+    "hoodie.table.name": "files",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+
+
+@pytest.fixture(autouse=True)
+def _small_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_source, "_LEAST_BYTES", 0)
+
+
+Load = Callable[[Any, list[Path]], Any]
+PLAIN: dict[str, Load] = {
+    "a file": lambda spark, files: spark.read.parquet(str(files[0])),
+    "a file by its URL": lambda spark, files: spark.read.parquet(f"file://{files[0]}"),
+    "files": lambda spark, files: spark.read.parquet(*map(str, files)),
+    "a folder": lambda spark, files: spark.read.parquet(str(files[0].parent)),
+    "a folder with a slash": lambda spark, files: spark.read.load(f"{files[0].parent}/"),
+    "a folder by its URL": lambda spark, files: spark.read.format("parquet").load(f"file://{files[0].parent}"),
+    "all columns": lambda spark, files: spark.read.parquet(str(files[0].parent)).select("*"),
+}
+OTHER: dict[str, Load] = {
+    "a filter": lambda spark, files: spark.read.parquet(str(files[0])).where("ts > 0"),
+    "a limit": lambda spark, files: spark.read.parquet(str(files[0])).limit(3),
+    "some columns": lambda spark, files: spark.read.parquet(str(files[0])).select("id", "ts"),
+    "another order": lambda spark, files: spark.read.parquet(str(files[0])).select(*reversed(SCHEMA.names)),
+    "another name": lambda spark, files: spark.read.parquet(str(files[0])).withColumnRenamed("tags", "labels"),
+    "a computed column": lambda spark, files: spark.read.parquet(str(files[0])).withColumn("ts", f.col("ts") + 1),
+    "an option": lambda spark, files: spark.read.option("mergeSchema", "true").parquet(str(files[0])),
+    "a pattern": lambda spark, files: spark.read.parquet(f"{files[0].parent}/*.parquet"),
+    "a union": lambda spark, files: spark.read.parquet(str(files[0])).union(spark.read.parquet(str(files[0]))),
+    "a schema of fewer columns": lambda spark, files: spark.read.schema("id string, ts long").parquet(str(files[0])),
+    "another format": lambda spark, files: spark.read.format("text").load(str(files[0].parent)),
+    "no file": lambda spark, _: spark.range(3),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("how", PLAIN)
+def test_a_dataframe_that_is_nothing_but_files(spark: Any, tmp_path: Path, how: str) -> None:
+    files = saved(tmp_path / "in a folder", 1 if how.startswith("a file") else 3)
+    found = rows_of(PLAIN[how](spark, files))
+    assert isinstance(found, FileRows)
+    assert [(each.path, each.number) for each in found.groups] == [(str(path), n) for path in files for n in range(3)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("how", OTHER)
+def test_a_dataframe_that_is_more_than_files(spark: Any, tmp_path: Path, how: str) -> None:
+    assert isinstance(rows_of(OTHER[how](spark, saved(tmp_path / "data"))), FrameRows)
+
+
+@pytest.mark.spark
+def test_columns_that_change_their_names_with_each_other(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": ["1"], "b": ["2"]}), tmp_path / "f.parquet")
+    swapped = spark.read.parquet(str(tmp_path)).select(f.col("a").alias("b"), f.col("b").alias("a"))
+    assert isinstance(rows_of(swapped), FrameRows)
+
+
+@pytest.mark.spark
+def test_files_in_folders_of_partitions_are_for_spark(spark: Any, tmp_path: Path) -> None:
+    saved(tmp_path / "day=1")
+    assert isinstance(rows_of(spark.read.parquet(str(tmp_path))), FrameRows)
+
+
+@pytest.mark.spark
+def test_rows_that_spark_keeps_are_for_spark(spark: Any, tmp_path: Path) -> None:
+    saved(tmp_path / "data")
+    kept = spark.read.parquet(str(tmp_path / "data")).persist()
+    try:
+        assert isinstance(rows_of(kept), FrameRows)
+        assert isinstance(rows_of(spark.read.parquet(str(tmp_path / "data"))), FrameRows)
+    finally:
+        kept.unpersist()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("spark.sql.files.ignoreCorruptFiles", "true"), ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY")],
+)
+def test_settings_that_change_what_is_read(spark: Any, tmp_path: Path, name: str, value: str) -> None:
+    saved(tmp_path / "data")
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
+    try:
+        assert isinstance(rows_of(spark.read.parquet(str(tmp_path / "data"))), FrameRows)
+    finally:
+        spark.conf.set(name, before)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("operation", ["bulk_insert", "upsert"])
+def test_both_ways_write_the_same_rows(spark: Any, tmp_path: Path, operation: str) -> None:
+    saved(tmp_path / "old", 2, compression="zstd")
+    pq.write_table(table(range(60, 100), ts=2), tmp_path / "new.parquet")
+    old, new = (spark.read.parquet(str(tmp_path / name)) for name in ("old", "new.parquet"))
+    assert isinstance(rows_of(old), FileRows)
+    seen = []
+    for way, through_spark in (("files", False), ("frame", True)):
+        for df in (old, new):
+            rows = df.where("id is not null") if through_spark else df
+            write(rows, str(tmp_path / way), operation=operation, options=OPTIONS)
+        found = HoodieTable.open(tmp_path / way).scan(SCHEMA.names).to_arrow()
+        seen.append(found.sort_by([("id", "ascending"), ("ts", "ascending")]).to_pylist())
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == (100 if operation == "upsert" else 120)
+
+
+@pytest.mark.spark
+def test_options_bound_the_number_of_tasks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divided, "__kwdefaults__", {"least": 0, "most": 1})
+    df = spark.read.parquet(str(saved(tmp_path / "data")[0]))
+    write(df, str(tmp_path / "three"), operation="bulk_insert", options=OPTIONS)
+    two = {**OPTIONS, "hoodie.bulkinsert.shuffle.parallelism": "2"}
+    write(df, str(tmp_path / "two"), operation="bulk_insert", options=two)
+    assert len(list((tmp_path / "three").glob("*.parquet"))) == 3
+    assert len(list((tmp_path / "two").glob("*.parquet"))) == 2
+
+
+@pytest.mark.spark
+def test_a_file_that_goes_before_it_is_read(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = saved(tmp_path / "data")
+    df = spark.read.parquet(str(path))
+    known = row_groups(str(path), SCHEMA, trusting=True)
+
+    def gone(*_: Any, **__: Any) -> Any:
+        path.unlink()
+        return known
+
+    monkeypatch.setattr(parquet_source, "row_groups", gone)
+    with pytest.raises(HoodieError, match="no such file"):
+        write(df, str(tmp_path / "table"), operation="bulk_insert", options=OPTIONS)
+    assert HoodieTable.open(tmp_path / "table").scan().to_arrow().num_rows == 0
