@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.limits import Limits, limits, refuse
 
 MAGIC = b"#HUDI#"
 LOG_FORMAT_VERSION = 1
@@ -165,10 +165,10 @@ def iter_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | Cor
     """
     view = memoryview(data).cast("B")
     offset = blocks = 0
-    most_blocks = limits().log_blocks
+    most = limits()
     while offset + len(MAGIC) <= len(view):
         blocks += 1
-        if blocks > most_blocks:
+        if blocks > most.log_blocks:
             refuse(UnsupportedFeatureError, f"A log file has at least {blocks} blocks", "log_blocks", offset=offset)
         if view[offset : offset + len(MAGIC)] != MAGIC:
             raise CorruptFileError("A log block must start with #HUDI#.", offset=offset)
@@ -179,14 +179,14 @@ def iter_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | Cor
                 yield CorruptBlock(offset, end, reason)
             offset = end
             continue
-        block = _parse_block(view, offset)
+        block = _parse_block(view, offset, most)
         yield block
         offset += block.size
 
 
 def block_at(data: bytes | memoryview | mmap.mmap, offset: int) -> LogBlock:
     """Parse the one block at an offset where ``iter_blocks`` found a whole block; raises as that does."""
-    return _parse_block(memoryview(data).cast("B"), offset)
+    return _parse_block(memoryview(data).cast("B"), offset, limits())
 
 
 def _flaw(view: memoryview, offset: int) -> str | None:
@@ -250,7 +250,7 @@ class _Cursor:
         return value
 
 
-def _parse_block(view: memoryview, offset: int) -> LogBlock:
+def _parse_block(view: memoryview, offset: int, most: Limits) -> LogBlock:
     start = offset + len(MAGIC) + _LONG.size
     (size,) = _LONG.unpack_from(view, offset + len(MAGIC))
     cursor = _Cursor(view, offset, start, start + size - _LONG.size)
@@ -259,10 +259,10 @@ def _parse_block(view: memoryview, offset: int) -> LogBlock:
         message = f"Log format version {version} is not supported, only version {LOG_FORMAT_VERSION} is."
         raise UnsupportedFeatureError(message, offset=offset)
     block_type = _block_type(cursor.int32("type"), offset)
-    headers = _headers(cursor)
+    headers = _headers(cursor, most)
     length = cursor.int64("content length")
     content_start = cursor.take(length, "content")
-    if length > limits().block_bytes:
+    if length > most.block_bytes:
         refuse(UnsupportedFeatureError, f"A log block has {length} bytes", "block_bytes", offset=offset)
     if cursor.int32("footer count") != 0:
         raise UnsupportedFeatureError("The log block has footers, and none are known.", offset=offset)
@@ -283,11 +283,11 @@ def _block_type(number: int, offset: int) -> BlockType:
     return block_type
 
 
-def _headers(cursor: _Cursor) -> dict[HeaderKey, str]:
+def _headers(cursor: _Cursor, most: Limits) -> dict[HeaderKey, str]:
     count = cursor.int32("header count")
     if count < 0:
         raise CorruptFileError(f"A log block cannot have {count} headers.", offset=cursor.block)
-    if count > limits().log_headers:
+    if count > most.log_headers:
         refuse(CorruptFileError, f"A log block has {count} headers", "log_headers", offset=cursor.block)
     headers: dict[HeaderKey, str] = {}
     for _ in range(count):

@@ -11,6 +11,7 @@ import os
 import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from hoodie_py.formats.option_keys import MERGE_MEMORY, SPILL_PATH, option
@@ -102,8 +103,9 @@ def memory_share(limit: int | None, readers: int) -> int:
     return max(1, share if own is None else min(share, own // _OWN_SHARE // readers))
 
 
+@lru_cache(maxsize=1)
 def _machine_memory() -> int:
-    """Return the memory of the machine or, if that is less, of the container."""
+    """Return the memory of the machine or, if that is less, of the container, as it was when first asked."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([physical, *_cgroup_limits(Path("/proc/self/cgroup"), _CGROUP_ROOT)])
 

@@ -16,9 +16,10 @@ from hoodie_py.spark.types import same_values
 _ROWS_AT_ONCE = 1 << 15
 _TASK_BYTES = 128 << 20  # as Spark's spark.sql.files.maxPartitionBytes
 _LEAST_TASK_BYTES = 4 << 20
+_UTC = pa.timestamp("us", "UTC")
 _VERSION = b"org.apache.spark.version"
 _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_NEW_CALENDAR = 3  # Spark's version from which it writes dates in the calendar that all others use
+_NEW_CALENDAR = (3, 1)  # the version of Spark from which it writes times in the calendar that all others use
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def row_groups(path: str, schema: pa.Schema, *, trusting: bool) -> list[RowGroup
         trusting: whether Spark takes dates and times as they are where the file does not say who wrote them.
     """
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
+        with _opened(path) as file:
             check_footer(file, _ROWS_AT_ONCE)
             if not (_reads_alike(file, schema) and _is_proleptic(file, schema, trusting=trusting)):
                 return None
@@ -54,11 +55,20 @@ def _compressed(group: pq.RowGroupMetaData) -> int:
     return sum(max(0, group.column(i).total_compressed_size) for i in range(group.num_columns))
 
 
+def _opened(path: str) -> pq.ParquetFile:
+    return pq.ParquetFile(path, pre_buffer=False, coerce_int96_timestamp_unit="us")
+
+
 def _reads_alike(file: pq.ParquetFile, schema: pa.Schema) -> bool:
     found = file.schema_arrow
     if len({name.lower() for name in found.names}) != len(found.names) or set(found.names) != set(schema.names):
         return False
-    return all(_alike(found.field(field.name).type, field.type) for field in schema)
+    leaves = [file.schema.column(i) for i in range(len(file.schema))]
+    int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}  # UTC, though it does not say so
+    if not int96 <= set(found.names):
+        return False
+    have = {field.name: _UTC if field.name in int96 else field.type for field in found}
+    return all(_alike(have[field.name], field.type) for field in schema)
 
 
 def _is_proleptic(file: pq.ParquetFile, schema: pa.Schema, *, trusting: bool) -> bool:
@@ -68,8 +78,11 @@ def _is_proleptic(file: pq.ParquetFile, schema: pa.Schema, *, trusting: bool) ->
     facts = file.metadata.metadata or {}
     if _VERSION not in facts:
         return trusting
-    major = facts[_VERSION].split(b".")[0]
-    return major.isdigit() and int(major) >= _NEW_CALENDAR and not any(name in facts for name in _OLD_CALENDAR)
+    parts: list[bytes] = facts[_VERSION].split(b".")
+    major, minor = [*parts, b""][:2]
+    if not (major.isdigit() and minor.isdigit()) or any(name in facts for name in _OLD_CALENDAR):
+        return False
+    return (int(major), int(minor)) >= _NEW_CALENDAR
 
 
 def _alike(have: pa.DataType, want: pa.DataType) -> bool:
@@ -117,7 +130,7 @@ def read_groups(groups: Sequence[RowGroup], schema: pa.Schema) -> Iterator[pa.Re
     """
     for path, numbers in _by_file(groups):
         try:
-            with pq.ParquetFile(path, pre_buffer=False) as file:
+            with _opened(path) as file:
                 if file.metadata.num_row_groups <= numbers[-1] or not _reads_alike(file, schema):
                     raise CorruptFileError("The Parquet file has been changed while it was read.", path=path)
                 for batch in file.iter_batches(_ROWS_AT_ONCE, numbers, schema.names, use_threads=False):

@@ -37,8 +37,10 @@ _SETTINGS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.int96TimestampConversion": "false",
 }
-_CALENDAR = "spark.sql.parquet.datetimeRebaseModeInRead"  # for files that do not say which calendar they are in
+# For files that do not say which calendar they are in.
+_CALENDARS = ("spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead")
 
 
 class Rows(Protocol):
@@ -109,7 +111,7 @@ def rows_of(df: Any) -> Rows:
     if not files:
         return FrameRows(df)
     schema = arrow_schema(df.schema)
-    trusting = str(df.sparkSession.conf.get(_CALENDAR)).upper() == "CORRECTED"
+    trusting = all(str(df.sparkSession.conf.get(name)).upper() == "CORRECTED" for name in _CALENDARS)
     with ThreadPoolExecutor(_FOOTER_THREADS, "hoodie-footers") as pool:
         found = list(pool.map(lambda path: row_groups(path, schema, trusting=trusting), files))
     groups = [group for each in found for group in each or ()]

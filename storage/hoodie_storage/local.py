@@ -56,17 +56,36 @@ class LocalBackend:
         self._real_root = os.path.realpath(root)
 
     def inside(self, key: str) -> str:
-        """Return the path with all symbolic links followed.
+        """Return the path with all symbolic links below the root followed.
 
         Raises:
             PathError: it leads out of the root.
         """
+        if self._has_no_links(key):
+            return key
         path = os.path.realpath(key)
         if not _is_below(path, self._real_root):
             self._real_root = os.path.realpath(self._root)  # a link may lead elsewhere by now
             if not _is_below(path, self._real_root):
                 raise PathError("a symbolic link leads out of the store", path=key)
         return path
+
+    def _has_no_links(self, key: str) -> bool:
+        """Whether nothing below the root is a symbolic link on the way to a place that is there: quicker than to follow
+        all links, those above the root too.
+        """
+        if not _is_below(key, self._root):
+            return False
+        at = len(self._root)
+        try:
+            while at < len(key):
+                end = key.find("/", at + 1)
+                at = len(key) if end < 0 else end
+                if stat.S_ISLNK(os.lstat(key[:at]).st_mode):
+                    return False
+        except OSError:
+            return False
+        return True
 
     def read(self, key: str) -> bytes:
         """Read a file."""

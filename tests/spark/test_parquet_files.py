@@ -102,9 +102,17 @@ def test_files_of_other_columns_are_for_spark(tmp_path: Path, stored: pa.Table) 
     assert row_groups(str(tmp_path / "f"), schema, trusting=True) is None
 
 
-def test_old_timestamps_are_for_spark(tmp_path: Path) -> None:
-    pq.write_table(table(range(5)).select(["at"]), tmp_path / "f", use_deprecated_int96_timestamps=True)
-    assert row_groups(str(tmp_path / "f"), SCHEMA.empty_table().select(["at"]).schema, trusting=True) is None
+def test_timestamps_of_twelve_bytes(tmp_path: Path) -> None:
+    stored = table(range(5)).select(["id", "at"])
+    pq.write_table(stored, tmp_path / "f", use_deprecated_int96_timestamps=True)
+    groups = row_groups(str(tmp_path / "f"), stored.schema, trusting=True)
+    assert groups is not None
+    assert pa.Table.from_batches(read_groups(groups, stored.schema)).equals(stored)
+    local = pa.schema([("id", pa.string()), ("at", pa.timestamp("us"))])
+    assert row_groups(str(tmp_path / "f"), local, trusting=True) is None
+    nested = pa.table({"at": [[datetime.datetime(2026, 1, 2, tzinfo=UTC)]]})
+    pq.write_table(nested, tmp_path / "n", use_deprecated_int96_timestamps=True)
+    assert row_groups(str(tmp_path / "n"), nested.schema, trusting=True) is None
 
 
 @pytest.mark.parametrize(
@@ -115,6 +123,7 @@ def test_old_timestamps_are_for_spark(tmp_path: Path) -> None:
         ({"org.apache.spark.version": "3.5.1"}, False, True),
         ({"org.apache.spark.version": "4.3.0", "org.apache.spark.legacyDateTime": ""}, True, False),
         ({"org.apache.spark.version": "4.3.0", "org.apache.spark.legacyINT96": ""}, True, False),
+        ({"org.apache.spark.version": "3.0.3"}, True, False),
         ({"org.apache.spark.version": "2.4.8"}, True, False),
         ({"org.apache.spark.version": "unknown"}, True, False),
     ],

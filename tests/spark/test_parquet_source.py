@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from hoodie_py import HoodieError, HoodieTable
 from hoodie_py.spark import parquet_source, write
-from hoodie_py.spark.parquet_files import divided, row_groups
+from hoodie_py.spark.parquet_files import divided, read_groups, row_groups
 from hoodie_py.spark.parquet_source import FileRows, FrameRows, rows_of
 from tests.spark.test_parquet_files import SCHEMA, saved, table
 
@@ -155,3 +155,36 @@ def test_a_file_that_goes_before_it_is_read(spark: Any, tmp_path: Path, monkeypa
     with pytest.raises(HoodieError, match="no such file"):
         write(df, str(tmp_path / "table"), operation="bulk_insert", options=OPTIONS)
     assert HoodieTable.open(tmp_path / "table").scan().to_arrow().num_rows == 0
+
+
+ALL_TYPES = [
+    "cast(id as string) as s", "cast(cast(id as string) as binary) as bin", "id as long", "cast(id as int) as i",
+    "cast(id as short) as sh", "cast(id % 128 as byte) as by", "id % 3 = 0 as flag",
+    "cast(id / 7 as float) as fl", "id / 7D as d",
+    "cast(id / 9 as decimal(4, 1)) as small", "cast(id * 1e9 as decimal(17, 3)) as middle",
+    "cast(id * 1e20 as decimal(38, 9)) as large", "date_add(date'1582-10-01', cast(id as int)) as day",
+    "timestamp'1899-12-31 23:59:59.123456' + make_interval(0, id) as at",
+    "cast(timestamp_ntz'1581-12-31 23:59:59.123456' + make_interval(0, 0, 0, id) as timestamp_ntz) as local",
+    "array(id, null, -id) as numbers", "array(array(cast(id as string)), null, array()) as nested",
+    "map(cast(id as string), id, 'x', null) as m", "map(id, array(struct(id as p, 'r' as r))) as deep",
+    "named_struct('a', id, 'b', named_struct('c', cast(id as string))) as st", "array(struct(id as only)) as one",
+]  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("times", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+def test_files_that_spark_wrote_hold_what_spark_sees(spark: Any, tmp_path: Path, times: str) -> None:
+    spark.conf.set("spark.sql.parquet.outputTimestampType", times)
+    split = [each.rsplit(" as ", 1) for each in ALL_TYPES]
+    columns = [f"if(id % 5 = 4, null, {value}) as {name}" for value, name in split]
+    try:
+        spark.range(0, 200, 1, 3).selectExpr("id", *columns).write.parquet(str(tmp_path / "data"))
+    finally:
+        spark.conf.unset("spark.sql.parquet.outputTimestampType")
+    df = spark.read.parquet(str(tmp_path / "data"))
+    found = rows_of(df)
+    assert isinstance(found, FileRows)
+    ours = pa.Table.from_batches(read_groups(found.groups, found.schema)).sort_by("id")
+    theirs = df.toArrow().sort_by("id")
+    assert ours.schema.names == theirs.schema.names
+    assert ours.to_pylist() == theirs.to_pylist()
