@@ -11,9 +11,14 @@ import re
 import traceback
 from typing import Any
 
+import pyarrow as pa
 from pyspark import TaskContext
 
 from hoodie_py.errors import HoodieError, StorageError
+from hoodie_py.formats.arrays import from_texts
+
+OUTCOME = pa.schema([("done", pa.binary()), ("failed", pa.binary())])
+"""What a task answers: its result, or the error that it ended with."""
 
 _LOCAL = re.compile(r"local(?:\[[^,\]]*(?:,\s*(\d+)\s*)?\])?")
 _FAILURES = 4  # Spark's default of spark.task.maxFailures
@@ -38,6 +43,31 @@ def worth_another(error: HoodieError, attempts: int) -> bool:
     context = TaskContext.get()
     tried = 0 if context is None else context.attemptNumber()
     return isinstance(error, StorageError) and not error.missing and tried + 1 < attempts
+
+
+def done(result: object) -> pa.RecordBatch:
+    """Return what a task made as its outcome."""
+    return _outcome(pickle.dumps(result), None)
+
+
+def failed(error: HoodieError) -> pa.RecordBatch:
+    """Return the error that is being handled as a task's outcome."""
+    return _outcome(None, pack_error(error))
+
+
+def result_of(outcome: Any) -> Any:
+    """Return what a task made, given its outcome as Spark's row.
+
+    Raises:
+        HoodieError: what the task ended with.
+    """
+    if outcome["failed"] is not None:
+        raise unpack_error(bytes(outcome["failed"]))
+    return pickle.loads(bytes(outcome["done"]))  # noqa: S301 - this session's workers made it
+
+
+def _outcome(*values: bytes | None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([from_texts([value], pa.binary()) for value in values], schema=OUTCOME)
 
 
 def pack_error(error: HoodieError) -> bytes:

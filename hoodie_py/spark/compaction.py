@@ -16,17 +16,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.util import inheritable_thread_target
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.arrays import from_texts
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader.registry import supplied_merger
-from hoodie_py.spark.attempts import pack_error, summary, tries, unpack_error, worth_another
+from hoodie_py.spark.attempts import OUTCOME, done, failed, result_of, summary, tries, worth_another
 from hoodie_py.spark.mergers import load_mergers, pack_mergers
 from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.types import spark_schema
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 JOBS = 16  # at the same time
 JOB_BYTES = 512 << 20  # read by a job at least: planning one costs up to a second of processor time
 LARGEST_JOB = 256  # file groups
-
-_RESULT = pa.schema([("done", pa.binary()), ("failed", pa.binary())])
 
 
 class SparkRunner:
@@ -76,7 +73,7 @@ class SparkRunner:
             waiting = [pool.submit(inherit(self._rows), job, tag) for job in jobs]
             try:
                 for future in as_completed(waiting):
-                    yield from map(_result, future.result())
+                    yield from map(result_of, future.result())
             except BaseException:
                 for future in waiting:
                     future.cancel()
@@ -88,7 +85,7 @@ class SparkRunner:
         spark = self._spark
         spark.addTag(tag)
         try:
-            return list(spark.range(0, job.count, 1, job.count).mapInArrow(job, spark_schema(_RESULT)).collect())
+            return list(spark.range(0, job.count, 1, job.count).mapInArrow(job, spark_schema(OUTCOME)).collect())
         except Exception as error:
             raise HoodieError(
                 f"Spark did not carry out the compaction: {summary(error)}",
@@ -130,19 +127,14 @@ class _Job:
         settle()
 
     def _attempt(self, number: int) -> pa.RecordBatch:
-        row: tuple[bytes | None, bytes | None]
         try:
             merger = next(iter(load_mergers(self.packed_merger)), None)
             result = replace(_unpacked(self.packed)[number], merger=merger).run()
         except HoodieError as error:
             if worth_another(error, self.attempts):
                 raise  # so that Spark tries again, perhaps on another machine
-            row = None, pack_error(error)
-        else:
-            row = pickle.dumps(result), None
-        return pa.RecordBatch.from_arrays(
-            [from_texts([value], type_) for value, type_ in zip(row, _RESULT.types, strict=True)], schema=_RESULT
-        )
+            return failed(error)
+        return done(result)
 
     def __repr__(self) -> str:
         return f"_Job({self.count} file groups)"
@@ -168,10 +160,3 @@ def _packed_merger(task: CompactionTask) -> bytes:
     if merger is None and task.info.config.merge_mode is MergeMode.CUSTOM:
         merger = supplied_merger(task.info.config, task.options.options)
     return b"" if merger is None else pack_mergers([merger])
-
-
-def _result(row: Any) -> TaskResult:
-    """Return what a task reported, or raise it."""
-    if row["failed"] is not None:
-        raise unpack_error(bytes(row["failed"]))
-    return cast("TaskResult", pickle.loads(bytes(row["done"])))  # noqa: S301 - this session's workers made it

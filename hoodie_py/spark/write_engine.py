@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, Self
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import functions as f
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.spark.attempts import summary, tries, unpack_error
+from hoodie_py.spark.attempts import OUTCOME, result_of, summary, tries, unpack_error
 from hoodie_py.spark.compaction import SparkRunner
 from hoodie_py.spark.parquet_source import rows_of
 from hoodie_py.spark.types import spark_schema
-from hoodie_py.spark.write_files import WRITTEN, Piece, PieceKey, WriteFiles, piece_of
+from hoodie_py.spark.write_files import Piece, PieceKey, WriteFiles, piece_of
 from hoodie_py.spark.write_new_files import WriteNewFiles
 from hoodie_py.spark.write_places import PLACED, PlaceRecords
 from hoodie_py.spark.write_shards import SHARDED, DivideKeys, DivideRows, WriteFacts
@@ -108,19 +107,16 @@ class SparkEngine:
         both = placed.alias("p").join(files, same[0] & same[1] & same[2])
         rows = both.select("label", f.lit(0).alias("kind"), "at", "payload")
         rows = rows.repartition(len(placements), "label").sortWithinPartitions("label", "at")
-        found = self._rows(rows.mapInArrow(step, spark_schema(WRITTEN)))
-        _raise_failures(found)
+        found = [result_of(row) for row in self._rows(rows.mapInArrow(step, spark_schema(OUTCOME)))]
         if len(found) != len(placements):
             raise HoodieError(
                 f"Spark wrote {len(found)} files of {len(placements)}.", hint="The DataFrame's rows must not change."
             )
-        return _results(found)
+        return found
 
     def new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
         """Have every task of the DataFrame write its rows to new files, and return their results."""
-        found = self._rows(self._source.mapped(step, spark_schema(WRITTEN), parallelism))
-        _raise_failures(found)
-        return _results(found)
+        return [result_of(row) for row in self._rows(self._source.mapped(step, spark_schema(OUTCOME), parallelism))]
 
     def _keep(self, frame: Any) -> Any:
         kept = frame.persist()
@@ -148,10 +144,6 @@ class SparkEngine:
     def __exit__(self, *_: object) -> None:
         for frame in self._kept:
             frame.unpersist()
-
-
-def _results(rows: Sequence[Any]) -> list[TaskResult]:
-    return [cast("TaskResult", pickle.loads(bytes(row["done"]))) for row in rows]  # noqa: S301 - our workers'
 
 
 def _raise_failures(rows: Sequence[Any]) -> None:

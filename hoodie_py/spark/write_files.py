@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.spark.attempts import pack_error, worth_another
+from hoodie_py.spark.attempts import done, failed, worth_another
 from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.write_wire import Wire, by_label
@@ -25,7 +25,6 @@ from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.small_files import rooms
 from hoodie_py.writer.write_jobs import WriteTask, run_task
 
-WRITTEN = pa.schema([("done", pa.binary()), ("failed", pa.binary())])
 FILE_BYTES_A_BYTE = 0.4
 """Bytes in a base file for a byte of payload, about."""
 
@@ -184,13 +183,8 @@ class WriteFiles:
         except HoodieError as error:
             if worth_another(error, self.attempts):
                 raise  # so that Spark tries again, perhaps on another machine
-            return self.failed(error)
-        return pa.RecordBatch.from_pylist([{"done": pickle.dumps(result), "failed": None}], WRITTEN)
-
-    @staticmethod
-    def failed(error: HoodieError) -> pa.RecordBatch:
-        """Return an error as the result of a task."""
-        return pa.RecordBatch.from_pylist([{"done": None, "failed": pack_error(error)}], WRITTEN)
+            return failed(error)
+        return done(result)
 
 
 @lru_cache(maxsize=2)

@@ -7,7 +7,6 @@ insert in sort mode NONE).
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,9 +15,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.spark.attempts import worth_another
+from hoodie_py.spark.attempts import done, failed, worth_another
 from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.write_files import WRITTEN, WriteFiles
 from hoodie_py.spark.write_shards import Opened, gathered, opened
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.incoming_records import records_to_write
@@ -60,11 +58,11 @@ class WriteNewFiles:
         there = opened(self.packed)
         try:
             for result in self._results(there, batches):
-                yield pa.RecordBatch.from_pylist([{"done": pickle.dumps(result), "failed": None}], WRITTEN)
+                yield done(result)
         except HoodieError as error:
             if worth_another(error, there.facts.attempts):
                 raise
-            yield WriteFiles.failed(error)
+            yield failed(error)
         settle()
 
     def _results(self, there: Opened, batches: Iterator[pa.RecordBatch]) -> Iterator[TaskResult]:

@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 from hoodie_py import HoodieError, HoodieTable, HoodieWarning, MergeError, RecordMerger, StorageError, register_merger
 from hoodie_py.reader import registry
 from hoodie_py.spark import compaction
-from hoodie_py.spark.attempts import tries
+from hoodie_py.spark.attempts import result_of, tries
 from hoodie_py.spark.compaction import JOB_BYTES, JOBS, LARGEST_JOB, split
 from hoodie_py.writer.compaction_result import Progress
 from hoodie_py.writer.compaction_task import CompactionTask, TaskResult
@@ -116,7 +116,7 @@ def tasks(tmp_path: Path) -> list[CompactionTask]:
 
 
 def test_a_worker_reports_what_it_did(tasks: list[CompactionTask]) -> None:
-    results = [compaction._result(row) for row in run_job(tasks)]
+    results = [result_of(row) for row in run_job(tasks)]
     assert [result.group for result in results] == [task.group for task in tasks]
     assert all(isinstance(result, TaskResult) and result.stat.num_writes for result in results)
 
@@ -127,7 +127,7 @@ def test_a_worker_reports_what_no_other_try_would_mend(tasks: list[CompactionTas
         path.unlink()
     row = run_job(tasks[:1], attempts=4)[0]
     with pytest.raises(HoodieError) as caught:
-        compaction._result(row)
+        result_of(row)
     assert caught.value.where["file_group"] == tasks[0].group[1]
     assert any("Traceback" in note for note in caught.value.__notes__)
 
@@ -136,7 +136,7 @@ def test_what_another_try_may_mend_is_spark_s_until_the_last(tasks: list[Compact
     task = FailsOnce(tasks[0].file_slice, tasks[0].info, tasks[0].facts, 0)
     with pytest.raises(StorageError, match="went away"):
         run_job([task], attempts=2)
-    assert compaction._result(run_job([task], attempts=2)[0]).group == task.group
+    assert result_of(run_job([task], attempts=2)[0]).group == task.group
     assert run_job([task], attempts=1)[0]["failed"] is not None
     assert run_job([task], attempts=1)[0]["done"] is not None
 
