@@ -12,12 +12,13 @@ from pyspark.sql import functions as f
 from hoodie_py.errors import HoodieError
 from hoodie_py.spark.attempts import OUTCOME, result_of, summary, tries, unpack_error
 from hoodie_py.spark.compaction import SparkRunner
+from hoodie_py.spark.key_sketch import KeySketch
 from hoodie_py.spark.parquet_source import rows_of
 from hoodie_py.spark.types import spark_schema
 from hoodie_py.spark.write_files import Piece, PieceKey, WriteFiles, piece_of
 from hoodie_py.spark.write_new_files import WriteNewFiles
 from hoodie_py.spark.write_places import PLACED, PlaceRecords
-from hoodie_py.spark.write_shards import SHARDED, DivideKeys, DivideRows, WriteFacts
+from hoodie_py.spark.write_shards import SHARDED, SKETCH, DivideKeys, DivideRows, WriteFacts
 from hoodie_py.spark.write_wire import labels
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.routing import Placement
@@ -25,6 +26,7 @@ from hoodie_py.writer.write_jobs import Tasks
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _DEFAULT_PARTITIONS = 200  # Spark's
+_MOST_SKETCHES = 64  # megabytes that go to the driver
 _SHUFFLED = ("shard", "kind", "at", "payload", "failed")
 
 
@@ -57,6 +59,13 @@ class SparkEngine:
         _raise_failures(found)
         return sorted({row["path"] for row in found} - {None}) if found else None
 
+    def sketch(self, sharded: Any) -> KeySketch | None:
+        """Return the sketch of the rows' keys; None where there is none, or where the tasks made too many."""
+        found = self._rows(sharded.where(f.col("kind") == SKETCH).select("payload").limit(_MOST_SKETCHES + 1))
+        if not 0 < len(found) <= _MOST_SKETCHES:
+            return None
+        return KeySketch.union(KeySketch(bytes(row["payload"])) for row in found)
+
     def with_keys(self, sharded: Any, step: DivideKeys) -> Any:
         """Return rows by shard together with the keys of file slices."""
         count = len(step.slices)
@@ -67,7 +76,7 @@ class SparkEngine:
 
     def placed(self, sharded: Any, step: PlaceRecords, parallelism: int | None) -> Any:
         """Return records by place; kept."""
-        rows = sharded.select(*_SHUFFLED)
+        rows = sharded.select(*_SHUFFLED).where(f.col("kind") != SKETCH)
         rows = rows.repartition("shard") if parallelism is None else rows.repartition(parallelism, "shard")
         return self._keep(rows.sortWithinPartitions("shard", "kind", "at").mapInArrow(step, spark_schema(PLACED)))
 

@@ -23,6 +23,7 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.spark.attempts import pack_error, worth_another
+from hoodie_py.spark.key_sketch import KeySketch
 from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.pin import Pin
 from hoodie_py.spark.python_process import settle
@@ -41,8 +42,8 @@ from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 if TYPE_CHECKING:
     from hoodie_py.spark.mergers import Merger
 
-RECORDS, ENTRIES = 0, 1
-"""Kinds of payloads: records of the write, and keys of the table."""
+RECORDS, ENTRIES, SKETCH = 0, 1, 2
+"""Kinds of payloads: records of the write, keys of the table, and a sketch of the keys of some records."""
 
 SHARDED = pa.schema(
     [
@@ -115,9 +116,15 @@ def opened(packed: bytes) -> Opened:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DivideRows:
-    """What workers do with the DataFrame's rows."""
+    """What workers do with the DataFrame's rows.
+
+    Attributes:
+        packed: what all tasks know.
+        sketches: whether sketches of the keys are wanted, too.
+    """
 
     packed: bytes
+    sketches: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)  # Spark gives a task one core
@@ -138,6 +145,9 @@ class DivideRows:
     def _divided(self, there: Opened, table: pa.Table, at: int) -> Iterator[pa.RecordBatch]:
         facts = there.facts
         records, _ = records_to_write(table, there.snapshot, facts.settings.options, facts.operation)
+        if self.sketches and len(records):
+            sketch = {"shard": 0, "kind": SKETCH, "at": at, "payload": KeySketch.of(joined(records.keys)).bits}
+            yield pa.RecordBatch.from_pylist([sketch], SHARDED)
         shards = _shards_of(records, there)
         order = np.argsort(shards, kind="stable")
         sorted_ = records.take(from_numpy(order))
@@ -156,10 +166,17 @@ class DivideRows:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DivideKeys:
-    """What workers do to learn the keys that the table has: row i of the input stands for file slice i."""
+    """What workers do to learn the keys that the table has: row i of the input stands for file slice i.
+
+    Attributes:
+        packed: what all tasks know.
+        slices: the file slices.
+        wanted: keys that are looked for; None for all.
+    """
 
     packed: bytes
     slices: Sequence[FileSlice]
+    wanted: KeySketch | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)
@@ -171,12 +188,30 @@ class DivideKeys:
                     for keys, row in lookup.all_keys(self.slices[number]):
                         for start in range(0, len(keys), _ENTRY_ROWS):
                             first = row if row == UNKNOWN_ROW else row + start
-                            yield from _entries(there.facts, keys.slice(start, _ENTRY_ROWS), number, first)
+                            yield from self._entries(there.facts, keys.slice(start, _ENTRY_ROWS), number, first)
         except HoodieError as error:
             if worth_another(error, there.facts.attempts):
                 raise
             yield failure(error)
         settle()
+
+    def _entries(self, facts: WriteFacts, keys: pa.Array, number: int, row: int) -> Iterator[pa.RecordBatch]:
+        """Yield keys of a file slice, the first of which is in a row, by shard."""
+        at = np.arange(len(keys)) if self.wanted is None else self.wanted.find(keys)
+        if not len(at):
+            return
+        keys = keys.take(from_numpy(at))
+        shards = _spread(java_hashes(keys), len(facts.shards))
+        order = np.argsort(shards, kind="stable")
+        rows = np.full(len(keys), UNKNOWN_ROW, np.int64) if row == UNKNOWN_ROW else row + at[order]
+        slices = from_numpy(np.full(len(keys), number, np.int32))
+        batch = pa.RecordBatch.from_arrays([keys.take(from_numpy(order)), slices, from_numpy(rows)], schema=ENTRY)
+        found = [
+            {"shard": facts.shards[shard], "kind": ENTRIES, "at": 0,
+             "payload": batch.slice(start, stop - start).serialize().to_pybytes()}
+            for shard, start, stop in runs(shards[order])
+        ]  # fmt: skip
+        yield pa.RecordBatch.from_pylist(found, SHARDED)
 
 
 def failure(error: HoodieError) -> pa.RecordBatch:
@@ -223,17 +258,3 @@ def _shards_of(records: WriteRecords, there: Opened) -> np.ndarray:
 def _spread(hashes: np.ndarray, shards: int) -> np.ndarray:
     mixed = hashes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
     return (mixed % np.uint64(shards)).astype(np.int64)
-
-
-def _entries(facts: WriteFacts, keys: pa.Array, number: int, row: int) -> Iterator[pa.RecordBatch]:
-    shards = _spread(java_hashes(keys), len(facts.shards))
-    order = np.argsort(shards, kind="stable")
-    rows = np.full(len(keys), UNKNOWN_ROW, np.int64) if row == UNKNOWN_ROW else row + order.astype(np.int64)
-    slices = from_numpy(np.full(len(keys), number, np.int32))
-    batch = pa.RecordBatch.from_arrays([keys.take(from_numpy(order)), slices, from_numpy(rows)], schema=ENTRY)
-    found = [
-        {"shard": facts.shards[shard], "kind": ENTRIES, "at": 0,
-         "payload": batch.slice(start, stop - start).serialize().to_pybytes()}
-        for shard, start, stop in runs(shards[order])
-    ]  # fmt: skip
-    yield pa.RecordBatch.from_pylist(found, SHARDED)

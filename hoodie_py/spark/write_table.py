@@ -1,7 +1,8 @@
 """A DataFrame written by the workers of a Spark session: the shuffle is Spark's own, the driver commits.
 
     rows            -> keyed, divided among shards                          DivideRows        (kept)
-    keys in files   -> divided likewise, of the partitions that rows go to  DivideKeys
+    keys of rows    -> a sketch, on the driver                              KeySketch
+    keys in files   -> those in the sketch, divided likewise                DivideKeys
     both, by shard  -> merged, looked up, placed                            PlaceRecords      (kept)
     counts          -> the files there will be, on the driver               plan_files
     records by file -> one Spark task a file                                WriteFiles
@@ -123,13 +124,14 @@ class DistributedWrite:
         packed = facts.packed()
         if is_independent(self.operation, settings.options) and not merges_inserts(snapshot, settings, self.merger):
             return self._written_at_once(snapshot, output, packed)
-        sharded = self.engine.divided(DivideRows(packed))
+        searches = looks_up(self.operation, settings.options) or not facts.wire.has_paths
+        sharded = self.engine.divided(DivideRows(packed, searches))
         paths = self.engine.paths(sharded)
         if paths is None and self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return WriteResult(self.operation)
         slices = self._slices(snapshot, facts, paths or [])
-        if looks_up(self.operation, settings.options) or not facts.wire.has_paths:
-            sharded = self.engine.with_keys(sharded, DivideKeys(packed, slices))
+        if searches and slices:
+            sharded = self.engine.with_keys(sharded, DivideKeys(packed, slices, self.engine.sketch(sharded)))
         placed = self.engine.placed(sharded, PlaceRecords(packed, slices), self._parallelism)
         pieces = self.engine.pieces(placed)
         plan = plan_files(pieces, slices, settings, fill=self._fills(snapshot, facts), held=_held(snapshot))

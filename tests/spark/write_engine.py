@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.spark.attempts import unpack_error
+from hoodie_py.spark.key_sketch import KeySketch
 from hoodie_py.spark.write_files import PieceKey, WriteFiles, piece_of
 from hoodie_py.spark.write_new_files import WriteNewFiles
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.spark.write_places import PlaceRecords
-from hoodie_py.spark.write_shards import DivideKeys, DivideRows, WriteFacts
+from hoodie_py.spark.write_shards import SKETCH, DivideKeys, DivideRows, WriteFacts
 from hoodie_py.spark.write_table import DistributedWrite
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.routing import Placement
@@ -54,13 +55,16 @@ class HandEngine:
         raise_failed(sharded)
         return sorted({path for row in sharded for path in row["paths"] or ()}) if sharded else None
 
+    def sketch(self, sharded: Rows) -> KeySketch | None:
+        return KeySketch.union(KeySketch(row["payload"]) for row in sharded if row["kind"] == SKETCH)
+
     def with_keys(self, sharded: Rows, step: DivideKeys) -> Rows:
         numbers = [pa.RecordBatch.from_pydict({"id": [at]}) for at in range(len(step.slices))]
         return [*sharded, *(row for each in numbers for row in run(step, [each]))]
 
     def placed(self, sharded: Rows, step: PlaceRecords, parallelism: int | None) -> Rows:
         by_shard = defaultdict(list)
-        for row in sharded:
+        for row in (each for each in sharded if each["kind"] != SKETCH):
             by_shard[row["shard"] % 2].append(row)  # several shards a task
         found: Rows = []
         for rows in by_shard.values():

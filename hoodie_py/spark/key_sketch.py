@@ -1,0 +1,53 @@
+"""Which keys a write may have, in a megabyte: tasks that list a table's keys leave out the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie_py.writer.bucket_index import java_hashes
+
+_BITS = 23  # of a hash: of a million keys that a write lacks, an eighth pass where it has a million
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(64 - _BITS)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeySketch:
+    """A bit for the hash of each key.
+
+    Attributes:
+        bits: packed, 2^23 of them.
+    """
+
+    bits: bytes
+
+    @classmethod
+    def of(cls, keys: pa.StringArray) -> KeySketch:
+        """Sketch some keys."""
+        flags = np.zeros(1 << _BITS, np.bool_)
+        flags[_places(keys)] = True
+        return cls(np.packbits(flags, bitorder="little").tobytes())
+
+    @classmethod
+    def union(cls, sketches: Iterable[KeySketch]) -> KeySketch:
+        """Return the sketch of all keys of some sketches."""
+        bits = np.zeros((1 << _BITS) // 8, np.uint8)
+        for sketch in sketches:
+            bits |= np.frombuffer(sketch.bits, np.uint8)
+        return cls(bits.tobytes())
+
+    def find(self, keys: pa.StringArray) -> npt.NDArray[np.int64]:
+        """Return the numbers of those keys that may be among the sketched ones: all that are, and a few others."""
+        places = _places(keys)
+        found = np.frombuffer(self.bits, np.uint8)[places >> 3] >> (places & 7).astype(np.uint8) & np.uint8(1)
+        return np.flatnonzero(found)
+
+
+def _places(keys: pa.StringArray) -> npt.NDArray[np.int64]:
+    """Return the bit of each key."""
+    return (java_hashes(keys).astype(np.uint64) * _GOLDEN >> _SHIFT).astype(np.int64)

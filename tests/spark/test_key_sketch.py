@@ -1,0 +1,30 @@
+"""A sketch finds every key that it was made of, and few others."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
+
+from hoodie_py.spark.key_sketch import KeySketch
+
+
+@given(st.lists(st.text()), st.lists(st.text()), st.lists(st.text()))
+def test_every_key_is_found(one: list[str], other: list[str], absent: list[str]) -> None:
+    sketch = KeySketch.union([KeySketch.of(pa.array(one, pa.string())), KeySketch.of(pa.array(other, pa.string()))])
+    asked = pa.array([*absent, *one, *other], pa.string())
+    found = pickle.loads(pickle.dumps(sketch)).find(asked)
+    assert set(found.tolist()) >= set(range(len(absent), len(asked)))
+    assert KeySketch.union([]).find(asked).tolist() == []
+
+
+def test_other_keys_hardly_pass() -> None:
+    sketch = KeySketch.of(pa.array([f"key-{n:08}" for n in range(100_000)]))
+    others = pa.array([f"key-{n:08}" for n in range(100_000, 400_000)])
+    assert len(sketch.find(others)) < 6_000
+    assert len(sketch.find(others.slice(299_990))) <= 10
