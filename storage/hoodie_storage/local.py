@@ -56,7 +56,7 @@ class LocalBackend:
         self._real_root = os.path.realpath(root)
 
     def inside(self, key: str) -> str:
-        """Return the path with all symbolic links below the root followed.
+        """Return the path with all symbolic links followed.
 
         Raises:
             PathError: it leads out of the root.
@@ -71,10 +71,10 @@ class LocalBackend:
         return path
 
     def _has_no_links(self, key: str) -> bool:
-        """Whether nothing below the root is a symbolic link on the way to a place that is there: quicker than to follow
-        all links, those above the root too.
+        """Whether there is no symbolic link on the way to a place that is there: quicker than to follow all links, as
+        those above the root have been looked at.
         """
-        if not _is_below(key, self._root):
+        if self._real_root != self._root or not _is_below(key, self._root):
             return False
         at = len(self._root)
         try:
