@@ -185,7 +185,7 @@ def _plan_tasks(
         files=snapshot.files,
         config=snapshot.bare_config,
         instant=pending.request_time,
-        action=COMMIT,
+        action=COMPACTION,
         run_id=new_run_id(),
         schema=schema,
         file=session.settings.file,

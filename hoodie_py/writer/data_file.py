@@ -2,7 +2,9 @@
 
 Engines run a task again, or twice at once, so every attempt writes a file of a name of its own. The driver commits the
 file of one attempt and removes the others'. An attempt that outlives its commit must leave nothing: without its marker
-nobody would take its file away again, so there must be none.
+nobody would take its file away again, so there must be none. And once the instant is off the timeline nobody would look
+for markers, so one that was written is only left there if the instant was inflight afterwards: whoever takes a write
+back looks for markers once more when the inflight file has gone.
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ from typing import IO, Self
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.base_writer import BaseFileWriter
+from hoodie_py.formats.instants import INFLIGHT, Instant
 from hoodie_py.formats.names import parse_base_file_name
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.timeline import Timeline
 from hoodie_py.writer.markers import Marker, Markers
 from hoodie_py.writer.output_file import OutputFile
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.settings import FileSettings
-from hoodie_py.writer.timeline_writer import delete_with_checksum
+from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
 
 _TOKEN_BITS = 31
 
@@ -34,7 +38,7 @@ class CommitFacts:
         files: the table's files.
         config: its properties.
         instant: request time of the commit.
-        action: that the commit completes as.
+        action: of the pending instant.
         run_id: a number that no other run has; part of the files' names.
         schema: of the files.
         file: what base files look like.
@@ -47,6 +51,11 @@ class CommitFacts:
     run_id: int
     schema: OutputSchema
     file: FileSettings = field(default_factory=FileSettings)
+
+    @property
+    def inflight(self) -> Instant:
+        """The instant while tasks run."""
+        return Instant(self.instant, None, self.action, INFLIGHT)
 
     def token(self, index: int) -> str:
         """Return a write token for an attempt at task number ``index``."""
@@ -107,7 +116,7 @@ class DataFile:
         if not self._markers.is_announced(self._marker):
             raise self._outlived()
         size = self._output.publish()
-        if not self._markers.is_announced(self._marker) or self._is_completed():
+        if not self._markers.is_announced(self._marker) or not self._is_under_way():
             delete_with_checksum(self._facts.files, self._marker.path)
             self._markers.remove(self._marker)
             raise self._outlived()
@@ -115,6 +124,10 @@ class DataFile:
 
     def __enter__(self) -> Self:
         self._markers.announce(self._marker)
+        inflight = TimelineWriter(self._facts.files, self._facts.config).path(self._facts.inflight)
+        if not self._facts.files.exists(inflight):
+            self._markers.remove(self._marker)
+            raise self._outlived()
         self._output.__enter__()
         return self
 
@@ -123,10 +136,13 @@ class DataFile:
     ) -> None:
         self._output.__exit__(kind, error, trace)
 
-    def _is_completed(self) -> bool:
+    def _is_under_way(self) -> bool:
+        """Whether the commit was neither taken back nor finished."""
         facts = self._facts
-        names = (each.name.partition(".") for each in facts.files.list(facts.config.timeline_dir()))
-        return any(times.partition("_")[0] == facts.instant and rest == facts.action for times, _, rest in names)
+        names = (each.name for each in facts.files.list(facts.config.timeline_dir()))
+        of_instant = [name for name in names if name.startswith(facts.instant)]
+        timeline = Timeline.from_file_names(of_instant, facts.config.timeline_layout)
+        return timeline.find(facts.instant, facts.inflight.comparable_action) == facts.inflight
 
     def _outlived(self) -> ConflictError:
         return ConflictError(

@@ -302,10 +302,10 @@ def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None
     try:
         undo_metadata_commit(files, begun.instant)
         markers = Markers(files, begun.instant)
-        for marker in markers.announced():
-            delete_with_checksum(files, marker.path)
-        markers.remove_all()
-        for state in (INFLIGHT, REQUESTED):
+        for state in (INFLIGHT, REQUESTED):  # tasks may run on: see DataFile
+            for marker in markers.announced():
+                delete_with_checksum(files, marker.path)
+            markers.remove_all()
             begun.session.timeline(now).remove(Instant(begun.instant, None, begun.facts.action, state))
     except HoodieError as problem:
         _note(error, problem)

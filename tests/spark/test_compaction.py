@@ -21,6 +21,7 @@ from hoodie_py.spark.compaction import JOB_BYTES, JOBS, LARGEST_JOB, split
 from hoodie_py.writer.compaction_result import Progress
 from hoodie_py.writer.compaction_task import CompactionTask, TaskResult
 from hoodie_py.writer.local_runner import LocalRunner
+from hoodie_py.writer.timeline_writer import TimelineWriter
 from integration.corpus_mergers import CORPUS_MERGERS
 from integration.spark_custom import STRATEGY, TABLE, make_custom
 from tests.spark.troubled_tasks import Breaks, FailsOnce, RunsTwice, Troubled
@@ -112,6 +113,8 @@ def tasks(tmp_path: Path) -> list[CompactionTask]:
 
     with pytest.raises(KeyboardInterrupt):
         HoodieTable.open(writable(PLAIN, tmp_path)).compact(Stop(), options=QUICK)
+    facts = found[0].facts
+    facts.files.put(TimelineWriter(facts.files, facts.config).path(facts.inflight), b"")
     return found
 
 

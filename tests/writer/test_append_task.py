@@ -21,10 +21,9 @@ from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer import append_task, meta_columns
 from hoodie_py.writer.append_task import AppendTask
-from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.write_records import WriteRecords
-from tests.writer.written_tables import Kind, records, row, schema_of
+from tests.writer.written_tables import Kind, begun, records, row
 
 INSTANT = "20260101000000001"
 BASE = "20250101000000001"
@@ -32,7 +31,7 @@ BASE = "20250101000000001"
 
 def task(base: Path, table_version: int = 9, **more: Any) -> AppendTask:
     snapshot = open_snapshot(TableFiles.open(Kind(table_version, True).create(base)))
-    facts = CommitFacts(snapshot.files, snapshot.config, INSTANT, "deltacommit", 77, schema_of(snapshot))
+    facts = begun(snapshot, INSTANT, "deltacommit")
     given = {"positions_of": BASE, "base_instant": BASE, **more}
     return AppendTask(facts, 5, "p0", "3f2a-0", **given)
 
@@ -157,4 +156,4 @@ def test_tasks_travel(tmp_path: Path) -> None:
     doing = task(tmp_path)
     assert pickle.loads(pickle.dumps(doing)) == doing
     assert len(pickle.dumps(doing)) < 16_384
-    assert HoodieTable.open(tmp_path).timeline.last is None
+    assert HoodieTable.open(tmp_path).timeline.last == doing.facts.inflight

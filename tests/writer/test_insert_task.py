@@ -10,16 +10,15 @@ import pytest
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.insert_task import InsertTask
-from tests.writer.written_tables import Kind, records, row, schema_of
+from tests.writer.written_tables import Kind, begun, records, row
 
 INSTANT = "20260101000000001"
 
 
 def task(base: Path, partition: str = "p0/x") -> InsertTask:
     snapshot = open_snapshot(TableFiles.open(Kind(9, True).create(base)))
-    facts = CommitFacts(snapshot.files, snapshot.config, INSTANT, "deltacommit", 77, schema_of(snapshot))
+    facts = begun(snapshot, INSTANT, "deltacommit")
     return InsertTask(facts, 2, partition, "3f2a-0")
 
 

@@ -14,10 +14,9 @@ from hoodie_py import BufferedRecord, HoodieTable, MergeError, RecordContext, Re
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.compaction_task import TaskResult
-from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.rewrite_task import RewriteTask
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
-from tests.writer.written_tables import Kind, contents, put, records, row, schema_of
+from tests.writer.written_tables import Kind, begun, contents, put, records, row, schema_of
 
 INSTANT = "20990101000000001"
 
@@ -49,7 +48,7 @@ def start(base: Path) -> Path:
 def rewrite(base: Path, given: WriteRecords, merger: type[RecordMerger] | None = None) -> TaskResult:
     snapshot = open_snapshot(TableFiles.open(base))
     schema = schema_of(snapshot)
-    facts = CommitFacts(snapshot.files, snapshot.config, INSTANT, "commit", 77, schema)
+    facts = begun(snapshot, INSTANT, "commit")
     [old] = snapshot.file_slices()
     info = snapshot.read_info(old).as_stored(schema.arrow, schema.defaults)
     return RewriteTask(facts, 4, old, info, merger).run(given)

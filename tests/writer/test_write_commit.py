@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,20 @@ from hoodie_py import HoodieTable, HoodieWarning
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, StorageError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.instants import INFLIGHT, Instant
 from hoodie_py.formats.names import marker_folder
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer import write_commit, write_jobs
 from hoodie_py.writer.lock import held
 from hoodie_py.writer.machine_lock import MachineLock
+from hoodie_py.writer.output_file import OutputFile
+from hoodie_py.writer.routing import Routed
+from hoodie_py.writer.timeline_writer import TimelineWriter
 from hoodie_py.writer.write_commit import Intent, open_commit
 from hoodie_py.writer.write_conflicts import Claims
 from hoodie_py.writer.write_jobs import Tasks, workload
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
+from hoodie_py.writer.write_runner import Job
 from tests.writer.compaction_tables import QUICK, leftovers
 from tests.writer.written_tables import (
     KINDS,
@@ -239,6 +244,81 @@ def test_a_failed_write_is_taken_back(kind: Kind, tmp_path: Path) -> None:
         slowly(tmp_path, records([row(0, 2), row(40)], partitioned=kind.partitioned), fail)
     assert contents(tmp_path) == before
     assert (data_files(tmp_path), pending(tmp_path), leftovers(tmp_path)) == (files, [], [])
+
+
+def taken_back(base: Path, given: WriteRecords) -> list[Job]:
+    """Begin a write that does not commit, and return its tasks, none of which was run."""
+    doing = session(base)
+    snapshot = doing.look()
+    routed = placed(snapshot, given)
+    intent = Intent(WriteOperation.UPSERT, snapshot, schema_of(snapshot), Claims())
+    with open_commit(doing, intent) as begun:
+        return list(Tasks(snapshot, begun.facts, doing.settings).jobs(routed))
+
+
+@pytest.mark.parametrize("kind", [MOR, COW, Kind(6, True), Kind(6, False)], ids=str)
+def test_a_task_that_begins_when_its_write_is_taken_back_leaves_nothing(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = start(tmp_path, kind)
+    before = data_files(base)
+    given = records([row(i, 2) for i in range(4, 12)], partitioned=kind.partitioned)
+    jobs = taken_back(base, given)
+    monkeypatch.setattr(OutputFile, "publish", lambda _: pytest.fail("The file was written."))
+    for job in jobs:
+        with pytest.raises(ConflictError, match="finished or taken back"):
+            job.run()
+    assert (data_files(base), leftovers(base)) == (before, [])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_task_that_runs_while_its_write_is_taken_back_leaves_nothing(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = start(tmp_path, kind)
+    before = data_files(base)
+    given = records([row(i, 2) for i in range(4, 12)], partitioned=kind.partitioned)
+    remove, late, jobs = TimelineWriter.remove, [], Tasks.jobs
+
+    def kept(tasks: Tasks, routed: Routed) -> Iterator[Job]:
+        late.extend(jobs(tasks, routed))
+        yield from late
+
+    def run_before(writer: TimelineWriter, instant: Instant) -> None:
+        if instant.state == INFLIGHT:  # the files that markers named are gone by now
+            for job in late:
+                job.run()
+        remove(writer, instant)
+
+    monkeypatch.setattr(Tasks, "jobs", kept)
+    monkeypatch.setattr(TimelineWriter, "remove", run_before)
+    taken_back(base, given)
+    assert (data_files(base), leftovers(base)) == (before, [])
+    assert len(list(HoodieTable.open(base).timeline)) == 1
+
+
+@pytest.mark.parametrize("kind", [MOR, COW, Kind(6, False)], ids=str)
+def test_a_task_whose_write_was_taken_back_without_its_marker_leaves_nothing(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = start(tmp_path, kind)
+    before = data_files(base)
+    doing = session(base)
+    snapshot = doing.look()
+    routed = placed(snapshot, records([row(i, 2) for i in range(4, 12)], partitioned=kind.partitioned))
+    publish = OutputFile.publish
+    with open_commit(doing, Intent(WriteOperation.UPSERT, snapshot, schema_of(snapshot), Claims())) as begun:
+        facts = begun.facts
+
+        def taken_back_first(file: OutputFile) -> int:
+            TimelineWriter(facts.files, facts.config).remove(facts.inflight)
+            return publish(file)
+
+        monkeypatch.setattr(OutputFile, "publish", taken_back_first)
+        for job in Tasks(snapshot, facts, doing.settings).jobs(routed):
+            with pytest.raises(ConflictError, match="finished or taken back"):
+                job.run()
+        assert (data_files(base), leftovers(base)) == (before, [])
 
 
 def test_a_write_of_unknown_state_is_left_to_the_next(tmp_path: Path) -> None:

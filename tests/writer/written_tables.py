@@ -19,10 +19,12 @@ from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.table_schema import META_COLUMNS
 from hoodie_py.writer.commit_records import Write, commit_records
+from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.recovery import undo_failed_writes
 from hoodie_py.writer.routing import Routed, route, route_new
 from hoodie_py.writer.session import WriteSession
+from hoodie_py.writer.timeline_writer import TimelineWriter
 from hoodie_py.writer.write_records import TaggedRecords, WriteOperation, WriteRecords
 from hoodie_py.writer.write_result import WriteResult
 from tests.writer.compaction_tables import QUICK
@@ -103,6 +105,13 @@ def schema_of(snapshot: Snapshot) -> OutputSchema:
     meta = [{"name": name, "type": ["null", "string"], "default": None} for name in META_COLUMNS]
     avro = json.dumps({**record, "fields": [*meta, *record["fields"]]})
     return OutputSchema(AvroSchema.parse(avro).arrow, avro, text)
+
+
+def begun(snapshot: Snapshot, instant: str, action: str) -> CommitFacts:
+    """What tasks of a commit know; its inflight file is there."""
+    facts = CommitFacts(snapshot.files, snapshot.config, instant, action, 77, schema_of(snapshot))
+    snapshot.files.put(TimelineWriter(snapshot.files, snapshot.config).path(facts.inflight), b"")
+    return facts
 
 
 def session(files: TableFiles | Path, options: Mapping[str, Any] | None = None) -> WriteSession:
