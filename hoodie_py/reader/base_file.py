@@ -60,7 +60,7 @@ class BaseFileReader:
             raise error.located(path=self.path) from None
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._corrupt(error) from error
-        self.columns = frozenset(self.schema.names)
+        self.columns = frozenset(self._parquet.schema_arrow.names)
 
     def _source(self, files: TableFiles, base_file: BaseFile) -> pa.NativeFile:
         local = files.local_path(base_file.path)

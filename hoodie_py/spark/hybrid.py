@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from hoodie_py.spark.columns import find_names
 from hoodie_py.spark.mergers import dump_mergers
 from hoodie_py.spark.options import STORAGE_OPTIONS, LoadOptions
 from hoodie_py.spark.packing import pack
+from hoodie_py.spark.parquet_files import each_footer, is_pattern
 from hoodie_py.spark.pin import open_table
 from hoodie_py.spark.reader import HoodiePartition, ask, partitions_of, read_tasks
 from hoodie_py.spark.types import arrow_schema, same_values, spark_schema
@@ -34,9 +34,6 @@ from hoodie_py.table.scan_task import ScanTask
 
 if TYPE_CHECKING:
     from hoodie_py.spark.mergers import Merger
-
-_GLOB = frozenset("*?[]{}\\")
-_FOOTER_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +70,7 @@ def load(
     names = known.names if wanted is None else find_names(wanted, known.names)
     scan = ask(snapshot, parsed, names, as_predicate(condition, known))
     tasks = scan.tasks()
-    with ThreadPoolExecutor(_FOOTER_THREADS, "hoodie-footers") as pool:
-        plain = list(pool.map(plain_file, tasks))
+    plain = each_footer(plain_file, tasks)
     merged = [task for task, path in zip(tasks, plain, strict=True) if path is None]
     files = [path for path in plain if path is not None]
     parts = []
@@ -95,7 +91,7 @@ def plain_file(task: ScanTask) -> str | None:
     if base is None or task.file_slice.log_files or task.options.integrity == "strict":
         return None
     local = task.info.files.local_path(base.path)
-    if local is None or _GLOB.intersection(local) or Path(local).name.startswith(("_", ".")):
+    if local is None or is_pattern(local) or Path(local).name.startswith(("_", ".")):
         return None
     needed = {*task.columns, *(task.predicate.columns if task.predicate is not None else ())}
     reader = BaseFileReader(task.info.files, base)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,7 +14,6 @@ from hoodie_py.writer.bucket_index import java_hashes
 
 _BITS = 23  # of a hash: of a million keys that a write lacks, an eighth pass where it has a million
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(64 - _BITS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,6 +41,15 @@ class KeySketch:
             bits |= np.frombuffer(sketch.bits, np.uint8)
         return cls(bits.tobytes())
 
+    def packed(self) -> bytes:
+        """Return the sketch as bytes to send: a few thousand where there are few keys."""
+        return zlib.compress(self.bits, 1)
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> KeySketch:
+        """Return a sketch that was packed."""
+        return cls(zlib.decompress(packed))
+
     def find(self, keys: pa.StringArray) -> npt.NDArray[np.int64]:
         """Return the numbers of those keys that may be among the sketched ones: all that are, and a few others."""
         places = _places(keys)
@@ -48,6 +57,11 @@ class KeySketch:
         return np.flatnonzero(found)
 
 
+def mixed(hashes: np.ndarray, bits: int) -> npt.NDArray[np.uint64]:
+    """Return numbers of so many bits, evenly spread, for hashes that may not be."""
+    return hashes.astype(np.uint64) * _GOLDEN >> np.uint64(64 - bits)
+
+
 def _places(keys: pa.StringArray) -> npt.NDArray[np.int64]:
     """Return the bit of each key."""
-    return (java_hashes(keys).astype(np.uint64) * _GOLDEN >> _SHIFT).astype(np.int64)
+    return mixed(java_hashes(keys), _BITS).astype(np.int64)

@@ -1,23 +1,31 @@
-"""Row groups of local Parquet files: which of them pyarrow reads as Spark does, and their rows."""
+"""Local Parquet files: looking at many, and their row groups: which of them pyarrow reads as Spark does, their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
+from hoodie_py.formats.base_writer import SPARK_VERSION_KEY
 from hoodie_py.formats.parquet import check_footer
-from hoodie_py.spark.types import same_values
+from hoodie_py.spark.types import fit, same_values
 
+Found = TypeVar("Found")
+Looked = TypeVar("Looked")
+
+_PATTERN = frozenset("*?[]{}\\")
+_FOOTERS_AT_ONCE = 8
 _ROWS_AT_ONCE = 1 << 15
 _TASK_BYTES = 128 << 20  # as Spark's spark.sql.files.maxPartitionBytes
 _LEAST_TASK_BYTES = 4 << 20
 _UTC = pa.timestamp("us", "UTC")
-_VERSION = b"org.apache.spark.version"
+_VERSION = SPARK_VERSION_KEY.encode()
 _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _NEW_CALENDAR = (3, 1)  # the version of Spark from which it writes times in the calendar that all others use
 
@@ -29,6 +37,17 @@ class RowGroup:
     path: str
     number: int
     bytes: int
+
+
+def is_pattern(path: str) -> bool:
+    """Whether Spark takes a path for a pattern that others match."""
+    return bool(_PATTERN.intersection(path))
+
+
+def each_footer(look: Callable[[Looked], Found], of: Sequence[Looked]) -> list[Found]:
+    """Apply what looks at a file's footer to each of many, several at a time; results are in order."""
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE, "hoodie-footers") as pool:
+        return list(pool.map(look, of))
 
 
 def row_groups(path: str, schema: pa.Schema, *, trusting: bool) -> list[RowGroup] | None:
@@ -134,7 +153,7 @@ def read_groups(groups: Sequence[RowGroup], schema: pa.Schema) -> Iterator[pa.Re
                 if file.metadata.num_row_groups <= numbers[-1] or not _reads_alike(file, schema):
                     raise CorruptFileError("The Parquet file has been changed while it was read.", path=path)
                 for batch in file.iter_batches(_ROWS_AT_ONCE, numbers, schema.names, use_threads=False):
-                    yield _in_schema(batch, schema)
+                    yield fit(batch.select(schema.names), schema)
         except FileNotFoundError as error:
             raise FileMissingError("There is no such file.", operation="read", path=path) from error
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -146,12 +165,3 @@ def _by_file(groups: Sequence[RowGroup]) -> Iterator[tuple[str, list[int]]]:
     for group in groups:
         numbers.setdefault(group.path, []).append(group.number)
     yield from numbers.items()
-
-
-def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    columns = [batch.column(name) for name in schema.names]
-    arrays = [
-        column if column.type.equals(field.type) else column.cast(field.type)
-        for column, field in zip(columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

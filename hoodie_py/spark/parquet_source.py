@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,17 +20,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 
-from hoodie_py.spark.parquet_files import RowGroup, divided, read_groups, row_groups
+from hoodie_py.spark.connect import is_connect
+from hoodie_py.spark.parquet_files import RowGroup, divided, each_footer, is_pattern, read_groups, row_groups
 from hoodie_py.spark.types import arrow_schema
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _LOCAL = "file://"
-_GLOB = frozenset("*?[]{}\\")
 _MOST_FILES = 2000  # that are looked at before a write
-_FOOTER_THREADS = 8
 _LEAST_BYTES = 4 << 20  # of files: few are not worth the questions
-_CONNECT = "pyspark.sql.connect"
 # Settings that change what a session reads, and the value with which it reads as pyarrow does.
 _SETTINGS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
@@ -112,8 +109,7 @@ def rows_of(df: Any) -> Rows:
         return FrameRows(df)
     schema = arrow_schema(df.schema)
     trusting = all(str(df.sparkSession.conf.get(name)).upper() == "CORRECTED" for name in _CALENDARS)
-    with ThreadPoolExecutor(_FOOTER_THREADS, "hoodie-footers") as pool:
-        found = list(pool.map(lambda path: row_groups(path, schema, trusting=trusting), files))
+    found = each_footer(lambda path: row_groups(path, schema, trusting=trusting), files)
     groups = [group for each in found for group in each or ()]
     return FrameRows(df) if None in found or not groups else FileRows(df.sparkSession, groups, schema)
 
@@ -121,7 +117,7 @@ def rows_of(df: Any) -> Rows:
 def _plain_files(df: Any) -> list[str]:
     """Return the local files that a DataFrame is nothing but; none if it is something else."""
     spark = df.sparkSession
-    if type(spark).__module__.startswith(_CONNECT) or df.isStreaming or _is_cached(df):
+    if is_connect(spark) or df.isStreaming or _is_cached(df):
         return []
     if any(str(spark.conf.get(name, value)).lower() != value for name, value in _SETTINGS.items()):
         return []
@@ -129,7 +125,7 @@ def _plain_files(df: Any) -> list[str]:
     if not 0 < len(names) <= _MOST_FILES or not all(name.startswith(f"{_LOCAL}/") for name in names):
         return []
     files = [name.removeprefix(_LOCAL) for name in names]
-    if any(_GLOB.intersection(file) for file in files) or _bytes_of(files) < _LEAST_BYTES:
+    if any(map(is_pattern, files)) or _bytes_of(files) < _LEAST_BYTES:
         return []
     return files if any(_same(df, roots) for roots in _roots(files)) else []
 

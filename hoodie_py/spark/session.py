@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.spark.connect import is_connect
 from hoodie_py.spark.options import session_settings
 
 if TYPE_CHECKING:
@@ -138,6 +139,6 @@ def write(
 def s3_settings(spark: Any) -> dict[str, str]:
     """Return the session's settings for S3; those of a classic session's context show only there."""
     settings = dict(spark.conf.getAll)
-    if not type(spark).__module__.startswith("pyspark.sql.connect"):
+    if not is_connect(spark):
         settings = {**dict(spark.sparkContext.getConf().getAll()), **settings}
     return session_settings(settings.items())

@@ -26,7 +26,7 @@ from hoodie_py.writer.write_jobs import Tasks
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _DEFAULT_PARTITIONS = 200  # Spark's
-_MOST_SKETCHES = 64  # megabytes that go to the driver
+_SKETCH_BYTES = 64 << 20  # that go to the driver at most
 _SHUFFLED = ("shard", "kind", "at", "payload", "failed")
 
 
@@ -60,17 +60,18 @@ class SparkEngine:
         return sorted({row["path"] for row in found} - {None}) if found else None
 
     def sketch(self, sharded: Any) -> KeySketch | None:
-        """Return the sketch of the rows' keys; None where there is none, or where the tasks made too many."""
-        found = self._rows(sharded.where(f.col("kind") == SKETCH).select("payload").limit(_MOST_SKETCHES + 1))
-        if not 0 < len(found) <= _MOST_SKETCHES:
+        """Return the sketch of the rows' keys; None where there is none, or where the tasks made too much."""
+        sketches = sharded.where(f.col("kind") == SKETCH)
+        [sums] = self._rows(sketches.agg(f.sum("at").alias("bytes")))
+        if not 0 < (sums["bytes"] or 0) <= _SKETCH_BYTES:
             return None
-        return KeySketch.union(KeySketch(bytes(row["payload"])) for row in found)
+        return KeySketch.union(
+            KeySketch.unpacked(bytes(row["payload"])) for row in self._rows(sketches.select("payload"))
+        )
 
     def with_keys(self, sharded: Any, step: DivideKeys) -> Any:
-        """Return rows by shard together with the keys of file slices."""
+        """Return rows by shard together with the keys of file slices, of which there is one at least."""
         count = len(step.slices)
-        if not count:
-            return sharded
         numbers = self.spark.range(0, count, 1, count)
         return sharded.unionByName(numbers.mapInArrow(step, spark_schema(SHARDED)))
 

@@ -23,7 +23,7 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.spark.attempts import pack_error, worth_another
-from hoodie_py.spark.key_sketch import KeySketch
+from hoodie_py.spark.key_sketch import KeySketch, mixed
 from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.pin import Pin
 from hoodie_py.spark.python_process import settle
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from hoodie_py.spark.mergers import Merger
 
 RECORDS, ENTRIES, SKETCH = 0, 1, 2
-"""Kinds of payloads: records of the write, keys of the table, and a sketch of the keys of some records."""
+"""Kinds of payloads: records of the write, keys of the table, and a sketch of the keys of some records, packed; what is
+at of a sketch is the number of its bytes."""
 
 SHARDED = pa.schema(
     [
@@ -56,6 +57,7 @@ ENTRY = pa.schema([("key", pa.string()), ("slice", pa.int32()), ("row", pa.int64
 _GATHERED_BYTES = 64 << 20  # of rows divided at a time, so that shards get payloads worth their overhead
 _ENTRY_ROWS = 1 << 20
 _PLACES_OF_A_TASK = 1 << 40
+_BITS_OF_SHARDS = 31
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -146,8 +148,9 @@ class DivideRows:
         facts = there.facts
         records, _ = records_to_write(table, there.snapshot, facts.settings.options, facts.operation)
         if self.sketches and len(records):
-            sketch = {"shard": 0, "kind": SKETCH, "at": at, "payload": KeySketch.of(joined(records.keys)).bits}
-            yield pa.RecordBatch.from_pylist([sketch], SHARDED)
+            sketch = KeySketch.of(joined(records.keys)).packed()
+            row = {"shard": 0, "kind": SKETCH, "at": len(sketch), "payload": sketch}
+            yield pa.RecordBatch.from_pylist([row], SHARDED)
         shards = _shards_of(records, there)
         order = np.argsort(shards, kind="stable")
         sorted_ = records.take(from_numpy(order))
@@ -256,5 +259,4 @@ def _shards_of(records: WriteRecords, there: Opened) -> np.ndarray:
 
 
 def _spread(hashes: np.ndarray, shards: int) -> np.ndarray:
-    mixed = hashes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
-    return (mixed % np.uint64(shards)).astype(np.int64)
+    return (mixed(hashes, _BITS_OF_SHARDS) % np.uint64(shards)).astype(np.int64)

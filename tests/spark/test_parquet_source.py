@@ -27,6 +27,9 @@ OPTIONS = {
 }
 
 
+_LEAST_BYTES = parquet_source._LEAST_BYTES
+
+
 @pytest.fixture(autouse=True)
 def _small_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_source, "_LEAST_BYTES", 0)
@@ -71,6 +74,18 @@ def test_a_dataframe_that_is_nothing_but_files(spark: Any, tmp_path: Path, how: 
 @pytest.mark.parametrize("how", OTHER)
 def test_a_dataframe_that_is_more_than_files(spark: Any, tmp_path: Path, how: str) -> None:
     assert isinstance(rows_of(OTHER[how](spark, saved(tmp_path / "data"))), FrameRows)
+
+
+@pytest.mark.spark
+def test_few_bytes_are_for_spark(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = saved(tmp_path / "data", 2)
+    df = spark.read.parquet(*map(str, files))
+    monkeypatch.setattr(parquet_source, "_LEAST_BYTES", _LEAST_BYTES)
+    assert isinstance(rows_of(df), FrameRows)
+    size = sum(path.stat().st_size for path in files)
+    for least, kind in ((size, FileRows), (size + 1, FrameRows)):
+        monkeypatch.setattr(parquet_source, "_LEAST_BYTES", least)
+        assert isinstance(rows_of(df), kind)
 
 
 @pytest.mark.spark

@@ -24,7 +24,8 @@ from hoodie_py import (
     RecordMerger,
     StorageError,
 )
-from hoodie_py.spark import register, write
+from hoodie_py.spark import register, write, write_engine
+from hoodie_py.spark.write_engine import SparkEngine
 from hoodie_py.spark.write_wire import labels
 from tests.spark.test_write_table import rows, seen, steps
 from tests.spark.troubled_writes import Breaks, FailsLast, LosesRows, RunsTwice
@@ -89,6 +90,20 @@ def test_tasks_of_a_bulk_insert_write_files_of_their_own(frame: Any, tmp_path: P
     numbers = HoodieTable.open(tmp_path).scan(["_hoodie_commit_seqno", "_hoodie_file_name"]).to_arrow()
     assert len(set(numbers.column(0).to_pylist())) == 40
     assert len(set(numbers.column(1).to_pylist())) == 9
+
+
+@pytest.mark.parametrize("limit", [1, 1 << 20])
+def test_keys_that_the_table_lacks_are_shuffled_where_sketches_are_large(
+    frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(write_engine, "_SKETCH_BYTES", limit)
+    asked = []
+    sketch = SparkEngine.sketch
+    monkeypatch.setattr(SparkEngine, "sketch", lambda *args: asked.append(sketch(*args)) or asked[-1])
+    write(frame(rows(range(40), 1)), str(tmp_path), **OPTIONS)
+    result = write(frame(rows(range(30, 50), 2)).repartition(4), str(tmp_path), **OPTIONS)
+    assert (result.rows_inserted, result.rows_updated) == (10, 10)
+    assert [each is None for each in asked] == [limit == 1]
 
 
 def test_modes(frame: Any, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class HandEngine:
         return sorted({path for row in sharded for path in row["paths"] or ()}) if sharded else None
 
     def sketch(self, sharded: Rows) -> KeySketch | None:
-        return KeySketch.union(KeySketch(row["payload"]) for row in sharded if row["kind"] == SKETCH)
+        return KeySketch.union(KeySketch.unpacked(row["payload"]) for row in sharded if row["kind"] == SKETCH)
 
     def with_keys(self, sharded: Rows, step: DivideKeys) -> Rows:
         numbers = [pa.RecordBatch.from_pydict({"id": [at]}) for at in range(len(step.slices))]
