@@ -1,7 +1,8 @@
 """Heartbeats: a writer's sign of life beside others that clean up lazily (Hudi ``HoodieHeartbeatClient``).
 
 ``.hoodie/.heartbeat/<instant>`` is an empty file that is written anew every interval. Writers with the LAZY policy roll
-back a pending instant whose file is missing or too old, and spare it otherwise.
+back a pending instant whose file is too old or missing, and spare it otherwise. So the file outlasts a writer that
+leaves its instant pending. Unlike Java, a writer here spares an instant without file while it may just have begun.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ class Heartbeat:
         options: Hudi's writer options: interval and tolerable misses.
         now: the time in seconds since 1970.
 
+    Attributes:
+        stays: whether the file is left to grow old when the block ends, because the instant is pending then.
+
     Raises:
         ConflictError: on entering the block: somebody else keeps the instant alive.
     """
@@ -43,6 +47,7 @@ class Heartbeat:
         options: Mapping[str, str] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
+        self.stays = False
         self._files = files
         self._instant = instant
         self._path = f"{HEARTBEAT_FOLDER}/{instant}"
@@ -80,7 +85,8 @@ class Heartbeat:
         self._over.set()
         if self._thread is not None:
             self._thread.join()
-        delete_with_checksum(self._files, self._path)
+        if not self.stays:
+            delete_with_checksum(self._files, self._path)
 
     def _keep_beating(self) -> None:
         while not self._over.wait(self._interval):
@@ -107,6 +113,22 @@ def is_alive(
         StorageError: the store did not say.
     """
     return _is_fresh(files, f"{HEARTBEAT_FOLDER}/{instant}", _times(options or {})[1], now)
+
+
+def has_stopped(files: TableFiles, instant: str, begun: str, options: Mapping[str, str] | None = None) -> bool:
+    """Whether the writer of a pending instant is dead: it no longer shows life, or never did and began long ago.
+
+    Args:
+        files: the table's files.
+        instant: which.
+        begun: path of its file on the timeline.
+        options: Hudi's writer options: interval and tolerable misses.
+
+    Raises:
+        StorageError: the store did not say.
+    """
+    path = f"{HEARTBEAT_FOLDER}/{instant}"
+    return not _is_fresh(files, path if files.exists(path) else begun, _times(options or {})[1], time.time)
 
 
 def _is_fresh(files: TableFiles, path: str, tolerance: float, now: Callable[[], float]) -> bool:

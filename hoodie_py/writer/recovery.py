@@ -1,14 +1,18 @@
 """Undo writes that failed before the next one begins (Hudi ``rollbackFailedWrites``).
 
 Where one writer works at a time, whatever is pending has failed. Beside others only a write whose heartbeat stopped
-has; one without heartbeat may just have begun. Compactions and clusterings stay: they are run again.
+has; one without heartbeat may just have begun, but not if that is long ago. Compactions and clusterings stay: they are
+run again.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.instants import CLUSTERING, REPLACE_COMMIT, Instant
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER, is_alive
+from hoodie_py.writer.heartbeat import has_stopped
 from hoodie_py.writer.refusals import check_writable, unfinished_writes
 from hoodie_py.writer.rollback import rollback
 from hoodie_py.writer.session import WriteSession
@@ -25,9 +29,12 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
     """
     snapshot = session.look()
     check_writable(snapshot)
-    failed = [each for each in pending_writes(snapshot) if not session.multi_writer or _has_stopped(session, each)]
+    failed = pending_writes(snapshot)
+    if session.multi_writer:
+        failed = [each for each in failed if _has_stopped(session, snapshot, each)]
     for instant in failed:
-        rollback(session, instant.request_time)
+        with suppress(InvalidQueryError):  # it was completed or undone since the look
+            rollback(session, instant.request_time)
     return session.look() if failed else snapshot
 
 
@@ -42,6 +49,6 @@ def _is_clustering(snapshot: Snapshot, instant: Instant) -> bool:
     return instant.action == CLUSTERING
 
 
-def _has_stopped(session: WriteSession, instant: Instant) -> bool:
-    there = session.files.exists(f"{HEARTBEAT_FOLDER}/{instant.request_time}")
-    return there and not is_alive(session.files, instant.request_time, session.settings.options)
+def _has_stopped(session: WriteSession, snapshot: Snapshot, instant: Instant) -> bool:
+    begun = session.timeline(snapshot).path(instant)
+    return has_stopped(session.files, instant.request_time, begun, session.settings.options)

@@ -1,7 +1,8 @@
 """One run of a table service at a time: nobody may take an attempt away that is still at work.
 
 Processes of this machine exclude each other by a lock that dies with its process. Beside writers elsewhere the run also
-keeps a heartbeat, as Java's does, begun under the table's lock.
+keeps a heartbeat, as Java's does, begun under the table's lock. A write that ends while its instant is pending leaves
+the heartbeat to grow old: that is how others know that it failed, and until then an answer that is late may yet come.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ class Alive:
         """
         if self.heartbeat is not None:
             self.heartbeat.ensure_alive()
+
+    def pending(self, is_pending: bool) -> None:
+        """Say whether the instant would be left pending if the run ended now."""
+        if self.heartbeat is not None:
+            self.heartbeat.stays = is_pending
 
 
 @contextmanager

@@ -7,7 +7,8 @@
    the metadata table, then the completed file. That file is the commit.
 
 A failure before the commit takes everything back. Where the store does not say whether a file was written, nothing is
-taken back: the commit may have landed, and if not, the next write rolls it back.
+taken back: the commit may have landed, and if not, the next write rolls it back. Beside other writers that is once the
+heartbeat has stopped, which remains of every write that is not taken back.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from hoodie_py.writer.refusals import check_writable
 from hoodie_py.writer.rollback_facts import rollbacks_of
 from hoodie_py.writer.run_guard import Alive, run_guard
 from hoodie_py.writer.session import WriteSession, newest_time
-from hoodie_py.writer.timeline_writer import delete_with_checksum
+from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
 from hoodie_py.writer.write_conflicts import Claims, check_conflicts
 from hoodie_py.writer.write_records import WriteOperation
 
@@ -110,6 +111,7 @@ class OpenCommit:
         """
         self.alive.ensure_alive()
         self.completion_time = _complete(self, results)
+        self.alive.pending(False)
         _tidy(self, results)
         return self.completion_time
 
@@ -163,7 +165,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         holding.ensure_held()
         profile = CommitMetadata(operation_type=intent.operation.recorded, write_stats=intent.workload)
         content = write_commit_metadata(profile, now.config.timeline_layout, replace=intent.replaces)
-        requested = writer.request(instant, intent.action, write_requested_replace() if intent.replaces else b"")
+        requested = _request(writer, facts, write_requested_replace() if intent.replaces else b"", alive)
         begun = OpenCommit(session, intent, facts, frozenset(), alive)
         try:
             writer.begin(requested, content)
@@ -173,6 +175,17 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
             _undo(begun, now, error)
             raise
     return begun
+
+
+def _request(writer: TimelineWriter, facts: CommitFacts, content: bytes, alive: Alive) -> Instant:
+    alive.pending(True)
+    try:
+        return writer.request(facts.instant, facts.action, content)
+    except (CommitStateUnknownError, ConflictError):  # its own file may be what it is in conflict with
+        raise
+    except HoodieError:
+        alive.pending(False)
+        raise
 
 
 def _check(session: WriteSession, intent: Intent, now: Snapshot) -> None:
@@ -290,7 +303,9 @@ def _abort(begun: OpenCommit, error: BaseException | None) -> None:
         with begun.session.locked():
             now = begun.session.look()
             found = now.timeline.timeline.find(begun.instant, begun.facts.action)
-            if found is not None and not found.is_completed and not rollbacks_of(now, begun.instant):
+            if found is None or found.is_completed:
+                begun.alive.pending(False)
+            elif not rollbacks_of(now, begun.instant):
                 _undo(begun, now, error)
     except HoodieError as problem:
         _note(error, problem)
@@ -307,6 +322,7 @@ def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None
                 delete_with_checksum(files, marker.path)
             markers.remove_all()
             begun.session.timeline(now).remove(Instant(begun.instant, None, begun.facts.action, state))
+        begun.alive.pending(False)
     except HoodieError as problem:
         _note(error, problem)
 

@@ -8,7 +8,7 @@ import pytest
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
-from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER, Heartbeat, is_alive
+from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER, Heartbeat, has_stopped, is_alive
 
 INSTANT = "20260101000000000"
 QUICK = {"hoodie.client.heartbeat.interval_in_ms": "10", "hoodie.client.heartbeat.tolerable.misses": "3000"}
@@ -54,6 +54,31 @@ def test_old_beats_are_none(files: TableFiles) -> None:
     assert not is_alive(files, INSTANT)
     with Heartbeat(files, INSTANT) as beat:
         beat.ensure_alive()
+
+
+def test_a_heartbeat_that_stays(files: TableFiles) -> None:
+    with Heartbeat(files, INSTANT) as beat:
+        beat.stays = True
+    assert is_alive(files, INSTANT)
+    age(files, 121)
+    with Heartbeat(files, INSTANT):
+        pass
+    assert files.list(HEARTBEAT_FOLDER) == []
+
+
+def test_who_has_stopped(files: TableFiles) -> None:
+    begun = f".hoodie/timeline/{INSTANT}.commit.inflight"
+    files.put(begun, b"")
+    place = files.local_path(begun)
+    assert place is not None
+    assert not has_stopped(files, INSTANT, begun)
+    os.utime(place, (time.time() - 121,) * 2)
+    assert has_stopped(files, INSTANT, begun)
+    assert not has_stopped(files, INSTANT, begun, {"hoodie.client.heartbeat.interval_in_ms": "600000"})
+    files.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", b"")
+    assert not has_stopped(files, INSTANT, begun)
+    age(files, 121)
+    assert has_stopped(files, INSTANT, begun)
 
 
 def test_a_writer_that_was_taken_for_dead(files: TableFiles) -> None:

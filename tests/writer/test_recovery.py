@@ -11,7 +11,10 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.instants import Instant
+from hoodie_py.writer import recovery
 from hoodie_py.writer.recovery import pending_writes, undo_failed_writes
+from hoodie_py.writer.rollback import RollbackResult, rollback
+from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.write_records import WriteOperation
 from tests.writer.compaction_tables import QUICK, writable
 from tests.writer.written_tables import Kind, contents, put, records, row, session
@@ -67,6 +70,53 @@ def test_beside_other_writers_only_the_dead_are_rolled_back(tmp_path: Path) -> N
     assert len(pending(tmp_path)) == 1
     beat(tmp_path, 1000)
     undo_failed_writes(session(tmp_path, MANY))
+    assert pending(tmp_path) == []
+
+
+def grown_old(base: Path, seconds_ago: float) -> None:
+    """Let the files of the pending instant be of long ago."""
+    then = time.time() - seconds_ago
+    for path in (base / ".hoodie/timeline").glob(f"{pending(base)[0].request_time}.*"):
+        os.utime(path, (then, then))
+
+
+def test_a_write_without_heartbeat_has_begun_long_ago(tmp_path: Path) -> None:
+    left(tmp_path)
+    grown_old(tmp_path, 60)
+    undo_failed_writes(session(tmp_path, MANY))
+    assert len(pending(tmp_path)) == 1
+    grown_old(tmp_path, 1000)
+    undo_failed_writes(session(tmp_path, MANY))
+    assert pending(tmp_path) == []
+
+
+def test_a_long_write_that_shows_life_is_spared(tmp_path: Path) -> None:
+    left(tmp_path)
+    grown_old(tmp_path, 1000)
+    beat(tmp_path, 1)
+    undo_failed_writes(session(tmp_path, MANY))
+    assert len(pending(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("how", ["commits", "is undone"])
+def test_a_write_that_ends_while_it_is_taken_for_dead(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left(tmp_path)
+    grown_old(tmp_path, 1000)
+    [instant] = pending(tmp_path)
+    other = session(tmp_path)
+    timeline = other.timeline(other.look())
+
+    def ends_first(doing: WriteSession, time: str) -> RollbackResult:
+        if how == "commits":
+            timeline.complete(instant, other.clock.next(), b"")
+        else:
+            rollback(other, time)
+        return rollback(doing, time)
+
+    monkeypatch.setattr(recovery, "rollback", ends_first)
+    assert pending_writes(undo_failed_writes(session(tmp_path, MANY))) == []
     assert pending(tmp_path) == []
 
 
