@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hoodie_py.writer import rollback, write_commit, write_data
-from integration.crash.faults import HALF_WRITTEN, KILL_AFTER, KILL_BEFORE, LOST_FOR_GOOD
+from hoodie_py.writer import rollback, run_guard, write_commit, write_data
+from integration.crash.faults import HALF_WRITTEN, KILL_AFTER, KILL_BEFORE, LOST, LOST_FOR_GOOD
 from integration.crash.operations import LOCKS, QUICK
 from integration.crash.stores import Bucket, Folder, Place
 from integration.crash.trials import NotPossible
@@ -42,6 +42,11 @@ def test_on_a_disk(folder: Folder, name: str, operation: str) -> None:
     some(folder, name, "machine", operation, TRIALS)
 
 
+@pytest.mark.parametrize(("name", "operation"), [("made mor 9", "upsert"), ("made cow 6", "insert overwrite")])
+def test_on_a_disk_beside_other_writers(folder: Folder, name: str, operation: str) -> None:
+    some(folder, name, "file", operation, TRIALS)
+
+
 @pytest.mark.s3
 @pytest.mark.parametrize(("name", "operation"), [("made mor 9", "upsert"), ("made cow 8", "insert overwrite")])
 def test_on_s3(bucket: Bucket, name: str, operation: str) -> None:
@@ -51,8 +56,8 @@ def test_on_s3(bucket: Bucket, name: str, operation: str) -> None:
 # Sabotage ----------------------------------------------------------------------------------------------------------
 
 
-def bench(folder: Folder, name: str = "made mor 9", operation: str = "upsert") -> WriteBench:
-    made = bench_of(folder, name, operation, dict(QUICK), "machine")
+def bench(folder: Folder, name: str = "made mor 9", operation: str = "upsert", lock: str = "machine") -> WriteBench:
+    made = bench_of(folder, name, operation, {**QUICK, **LOCKS[lock]}, lock)
     made.undo_first = False
     return made
 
@@ -66,6 +71,19 @@ def found(made: WriteBench, ending: str, fault: str) -> str:
 @pytest.mark.parametrize("fault", [KILL_BEFORE, KILL_AFTER, LOST_FOR_GOOD, HALF_WRITTEN])
 def test_nothing_is_found_where_nothing_is_wrong(folder: Folder, fault: str) -> None:
     assert found(bench(folder), ".deltacommit", fault) == ""
+
+
+def test_beside_other_writers_the_next_one_takes_a_failed_write_back(folder: Folder) -> None:
+    made = bench(folder, lock="file")
+    for ending in (".requested", ".inflight", ".parquet", ".deltacommit"):
+        for fault in (KILL_AFTER, LOST, LOST_FOR_GOOD, HALF_WRITTEN):
+            assert found(made, ending, fault) == "", (ending, fault)
+
+
+def test_failed_writes_without_heartbeat(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_guard.Alive, "pending", lambda *_: None)
+    said = found(bench(folder, lock="file"), ".inflight", LOST_FOR_GOOD)
+    assert "still pending" in said
 
 
 def test_failed_writes_that_stay(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
