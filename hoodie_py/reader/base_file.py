@@ -102,7 +102,8 @@ class BaseFileReader:
             schema: the columns wanted, in order.
             batch_rows: most rows in a batch.
             row_groups: which row groups; None for all.
-            coded: columns that may have dictionaries in place of strings, which ``Decoder`` writes out.
+            coded: columns that may have dictionaries in place of strings, which ``Decoder`` writes out. With some, the
+                batches' schemas may also say which columns are never null.
 
         Raises:
             CorruptFileError: pages that cannot be decoded.
@@ -160,7 +161,7 @@ class BaseFileReader:
             fields.append(field.with_type(type_))
             if field.name not in coded:
                 plain.append(len(fields) - 1)
-        conform = Conformer(pa.schema(fields))
+        conform = Conformer(pa.schema(fields), loose=bool(coded))
         return conform if not plain else lambda batch: _written_out(conform(batch), plain, schema)
 
     def _group(self, group: int, names: list[str], conform: _Conform, batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -77,10 +77,12 @@ class Conformer:
     Args:
         schema: the columns wanted, in order.
         defaults: values for columns that a batch lacks; null where not given.
+        loose: whether batches may keep which columns are never null, and notes of the file.
     """
 
-    def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None, *, loose: bool = False) -> None:
         self._defaults = defaults
+        self._loose = loose
         self._schema = pa.schema([field.with_nullable(True) for field in schema])
         self._source: pa.Schema | None = None
         self._same: list[int] | None = None
@@ -92,6 +94,8 @@ class Conformer:
             self._same = self._places(batch.schema)
         if self._same is None:
             return conform_batch(batch, self._schema, self._defaults)
+        if self._loose and self._same == list(range(batch.num_columns)):
+            return batch
         return pa.RecordBatch.from_arrays([batch.column(i) for i in self._same], schema=self._schema)
 
     def _places(self, source: pa.Schema) -> list[int] | None:

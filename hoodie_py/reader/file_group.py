@@ -388,11 +388,13 @@ class FileGroupReader:
         if columns is not None and log.whole_rows:
             wanted = batch.select(log.deciding(batch.schema))
         rows = conform_batch(wanted.take(from_numpy(hits)), log.schema, absent=self._nulls)
-        older = BufferedBatch.of_base(log.context, log.store.add(rows), rows, newer.keys)
+        older = BufferedBatch.of_base(log.context, log.store.add(rows), rows, newer.late_keys)
         result = log.final(older, newer)
-        unchanged = (result.rows == older.rows) & ~result.deletes
-        self.stats.deletes += int(result.deletes.sum())
-        self.stats.updates += int((~result.deletes & ~unchanged).sum())
+        deletes = result.deletes
+        unchanged = (result.rows == older.rows) & ~deletes
+        deleted = int(np.count_nonzero(deletes))
+        self.stats.deletes += deleted
+        self.stats.updates += len(hits) - deleted - int(np.count_nonzero(unchanged))
         result = result.with_operations(np.where(unchanged, np.int8(NO_OPERATION), np.int8(UPDATE)))
         keep = np.ones(batch.num_rows, bool)
         keep[hits] = unchanged
