@@ -33,14 +33,11 @@ from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE, BufferedRecord
 from hoodie_py.reader.sizes import check_sizes
+from hoodie_py.reader.wanted_rows import places_in_portions
 
 _KEY_BATCH_ROWS = 65_536
-_MASK_AT_ONCE = 1 << 20
 _MOST_KEYS_BY_BATCH = 1 << 17  # above, hashing the log's keys for each batch costs more than reading base keys ahead
 _FEWEST_KEYED_ROWS = 4  # base rows in a batch, in relation to the log's keys, are at least one in so many
-_LEAST_SHARE = (
-    4  # a batch of log rows that ends with a batch of the store has at least one in so many of the rows it might
-)
 _LEAST_BASE_ROWS = 32  # rows read at once where log rows merge, however small the batches handed out are
 RowGroupFilter = Callable[[BaseFileReader], Sequence[int]]
 
@@ -67,27 +64,6 @@ class Piece:
 
     untouched: pa.RecordBatch | None
     merged: Merged | None
-
-
-def _places(mask: np.ndarray, at_once: int, starts: Sequence[int]) -> Iterator[np.ndarray]:
-    """Yield where a mask is set, in rising order, so many places at a time at most.
-
-    Args:
-        mask: for each row whether it is wanted.
-        at_once: most places together.
-        starts: where batches of rows start; few places are taken from two, as that copies the rows once more.
-    """
-    for start in range(0, len(mask), _MASK_AT_ONCE):
-        found = start + np.flatnonzero(mask[start : start + _MASK_AT_ONCE])
-        cuts = np.searchsorted(found, starts)
-        first = 0
-        while first < len(found):
-            last = first + at_once
-            fitting = cuts[np.searchsorted(cuts, last, "right") - 1]
-            if fitting - first >= max(1, at_once // _LEAST_SHARE):
-                last = int(fitting)
-            yield found[first:last]
-            first = last
 
 
 class FileGroupReader:
@@ -254,7 +230,7 @@ class FileGroupReader:
                 wanted[live] = True
                 count += len(live)
         at_once = min(self.options.batch_rows, log.rows_at_once)
-        for rows in _places(wanted, at_once, log.store.starts):
+        for rows in places_in_portions(wanted, at_once, log.store.starts):
             count -= len(rows)
             yield self._output(log.store.take(rows, read))
         if count:
