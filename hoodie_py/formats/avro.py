@@ -24,6 +24,7 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro_schema import Record, parse_record
 from hoodie_py.formats.avro_types import arrow_schema, default_values
+from hoodie_py.formats.joint_rows import JointRows
 from hoodie_py.formats.limits import limits, refuse
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def decode_avro_data(
     block = _block(content)
     batches = _decode_in_lanes([block], schema, names)
     if batches is not None:
-        return batches[0]
+        return batches[0].batch
     from hoodie_py.formats.avro_rows import decode_rows
 
     return decode_rows(bytes(content), block.start, block.count, schema.record, schema.arrow, names)
@@ -105,7 +106,7 @@ def decode_avro_blocks(
     contents: Sequence[memoryview | bytes],
     schema: AvroSchema,
     columns: Collection[str] | None = None,
-) -> list[pa.RecordBatch]:
+) -> list[JointRows]:
     """Decode the contents of blocks that have the same schema: small ones cost much less together than one by one.
 
     Args:
@@ -114,7 +115,7 @@ def decode_avro_blocks(
         columns: as for ``decode_avro_data``.
 
     Returns:
-        The rows of each block. Batches may be slices of a larger one, which lives as long as any of them.
+        The rows of all blocks, in their order.
 
     Raises:
         CorruptFileError, UnsupportedFeatureError: as ``decode_avro_data`` for the first block that is at fault;
@@ -122,7 +123,7 @@ def decode_avro_blocks(
 
     """
     names = _names(schema, columns)
-    decoded: list[pa.RecordBatch] = []
+    decoded: list[JointRows] = []
     try:
         blocks = [_block(content) for content in contents]
         together = _decode_in_lanes(blocks, schema, names)
@@ -132,9 +133,10 @@ def decode_avro_blocks(
         pass  # which block it is comes out below
     for number, content in enumerate(contents):
         try:
-            decoded.append(decode_avro_data(content, schema, names))
+            rows = decode_avro_data(content, schema, names)
         except HoodieError as error:
             raise error.located(content=number) from None
+        decoded.append(JointRows(rows, (rows.num_rows,)))
     return decoded
 
 
@@ -144,7 +146,7 @@ def _names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str
 
 def _decode_in_lanes(
     blocks: Sequence[Block], schema: AvroSchema, names: frozenset[str] | None
-) -> list[pa.RecordBatch] | None:
+) -> list[JointRows] | None:
     """Decode blocks column by column; None when that does not pay, or does not work."""
     if sum(block.count for block in blocks) < _FEW_RECORDS:
         return None

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate
+from functools import cache, lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from hoodie_py.formats.avro_lane_values import LaneReader
 from hoodie_py.formats.avro_schema import Record
 from hoodie_py.formats.avro_types import arrow_schema
 from hoodie_py.formats.avro_walk import Stretch, record_bounds
+from hoodie_py.formats.joint_rows import JointRows
 
 RECORDS_AT_ONCE = 1 << 16  # the parts that a large block is decoded in
 RECORDS_TOGETHER = 1 << 14  # of small blocks
@@ -32,6 +32,7 @@ _BYTES_AT_ONCE = 1 << 24
 _BYTES_TOGETHER = 1 << 23
 _CELLS_PER_BYTE = 4
 _FREE_CELLS = 1 << 22
+_LARGEST_ARRAY = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +65,29 @@ class Block:
     count: int
 
 
-def decode_in_lanes(blocks: Sequence[Block], plan: Plan) -> list[pa.RecordBatch]:
-    """Decode data blocks of the same schema and give the rows of each.
+def decode_in_lanes(blocks: Sequence[Block], plan: Plan) -> list[JointRows]:
+    """Decode data blocks of the same schema; give the rows of all blocks in order.
 
     Raises:
         Misfit: at least one of the blocks is damaged, or of a rare form.
 
     """
+    _keep_freed_memory()
     budget = Budget(max(_FREE_CELLS, _CELLS_PER_BYTE * sum(len(block.content) for block in blocks)))
-    decoded: list[pa.RecordBatch] = []
     try:
-        for group in _groups(blocks):
-            decoded += _decode_group(group, plan, budget)
+        return [_decode_group(group, plan, budget) for group in _groups(blocks)]
     except (IndexError, HoodieError, pa.ArrowInvalid):
         raise Misfit from None
-    return decoded
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Have glibc keep the memory of NumPy's arrays for the next ones, as it does once a larger block was freed.
+
+    Until then it takes every array of more than 128 KB from the system and gives it back, page by page. The block here
+    is never written to, so it takes no memory.
+    """
+    np.empty(_LARGEST_ARRAY, np.uint8)
 
 
 def _groups(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
@@ -93,7 +102,7 @@ def _groups(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
     yield blocks[first:]
 
 
-def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> list[pa.RecordBatch]:
+def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> JointRows:
     source = Source([block.content for block in blocks], budget)
     stretches: list[Stretch] = []
     offset = FRONT
@@ -105,7 +114,7 @@ def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> list[p
             raise Misfit
         offset = end
     if not stretches:
-        return [_empty(plan.schema) for _ in blocks]
+        return JointRows(_empty(plan.schema), (0,) * len(blocks))
     starts, ends = record_bounds(source.raw, stretches)
     parts: list[pa.RecordBatch] = []
     first = 0
@@ -114,11 +123,7 @@ def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> list[p
         last = min(first + RECORDS_AT_ONCE, max(within, first + 1))
         parts += _decode_part(source, starts[first:last], ends[first:last], plan)
         first = last
-    batch = _joined(plan.schema, parts)
-    if len(blocks) == 1:
-        return [batch]
-    firsts = accumulate((block.count for block in blocks), initial=0)
-    return [batch.slice(first, block.count) for first, block in zip(firsts, blocks, strict=False)]
+    return JointRows(_joined(plan.schema, parts), tuple(block.count for block in blocks))
 
 
 def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> list[pa.RecordBatch]:

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.arrays import numbers
 
+_SPARSE = 64  # numbers in so many times more places than there are numbers are sorted
+
 
 def number_keys(keys: pa.Array) -> tuple[np.ndarray, int]:
     """Number the distinct keys in order of first appearance.
@@ -25,6 +27,19 @@ def number_keys(keys: pa.Array) -> tuple[np.ndarray, int]:
     """
     encoded = keys.dictionary_encode()
     return numbers(encoded.indices).astype(np.int64), len(encoded.dictionary)
+
+
+def number_positions(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct positions in rising order, and for each entry which of them is its own, both int64."""
+    top = int(positions.max(initial=0)) + 1
+    if top > _SPARSE * len(positions):
+        return np.unique(positions, return_inverse=True)
+    there = np.zeros(top, bool)
+    there[positions] = True
+    places = np.flatnonzero(there)
+    codes = np.empty(top, np.int64)
+    codes[places] = np.arange(len(places))
+    return places, codes[positions]
 
 
 def rounds(codes: np.ndarray, count: int) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ comes in one request and the column chunks of each row group in a few coalesced 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import zip_longest
@@ -19,17 +19,16 @@ import pyarrow.parquet as pq
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet import check_footer, column_chunk_ranges
-from hoodie_py.reader.conform import Conformer, conform_batch, constant, without_columns
+from hoodie_py.reader.coded import coded_columns, plain_array, plain_type
+from hoodie_py.reader.conform import Conformer, conform_batch, without_columns
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
 
 _TAIL = 1 << 20
 _MOST_AHEAD = 64 << 20
 _BUFFER = 64 << 10  # of each column
-_BITS = 8
-_META_COLUMNS = 6  # they come first
-_MAY_REPEAT = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
-_CODED = pa.dictionary(pa.int32(), pa.string())
+
+_Conform = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 class BaseFileReader:
@@ -50,10 +49,12 @@ class BaseFileReader:
         try:
             source = self._source(files, base_file)
             metadata = pq.read_metadata(source)
-            self._repeated = frozenset(_repeated(metadata))
-            coded = sorted(self._repeated)
             self._parquet = pq.ParquetFile(
-                source, metadata=metadata, read_dictionary=coded, buffer_size=self._buffer, pre_buffer=False
+                source,
+                metadata=metadata,
+                read_dictionary=coded_columns(metadata),
+                buffer_size=self._buffer,
+                pre_buffer=False,
             )
             check_footer(self._parquet, DEFAULT_BATCH_ROWS)
         except HoodieError as error:
@@ -80,9 +81,7 @@ class BaseFileReader:
     @property
     def schema(self) -> pa.Schema:
         """The columns as they are stored."""
-        read = self._parquet.schema_arrow
-        fields = [field.with_type(field.type.value_type) if field.name in self._repeated else field for field in read]
-        return pa.schema(fields)
+        return pa.schema([field.with_type(plain_type(field.type)) for field in self._parquet.schema_arrow])
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -90,7 +89,12 @@ class BaseFileReader:
         return self._parquet.metadata
 
     def batches(
-        self, schema: pa.Schema, batch_rows: int, row_groups: Sequence[int] | None = None, *, coded: bool = False
+        self,
+        schema: pa.Schema,
+        batch_rows: int,
+        row_groups: Sequence[int] | None = None,
+        *,
+        coded: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         """Read rows in file order, brought to the schema; columns that the file lacks are null.
 
@@ -98,8 +102,8 @@ class BaseFileReader:
             schema: the columns wanted, in order.
             batch_rows: most rows in a batch.
             row_groups: which row groups; None for all.
-            coded: whether meta columns that repeat a value over and over may stay dictionaries of strings; ``Decoder``
-                makes strings of them.
+            coded: columns that may have dictionaries in place of strings, which ``Decoder`` writes out. With some, the
+                batches' schemas may also say which columns are never null.
 
         Raises:
             CorruptFileError: pages that cannot be decoded.
@@ -107,7 +111,7 @@ class BaseFileReader:
         """
         names = [name for name in schema.names if name in self.columns]
         wanted = range(self._parquet.metadata.num_row_groups) if row_groups is None else row_groups
-        conform = Conformer(self._target(schema) if coded else schema)
+        conform = self._conformer(schema, coded)
         if not names:
             for group in wanted:
                 yield from _without_columns(schema, self._parquet.metadata.row_group(group).num_rows, batch_rows)
@@ -144,15 +148,23 @@ class BaseFileReader:
         """Read some columns of the whole file."""
         return list(self.batches(pa.schema([schema.field(name) for name in names]), batch_rows))
 
-    def _target(self, schema: pa.Schema) -> pa.Schema:
-        """Return the schema with dictionaries where the file repeats values."""
-        fields = [
-            field.with_type(_CODED) if field.name in self._repeated and field.type == pa.string() else field
-            for field in schema
-        ]
-        return pa.schema(fields)
+    def _conformer(self, schema: pa.Schema, coded: Collection[str]) -> _Conform:
+        """Return what brings a batch to the schema but for columns that may stay coded."""
+        stored = self._parquet.schema_arrow
+        fields, plain = [], []
+        for field in schema:
+            at = stored.get_field_index(field.name)
+            type_ = field.type if at < 0 else stored.field(at).type
+            if type_.equals(field.type) or not plain_type(type_).equals(field.type):
+                fields.append(field)
+                continue
+            fields.append(field.with_type(type_))
+            if field.name not in coded:
+                plain.append(len(fields) - 1)
+        conform = Conformer(pa.schema(fields), loose=bool(coded))
+        return conform if not plain else lambda batch: _written_out(conform(batch), plain, schema)
 
-    def _group(self, group: int, names: list[str], conform: Conformer, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _group(self, group: int, names: list[str], conform: _Conform, batch_rows: int) -> Iterator[pa.RecordBatch]:
         try:
             batches = self._parquet.iter_batches(batch_rows, row_groups=[group], columns=names, use_threads=False)
             for batch in batches:
@@ -172,50 +184,11 @@ class BaseFileReader:
         )
 
 
-class Decoder:
-    """Writes out columns that repeat a value: dictionaries of strings, which ``BaseFileReader.batches`` may give, and
-    constants.
-
-    A value that all rows repeat is written out once, for as many rows as a batch ever had, and sliced.
-    """
-
-    def __init__(self) -> None:
-        self._values: dict[tuple[str, str], pa.Array] = {}
-        self._constants: dict[str, pa.Array] = {}
-
-    def constant(self, field: pa.Field, value: Any, length: int) -> pa.Array:
-        """Return a column of one value, always the same for a field; null for None."""
-        written = self._constants.get(field.name)
-        if written is None or len(written) < length:
-            written = self._constants[field.name] = constant(value, field.type, length)
-        return written.slice(0, length)
-
-    def strings(self, name: str, array: pa.DictionaryArray) -> pa.Array:
-        """Return the strings of a column.
-
-        Args:
-            name: the column, which the repeated values are kept by.
-            array: its values.
-        """
-        if len(array.dictionary) != 1 or array.null_count or array.dictionary.null_count:
-            return array.dictionary_decode()
-        value = array.dictionary[0]
-        written = self._values.get((name, value.as_py()))
-        if written is None or len(written) < len(array):
-            self._values = {key: kept for key, kept in self._values.items() if key[0] != name}
-            written = self._values[name, value.as_py()] = pa.repeat(value, len(array))
-        return written.slice(0, len(array))
-
-
-def _repeated(metadata: pq.FileMetaData) -> Iterator[str]:
-    """Yield the meta columns that take less than a bit a row, so that they hardly ever change their value."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    for at in range(min(_META_COLUMNS, metadata.num_columns) if groups else 0):
-        column = groups[0].column(at)  # the schema would say so, too, but see check_footer
-        if column.path_in_schema in _MAY_REPEAT and column.physical_type == "BYTE_ARRAY":
-            size = sum(group.column(at).total_uncompressed_size for group in groups)
-            if size * _BITS < metadata.num_rows:
-                yield column.path_in_schema
+def _written_out(batch: pa.RecordBatch, coded: Sequence[int], schema: pa.Schema) -> pa.RecordBatch:
+    for at in coded:
+        field = schema.field(at)
+        batch = batch.set_column(at, field.with_nullable(True), plain_array(batch.column(at), field.type))
+    return batch
 
 
 def _without_columns(schema: pa.Schema, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -30,6 +30,32 @@ from hoodie_py.reader.records import (
 from hoodie_py.reader.row_store import NO_ROW
 
 
+class LateKeys:
+    """Record keys that are gathered when they are asked for: where rows meet by position nobody asks.
+
+    Args:
+        keys: string array of record keys.
+        at: which of them, in order; None for all.
+    """
+
+    __slots__ = ("_at", "_keys")
+
+    def __init__(self, keys: pa.Array, at: np.ndarray | None = None) -> None:
+        self._keys = keys
+        self._at = at
+
+    @property
+    def array(self) -> pa.Array:
+        """The keys as a string array."""
+        if self._at is not None:
+            self._keys, self._at = self._keys.take(_indices(self._at)), None
+        return self._keys
+
+    def take(self, at: np.ndarray) -> LateKeys:
+        """Return the keys at some indices."""
+        return LateKeys(self._keys, at if self._at is None else self._at[at])
+
+
 class BufferedBatch:
     """Columns of BufferedRecords of one file group; immutable.
 
@@ -41,18 +67,24 @@ class BufferedBatch:
         codes: int8 operation codes, -1 for none.
     """
 
-    __slots__ = ("codes", "context", "keys", "order", "rows")
+    __slots__ = ("codes", "context", "late_keys", "order", "rows")
     codes: np.ndarray
     context: ArrowRecordContext
-    keys: pa.Array
+    late_keys: LateKeys
     order: OrderingColumn
     rows: np.ndarray
 
     def __init__(
-        self, context: ArrowRecordContext, keys: pa.Array, rows: np.ndarray, order: OrderingColumn, codes: np.ndarray
+        self,
+        context: ArrowRecordContext,
+        keys: pa.Array | LateKeys,
+        rows: np.ndarray,
+        order: OrderingColumn,
+        codes: np.ndarray,
     ) -> None:
         rows.flags.writeable = codes.flags.writeable = False
-        for name, value in zip(self.__slots__, (codes, context, keys, order, rows), strict=True):
+        late_keys = keys if isinstance(keys, LateKeys) else LateKeys(keys)
+        for name, value in zip(self.__slots__, (codes, context, late_keys, order, rows), strict=True):
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -63,6 +95,11 @@ class BufferedBatch:
 
     def __repr__(self) -> str:
         return f"BufferedBatch({len(self)} records, {int(self.deletes.sum())} deletes)"
+
+    @property
+    def keys(self) -> pa.Array:
+        """Record keys, a string array."""
+        return self.late_keys.array
 
     @property
     def deletes(self) -> np.ndarray:
@@ -122,16 +159,14 @@ class BufferedBatch:
     def take(self, indices: np.ndarray | pa.Array) -> BufferedBatch:
         """Return the records at the indices."""
         at = np.asarray(indices)
-        return BufferedBatch(
-            self.context, self.keys.take(_indices(at)), self.rows[at], self.order.take(at), self.codes[at]
-        )
+        return BufferedBatch(self.context, self.late_keys.take(at), self.rows[at], self.order.take(at), self.codes[at])
 
     def where(self, mask: np.ndarray | pa.Array, other: BufferedBatch) -> BufferedBatch:
         """Return own records where the mask is set, the other's elsewhere; keys stay."""
         chosen = _numpy_mask(mask, len(self))
         return BufferedBatch(
             self.context,
-            self.keys,
+            self.late_keys,
             np.where(chosen, self.rows, other.rows),
             self.order.where(chosen, other.order),
             np.where(chosen, self.codes, other.codes),
@@ -141,12 +176,13 @@ class BufferedBatch:
         """Return the records, those in the mask marked DELETE with their data kept."""
         chosen = _numpy_mask(mask, len(self))
         return BufferedBatch(
-            self.context, self.keys, self.rows, self.order, np.where(chosen, np.int8(DELETE), self.codes)
+            self.context, self.late_keys, self.rows, self.order, np.where(chosen, np.int8(DELETE), self.codes)
         )
 
     def with_operations(self, codes: np.ndarray) -> BufferedBatch:
         """Return the records, live ones with the given operation codes; deletes keep theirs."""
-        return BufferedBatch(self.context, self.keys, self.rows, self.order, np.where(self.deletes, self.codes, codes))
+        codes = np.where(self.deletes, self.codes, codes)
+        return BufferedBatch(self.context, self.late_keys, self.rows, self.order, codes)
 
     def with_columns(self, /, **columns: Any) -> BufferedBatch:
         """Return the records with whole columns replaced (Arrow arrays or sequences); ordering follows its fields.
@@ -176,7 +212,7 @@ class BufferedBatch:
             changed = context.store.take(rows)
             fresh = OrderingColumn.from_columns([field_values(changed, f) for f in context.ordering_fields], len(self))
             order = fresh.where(mask, self.order)
-        return BufferedBatch(context, self.keys, rows, order, self.codes)
+        return BufferedBatch(context, self.late_keys, rows, order, self.codes)
 
     def _check_keys(self, batch: pa.RecordBatch, at: np.ndarray, columns: Collection[str]) -> None:
         """Refuse new values of key columns that make other keys."""
@@ -232,7 +268,9 @@ class BufferedBatch:
         return cls(context, context.keys.keys_of_batch(batch), rows, order, codes)
 
     @classmethod
-    def of_base(cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, keys: pa.Array) -> BufferedBatch:
+    def of_base(
+        cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, keys: pa.Array | LateKeys
+    ) -> BufferedBatch:
         """Wrap base rows that the store holds from the handle ``first`` on, whose keys are known; they are never
         deletes.
         """

@@ -6,7 +6,8 @@ some bytes at a time.  The rows come out block by block all the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 
 import pyarrow as pa
 
@@ -14,7 +15,8 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro import decode_avro_blocks
 from hoodie_py.formats.block_parts import decode_avro_parts, record_count
 from hoodie_py.formats.blocks import block_schema, decode_records
-from hoodie_py.formats.log import BlockType
+from hoodie_py.formats.joint_rows import JointRows
+from hoodie_py.formats.log import BlockType, LogBlock
 from hoodie_py.formats.parquet import decode_parquet_parts, parquet_rows
 from hoodie_py.reader.log_bytes import ScannedBlock
 
@@ -48,28 +50,25 @@ class BlockDecoder:
             if len(group) == 1:
                 yield from self._alone(index)
                 return
-            self._decode(group)
+            for numbers, rows in self._decode(group):
+                self.give_back(numbers, rows)
         yield self._decoded.pop(index)
 
-    def together(self, index: int) -> dict[int, pa.RecordBatch]:
-        """Return the rows of a block and of the later ones that are decoded with it, by number; none if the block is
-        decoded alone, was decoded before, or its rows lack columns.
+    def together(self, index: int) -> list[tuple[Sequence[int], JointRows]]:
+        """Return the rows of a block and of the later ones that are decoded with it, with the blocks' numbers; none if
+        the block is decoded alone, was decoded before, or its rows lack columns.
 
         Raises:
             CorruptFileError, UnsupportedFeatureError: as ``records``.
         """
         if index in self._decoded or self._blocks[index].block.is_partial:
-            return {}
+            return []
         group = self._group(index)
-        if len(group) == 1:
-            return {}
-        self._decode(group)
-        whole = [each for each in group if not self._blocks[each].block.is_partial]
-        return {each: self._decoded.pop(each) for each in whole}
+        return [] if len(group) == 1 else self._decode(group)
 
-    def give_back(self, rows: Mapping[int, pa.RecordBatch]) -> None:
+    def give_back(self, numbers: Sequence[int], rows: JointRows) -> None:
         """Take back rows that ``together`` returned, for ``records``."""
-        self._decoded.update(rows)
+        self._decoded.update(zip(numbers, rows.each(), strict=True))
 
     def count(self, index: int, rows: pa.RecordBatch) -> int:
         """Return how many records a block has, of which some rows came first."""
@@ -101,21 +100,27 @@ class BlockDecoder:
         group, filled = [index], first.size
         for later in range(index + 1, len(self._blocks)):
             block = self._blocks[later].block
-            if block.type is BlockType.AVRO_DATA and block.schema_text == first.schema_text:
+            if _alike(block, first):
                 filled += block.size
                 if filled > self._size:
                     break
                 group.append(later)
         return group
 
-    def _decode(self, group: Sequence[int]) -> None:
+    def _decode(self, group: Sequence[int]) -> list[tuple[Sequence[int], JointRows]]:
         blocks = [self._blocks[i] for i in group]
         try:
             contents = [each.loaded().content for each in blocks]
             schema = block_schema(blocks[0].block)
-            batches = decode_avro_blocks(contents, schema, self._columns)
+            decoded = decode_avro_blocks(contents, schema, self._columns)
         except HoodieError as error:
             at = blocks[error.where.pop("content", 0)]
             error.located(path=at.path, block=at.block.type.name, block_offset=at.block.offset, instant=at.instant)
             raise
-        self._decoded.update(zip(group, batches, strict=True))
+        bounds = pairwise(accumulate((len(rows.counts) for rows in decoded), initial=0))
+        return [(group[first:last], rows) for (first, last), rows in zip(bounds, decoded, strict=True)]
+
+
+def _alike(one: LogBlock, other: LogBlock) -> bool:
+    """Whether two blocks may be decoded together."""
+    return one.type is other.type and one.schema_text == other.schema_text and one.is_partial == other.is_partial

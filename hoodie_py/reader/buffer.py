@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import MergeError
-from hoodie_py.reader.align import number_keys, rounds
+from hoodie_py.reader.align import number_keys, number_positions, rounds
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.entry_batches import entry_bytes
 from hoodie_py.reader.folded_log import FoldedLog
@@ -139,7 +139,7 @@ class LogBuffer:
         if positions is None:
             places, (codes, count) = None, number_keys(entries.keys)
         else:
-            places, codes = np.unique(positions, return_inverse=True)
+            places, codes = number_positions(positions)
             count = len(places)
         at_once = None if self._spill is None else self._pairs_at_once(entries, self._spill)
         try:

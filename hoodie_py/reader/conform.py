@@ -20,8 +20,25 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_numpy
 
 
+class Nulls:
+    """Columns of nulls; those of a type are made once, for as many rows as were ever asked for, and sliced."""
+
+    def __init__(self) -> None:
+        self._made: dict[pa.DataType, pa.Array] = {}
+
+    def of(self, type_: pa.DataType, length: int) -> pa.Array:
+        """Return so many nulls."""
+        made = self._made.get(type_)
+        if made is None or len(made) < length:
+            made = self._made[type_] = pa.nulls(length, type_)
+        return made.slice(0, length)
+
+
 def conform_batch(
-    batch: pa.RecordBatch, schema: pa.Schema, defaults: Mapping[str, Any] | None = None
+    batch: pa.RecordBatch,
+    schema: pa.Schema,
+    defaults: Mapping[str, Any] | None = None,
+    absent: Nulls | None = None,
 ) -> pa.RecordBatch:
     """Return the batch with exactly the schema's columns.
 
@@ -29,6 +46,7 @@ def conform_batch(
         batch: rows as a file holds them.
         schema: the columns wanted, in order.
         defaults: values for columns that the batch lacks; null where not given.
+        absent: makes the nulls, where many batches lack the same columns.
 
     Raises:
         UnsupportedFeatureError: a column cannot be promoted to the wanted type.
@@ -37,7 +55,11 @@ def conform_batch(
     for field in schema:
         at = batch.schema.get_field_index(field.name)
         if at < 0:
-            arrays.append(constant((defaults or {}).get(field.name), field.type, batch.num_rows))
+            default = None if defaults is None else defaults.get(field.name)
+            if default is None and absent is not None:
+                arrays.append(absent.of(field.type, batch.num_rows))
+            else:
+                arrays.append(constant(default, field.type, batch.num_rows))
             continue
         try:
             arrays.append(conform_array(batch.column(at), field.type))
@@ -55,10 +77,12 @@ class Conformer:
     Args:
         schema: the columns wanted, in order.
         defaults: values for columns that a batch lacks; null where not given.
+        loose: whether batches may keep which columns are never null, and notes of the file.
     """
 
-    def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None, *, loose: bool = False) -> None:
         self._defaults = defaults
+        self._loose = loose
         self._schema = pa.schema([field.with_nullable(True) for field in schema])
         self._source: pa.Schema | None = None
         self._same: list[int] | None = None
@@ -70,6 +94,8 @@ class Conformer:
             self._same = self._places(batch.schema)
         if self._same is None:
             return conform_batch(batch, self._schema, self._defaults)
+        if self._loose and self._same == list(range(batch.num_columns)):
+            return batch
         return pa.RecordBatch.from_arrays([batch.column(i) for i in self._same], schema=self._schema)
 
     def _places(self, source: pa.Schema) -> list[int] | None:

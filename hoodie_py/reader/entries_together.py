@@ -1,21 +1,23 @@
 """Entries of small data blocks made in one go.
 
-Turning a block's rows into entries takes some dozens of calls, whatever the number of rows, so the rows of blocks that
-were decoded together are joined, and what is made of them is cut up again.
+Turning a block's rows into entries takes some dozens of calls, whatever the number of rows, so it is done with the rows
+of all blocks that were decoded together, and what is made of them is cut up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
+from hoodie_py.formats.joint_rows import JointRows
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.block_decoder import BlockDecoder
-from hoodie_py.reader.conform import Conformer, one_batch
+from hoodie_py.reader.conform import Conformer
 from hoodie_py.reader.delete_rules import DeleteRules
 
 _FEW_ROWS = 4096  # in a block, on average
@@ -57,30 +59,29 @@ class EntriesTogether:
             StorageError: rows had to be spilled and could not be.
         """
         if index not in self._made:
-            group = self._decoder.together(index)
-            if sum(rows.num_rows for rows in group.values()) > _FEW_ROWS * len(group) or not self._make(group):
-                self._decoder.give_back(group)
+            for numbers, rows in self._decoder.together(index):
+                if rows.batch.num_rows > _FEW_ROWS * len(numbers) or not self._make(numbers, rows):
+                    self._decoder.give_back(numbers, rows)
+            if index not in self._made:
                 return None
         made, start, stop = self._made.pop(index)
         if made.generation == self._context.store.generation:
             return made.entries.slice(start, stop)
-        rows = made.rows.slice(start, stop - start)
-        return BufferedBatch.of_rows(self._context, self._context.store.add(rows), rows, made.entries.codes[start:stop])
+        own = made.rows.slice(start, stop - start)
+        return BufferedBatch.of_rows(self._context, self._context.store.add(own), own, made.entries.codes[start:stop])
 
-    def _make(self, group: dict[int, pa.RecordBatch]) -> bool:
+    def _make(self, numbers: Sequence[int], joint: JointRows) -> bool:
         """Make entries; say whether that worked: with an error in one of the blocks all are better made alone."""
-        if not group:
-            return False
         store = self._context.store
         first = len(store)
         try:
-            rows = self._conform(one_batch(list(group.values())))
+            rows = self._conform(joint.batch)
             store.add(rows)
             entries = BufferedBatch.of_rows(self._context, first, rows, self._deletes.operations(rows))
         except HoodieError:
             store.release(first)
             return False
         made = _Made(entries, rows, store.generation)
-        bounds = pairwise(accumulate((batch.num_rows for batch in group.values()), initial=0))
-        self._made.update({index: (made, *bound) for index, bound in zip(group, bounds, strict=True)})
+        bounds = pairwise(accumulate(joint.counts, initial=0))
+        self._made.update({index: (made, *bound) for index, bound in zip(numbers, bounds, strict=True)})
         return True

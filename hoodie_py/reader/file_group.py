@@ -19,9 +19,10 @@ from hoodie_py.errors import HoodieError, InvalidQueryError, MergeError
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.reader.align import NO_MEETINGS, Meetings, MeetingsByKey, MeetingsByRow, meetings_by_position
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
-from hoodie_py.reader.base_file import BaseFileReader, Decoder
+from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.conform import conform_batch, constant, filtered
+from hoodie_py.reader.coded import Decoder
+from hoodie_py.reader.conform import Nulls, conform_batch, constant, filtered
 from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
@@ -32,9 +33,9 @@ from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE, BufferedRecord
 from hoodie_py.reader.sizes import check_sizes
+from hoodie_py.reader.wanted_rows import places_in_portions
 
 _KEY_BATCH_ROWS = 65_536
-_MASK_AT_ONCE = 1 << 20
 _MOST_KEYS_BY_BATCH = 1 << 17  # above, hashing the log's keys for each batch costs more than reading base keys ahead
 _FEWEST_KEYED_ROWS = 4  # base rows in a batch, in relation to the log's keys, are at least one in so many
 _LEAST_BASE_ROWS = 32  # rows read at once where log rows merge, however small the batches handed out are
@@ -63,14 +64,6 @@ class Piece:
 
     untouched: pa.RecordBatch | None
     merged: Merged | None
-
-
-def _places(mask: np.ndarray, at_once: int) -> Iterator[np.ndarray]:
-    """Yield where a mask is set, in rising order, so many places at a time."""
-    for start in range(0, len(mask), _MASK_AT_ONCE):
-        found = start + np.flatnonzero(mask[start : start + _MASK_AT_ONCE])
-        for first in range(0, len(found), at_once):
-            yield found[first : first + at_once]
 
 
 class FileGroupReader:
@@ -106,10 +99,12 @@ class FileGroupReader:
         self._context: ArrowRecordContext | None = None
         self._loaded: LogSide | None = None
         self._decoder = Decoder()
+        self._nulls = Nulls()
         self._coming: Future[BaseFileReader] | None = None
         names = self.info.schema.names if columns is None else list(columns)
         self._check_columns(names)
         self.schema = pa.schema([self.info.schema.field(name).with_nullable(True) for name in names])
+        self._stored = [name for name in names if name not in self.info.constants]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows in batches of at most ``batch_rows``, with the columns asked for."""
@@ -209,7 +204,7 @@ class FileGroupReader:
         if not self.file_slice.log_files:
             yield from self._base_only()
             return
-        read = [name for name in self.schema.names if name not in self.info.constants]
+        read = self._stored
         if not merges(self.options.options):
             yield from self._unmerged(read)
             return
@@ -235,7 +230,7 @@ class FileGroupReader:
                 wanted[live] = True
                 count += len(live)
         at_once = min(self.options.batch_rows, log.rows_at_once)
-        for rows in _places(wanted, at_once):
+        for rows in places_in_portions(wanted, at_once, log.store.starts):
             count -= len(rows)
             yield self._output(log.store.take(rows, read))
         if count:
@@ -277,7 +272,7 @@ class FileGroupReader:
         base = BaseFileReader(self.info.files, self.file_slice.base_file)
         row_groups = None if self._row_groups is None else self._row_groups(base)
         schema = pa.schema([field for field in self.schema if field.name not in self.info.constants])
-        for batch in base.batches(schema, self.options.batch_rows, row_groups, coded=True):
+        for batch in base.batches(schema, self.options.batch_rows, row_groups, coded=schema.names):
             self.stats.base_rows += batch.num_rows
             yield self._output(self._with_fallbacks(batch, base))
 
@@ -314,7 +309,10 @@ class FileGroupReader:
             if isinstance(meetings, MeetingsByKey):
                 base_schema = self._with_keys(base_schema, log)
                 rows = max(rows, len(met) // _FEWEST_KEYED_ROWS)
-            for whole in base.batches(base_schema, rows, coded=columns is not None):
+            coded = (
+                () if columns is None else set(columns) - {top_level(base_schema, name) for name in log.keys.columns}
+            )
+            for whole in base.batches(base_schema, rows, coded=coded):
                 self.stats.base_rows += whole.num_rows
                 for batch in self._portions(self._with_fallbacks(whole, base), log, columns):
                     hits, records = meetings.of(batch)
@@ -365,12 +363,14 @@ class FileGroupReader:
         wanted = batch
         if columns is not None and log.whole_rows:
             wanted = batch.select(log.deciding(batch.schema))
-        rows = conform_batch(wanted.take(from_numpy(hits)), log.schema)
-        older = BufferedBatch.of_base(log.context, log.store.add(rows), rows, newer.keys)
+        rows = conform_batch(wanted.take(from_numpy(hits)), log.schema, absent=self._nulls)
+        older = BufferedBatch.of_base(log.context, log.store.add(rows), rows, newer.late_keys)
         result = log.final(older, newer)
-        unchanged = (result.rows == older.rows) & ~result.deletes
-        self.stats.deletes += int(result.deletes.sum())
-        self.stats.updates += int((~result.deletes & ~unchanged).sum())
+        deletes = result.deletes
+        unchanged = (result.rows == older.rows) & ~deletes
+        deleted = int(np.count_nonzero(deletes))
+        self.stats.deletes += deleted
+        self.stats.updates += len(hits) - deleted - int(np.count_nonzero(unchanged))
         result = result.with_operations(np.where(unchanged, np.int8(NO_OPERATION), np.int8(UPDATE)))
         keep = np.ones(batch.num_rows, bool)
         keep[hits] = unchanged
@@ -398,16 +398,17 @@ class FileGroupReader:
 
     def _output(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns asked for, those that the partition path gives filled in."""
+        if batch.schema.names != self._stored:
+            batch = batch.select(self._stored)
+        if not self.schema.names:
+            return batch
         arrays: list[Any] = []
-        decoder = self._decoder
+        stored = iter(batch.columns)
         for field in self.schema:
             if field.name in self.info.constants:
-                arrays.append(decoder.constant(field, self.info.constants[field.name], batch.num_rows))
+                arrays.append(self._decoder.constant(field, self.info.constants[field.name], batch.num_rows))
             else:
-                array = batch.column(field.name)
-                arrays.append(decoder.strings(field.name, array) if pa.types.is_dictionary(array.type) else array)
-        if not arrays:
-            return batch.select([])
+                arrays.append(self._decoder.plain(field, next(stored)))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _check_columns(self, names: Sequence[str]) -> None:

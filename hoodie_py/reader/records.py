@@ -60,7 +60,9 @@ def operation_array(codes: Iterable[int]) -> pa.Array:
 
 def is_delete_code(codes: np.ndarray) -> np.ndarray:
     """Say for each operation code whether it makes the record a delete (D and -U do)."""
-    return np.asarray((codes == DELETE) | (codes == UPDATE_BEFORE))
+    deletes = codes == DELETE
+    deletes |= codes == UPDATE_BEFORE
+    return np.asarray(deletes)
 
 
 @enum.unique

@@ -82,6 +82,11 @@ class RowStore:
         return first
 
     @property
+    def starts(self) -> Sequence[int]:
+        """Handles of the first row of each batch that is held together, and of the next row to be added."""
+        return self._starts
+
+    @property
     def row_bytes(self) -> int:
         """Bytes of a row, on average over all that were added."""
         return self._added_bytes // max(1, self._added_rows)
@@ -200,12 +205,24 @@ class RowStore:
         """Return (chunk, indices of its handles) for each chunk that has some; chunk -1 stands for no row."""
         if not len(handles):
             return []
+        if (handles[1:] > handles[:-1]).all():
+            return list(self._in_order(handles))
         chunk_of = np.searchsorted(np.asarray(self._starts), handles, side="right") - 1
         if (chunk_of == chunk_of[0]).all():
             return [(int(chunk_of[0]), np.arange(len(handles)))]
         order = np.argsort(chunk_of, kind="stable")
         present, first = np.unique(chunk_of[order], return_index=True)
         return list(zip(present.tolist(), np.split(order, first[1:]), strict=True))
+
+    def _in_order(self, handles: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """As ``_by_chunk``, of rising handles."""
+        chunk = int(np.searchsorted(self._starts, handles[0], side="right")) - 1
+        start = 0
+        while start < len(handles):
+            stop = int(np.searchsorted(handles, 0 if chunk < 0 else self._starts[chunk + 1]))
+            if stop > start:
+                yield chunk, np.arange(start, stop)
+            start, chunk = stop, chunk + 1
 
     def _write(self) -> None:
         """Write the chunks that are in memory to a file, small ones that follow each other as one."""

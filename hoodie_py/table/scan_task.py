@@ -81,7 +81,7 @@ class ScanTask:
                 batch = batch.slice(0, left)
                 left -= batch.num_rows
             if batch.num_rows:
-                yield batch.select(list(self.columns))
+                yield batch if batch.num_columns == len(self.columns) else batch.select(list(self.columns))
             if left == 0:
                 return
         release_after(self.size)

@@ -19,6 +19,7 @@ from hoodie_py.formats.avro import AvroSchema, decode_avro_blocks, decode_avro_d
 from hoodie_py.formats.avro_cursor import Misfit
 from hoodie_py.formats.avro_lanes import RECORDS_AT_ONCE, Block, decode_in_lanes, lane_plan
 from hoodie_py.formats.avro_rows import decode_rows
+from hoodie_py.formats.joint_rows import JointRows
 from hoodie_py.formats.log import BlockType
 from tests.formats.avro_bytes_cases import Case, cases, content_of, plain_text
 from tests.formats.log_writer import raw_data, varint
@@ -32,9 +33,14 @@ def lanes(content: bytes | memoryview, schema: AvroSchema, names: list[str] | No
     """Decode column by column, or raise Misfit."""
     plan = lane_plan(schema.record, None if names is None else frozenset(names))
     assert plan is not None
-    (batch,) = decode_in_lanes([Block(memoryview(content), 8, struct.unpack_from(">i", content, 4)[0])], plan)
+    (rows,) = decode_in_lanes([Block(memoryview(content), 8, struct.unpack_from(">i", content, 4)[0])], plan)
+    [batch] = rows.each()
     batch.validate(full=True)
     return batch
+
+
+def of_each(decoded: list[JointRows]) -> list[pa.RecordBatch]:
+    return [batch for rows in decoded for batch in rows.each()]
 
 
 def rows(content: bytes, schema: AvroSchema, names: list[str] | None = None) -> pa.RecordBatch:
@@ -104,7 +110,7 @@ def test_blocks_decoded_together(one: list[tuple[Case, int]], numbers: list[int]
     case, seed = one[0]
     schema = AvroSchema.parse(case.schema)
     contents = [content_of(case.rows(number, seed)) for number in numbers]
-    assert decode_avro_blocks(contents, schema) == [rows(content, schema) for content in contents]
+    assert of_each(decode_avro_blocks(contents, schema)) == [rows(content, schema) for content in contents]
 
 
 FIELDS = [
@@ -127,7 +133,7 @@ def test_more_records_than_are_decoded_at_once() -> None:
     assert batch.column("n").to_pylist() == list(range(number))
     assert batch == rows(content, SCHEMA)
     small = [raw_data([record(i, 1)] * 700) for i in range(60)]
-    batches = decode_avro_blocks(small, SCHEMA, ["n"])
+    batches = of_each(decode_avro_blocks(small, SCHEMA, ["n"]))
     assert [batch.column("n").to_pylist() for batch in batches] == [[i] * 700 for i in range(60)]
 
 
@@ -195,7 +201,7 @@ def test_real_blocks_column_by_column() -> None:
     for text, contents in by_schema.items():
         schema = AvroSchema.parse(text)
         every = [rows(bytes(content), schema) for content in contents]
-        assert decode_avro_blocks(contents, schema) == every
+        assert of_each(decode_avro_blocks(contents, schema)) == every
         assert lanes(contents[0], schema) == every[0]
         some = schema.arrow.names[::3]
         assert lanes(contents[-1], schema, some) == every[-1].select(some)

@@ -18,6 +18,7 @@ from hoodie_py.reader.align import (
     match_positions,
     meetings_by_position,
     number_keys,
+    number_positions,
     rounds,
 )
 
@@ -32,6 +33,13 @@ def test_rounds_hold_each_entry_once_in_log_order(keys: list[int]) -> None:
         for entry in step.tolist():
             seen.setdefault(keys[entry], []).append(entry)
     assert seen == {key: [i for i, k in enumerate(keys) if k == key] for key in set(keys)}
+
+
+@given(st.lists(st.integers(0, 20) | st.integers(0, 1 << 62), max_size=40))
+def test_positions_are_numbered_in_rising_order(positions: list[int]) -> None:
+    places, codes = number_positions(np.array(positions, np.int64))
+    assert places.tolist() == sorted(set(positions))
+    assert [places[code] for code in codes] == positions
 
 
 def test_a_repeated_base_key_meets_the_log_once() -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from hoodie_py import CorruptFileError, HoodieTable
 from hoodie_py.files import TableFiles
-from hoodie_py.reader.base_file import BaseFileReader, Decoder
+from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.coded import Decoder
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BaseFile
 
@@ -61,9 +62,9 @@ def test_repeated_meta_columns_read_the_same_coded_and_plain(
     assert plain.column("_hoodie_commit_time").to_pylist() == times
     decoder = Decoder()
     found: list[str | None] = []
-    for batch in base.batches(META, 999, coded=True):
+    for batch in base.batches(META, 999, coded=META.names):
         column = batch.column("_hoodie_commit_time")
-        strings = decoder.strings("t", column) if pa.types.is_dictionary(column.type) else column
+        strings = decoder.plain(META.field(0), column)
         assert strings.type == pa.string()
         found += strings.to_pylist()
     assert found == times
@@ -72,9 +73,9 @@ def test_repeated_meta_columns_read_the_same_coded_and_plain(
 def test_a_column_of_one_value_is_written_out_once(tmp_path: Path) -> None:
     base = stored(tmp_path, ["1"] * ROWS)
     decoder = Decoder()
-    columns = [batch.column("_hoodie_commit_time") for batch in base.batches(META, 1000, coded=True)]
+    columns = [batch.column("_hoodie_commit_time") for batch in base.batches(META, 1000, coded=META.names)]
     assert all(pa.types.is_dictionary(column.type) for column in columns)
-    buffers = {decoder.strings("t", column).buffers()[2].address for column in columns}
+    buffers = {decoder.plain(META.field(0), column).buffers()[2].address for column in columns}
     assert len(buffers) == 1
     field = pa.field("p", pa.string())
     assert decoder.constant(field, "x", 3).to_pylist() == ["x"] * 3

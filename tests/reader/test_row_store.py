@@ -29,6 +29,9 @@ def test_take_gathers_rows_by_handle(sizes: list[int], data: st.DataObject) -> N
     assert store.take(np.array(handles, np.int64)).to_pylist() == want
     assert store.take(np.array(handles, np.int64), ["b"]).to_pylist() == [{"b": row["b"]} for row in want]
     assert store.take(np.array(handles, np.int64), []).num_rows == len(handles)
+    rising = sorted(set(handles))
+    want = [{"a": None, "b": None} if h < 0 else rows[h] for h in rising]
+    assert store.take(np.array(rising, np.int64)).to_pylist() == want
 
 
 def test_release_drops_what_came_later() -> None:

@@ -1,0 +1,28 @@
+"""Rows of neighbouring data blocks in one batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class JointRows:
+    """The rows of a block, or of some that follow each other and were decoded together.
+
+    Attributes:
+        batch: all rows, block by block.
+        counts: how many rows each block has.
+    """
+
+    batch: pa.RecordBatch
+    counts: tuple[int, ...]
+
+    def each(self) -> list[pa.RecordBatch]:
+        """Return the rows of each block: slices of the batch, which lives as long as any of them."""
+        if len(self.counts) == 1:
+            return [self.batch]
+        firsts = accumulate(self.counts, initial=0)
+        return [self.batch.slice(first, count) for first, count in zip(firsts, self.counts, strict=False)]

@@ -1,0 +1,122 @@
+"""Columns of few values: read as codes into a dictionary, and written out only for the rows that stay.
+
+Parquet keeps such strings as codes. Writing them out a value at a time is most of what reading them costs, and rows
+that the log replaces are dropped afterwards: to drop codes and to gather strings by those that are left takes a third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.reader.conform import constant
+
+_NESTED = (pa.ListArray, pa.StructArray, pa.MapArray)
+_LENGTH_BYTES = 4  # before each string that is not coded
+
+
+def coded_columns(metadata: pq.FileMetaData) -> list[int]:
+    """Return which leaf columns of a file to read as codes: strings that take less room than their lengths would.
+
+    Only the first row group and the last are looked at; a column with other ones between is read right, but slower.
+    """
+    last = metadata.num_row_groups - 1
+    if last < 0:
+        return []
+    found = list(_coded(metadata, 0, range(metadata.num_columns)))
+    return list(_coded(metadata, last, found)) if last else found
+
+
+def _coded(metadata: pq.FileMetaData, group: int, columns: Iterable[int]) -> Iterator[int]:
+    chunks = metadata.row_group(group)
+    for at in columns:
+        chunk = chunks.column(at)  # the schema would say the type, too, but see check_footer
+        if (
+            chunk.has_dictionary_page
+            and chunk.total_uncompressed_size < _LENGTH_BYTES * chunk.num_values
+            and chunk.physical_type == "BYTE_ARRAY"
+        ):
+            yield at
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """Return a type with the values' types in place of dictionaries."""
+    if pa.types.is_dictionary(type_):
+        return type_.value_type
+    if pa.types.is_map(type_):
+        return pa.map_(_plain_field(type_.key_field), _plain_field(type_.item_field), type_.keys_sorted)
+    if pa.types.is_list(type_):
+        return pa.list_(_plain_field(type_.value_field))
+    if pa.types.is_struct(type_):
+        return pa.struct([_plain_field(field) for field in type_])
+    return type_
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(plain_type(field.type))
+
+
+def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Write out the dictionaries in an array.
+
+    Args:
+        array: the values.
+        type_: its ``plain_type``.
+    """
+    if isinstance(array, pa.DictionaryArray):
+        return array.dictionary_decode()
+    if not isinstance(array, _NESTED) or array.type.equals(type_):
+        return array
+    if array.offset:
+        array = array.take(from_numpy(np.arange(len(array))))
+    if pa.types.is_map(type_):
+        entry = type_.field(0).type
+        pairs = [plain_array(array.keys, type_.key_type), plain_array(array.items, type_.item_type)]
+        children = [pa.StructArray.from_arrays(pairs, fields=list(entry))]
+    elif pa.types.is_list(type_):
+        children = [plain_array(array.values, type_.value_type)]
+    else:
+        children = [plain_array(array.field(at), field.type) for at, field in enumerate(type_)]
+    valid = array.buffers()[: 1 if pa.types.is_struct(type_) else 2]
+    return pa.Array.from_buffers(type_, len(array), valid, null_count=array.null_count, children=children)
+
+
+class Decoder:
+    """Writes out columns that repeat values: dictionaries, which ``BaseFileReader.batches`` may give, and constants.
+
+    A value that all rows repeat is written out once, for as many rows as a batch ever had, and sliced.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, str], pa.Array] = {}
+        self._constants: dict[str, pa.Array] = {}
+
+    def constant(self, field: pa.Field, value: Any, length: int) -> pa.Array:
+        """Return a column of one value, always the same for a field; null for None."""
+        written = self._constants.get(field.name)
+        if written is None or len(written) < length:
+            written = self._constants[field.name] = constant(value, field.type, length)
+        return written.slice(0, length)
+
+    def plain(self, field: pa.Field, array: pa.Array) -> pa.Array:
+        """Return a column in its own type.
+
+        Args:
+            field: the column; repeated values are kept by its name.
+            array: its values.
+        """
+        if not isinstance(array, pa.DictionaryArray):
+            return plain_array(array, field.type) if isinstance(array, _NESTED) else array
+        if len(array.dictionary) != 1 or array.null_count or array.dictionary.null_count:
+            return array.dictionary_decode()
+        value = array.dictionary[0]
+        written = self._values.get((field.name, value.as_py()))
+        if written is None or len(written) < len(array):
+            self._values = {key: kept for key, kept in self._values.items() if key[0] != field.name}
+            written = self._values[field.name, value.as_py()] = pa.repeat(value, len(array))
+        return written.slice(0, len(array))
