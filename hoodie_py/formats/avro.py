@@ -34,7 +34,7 @@ DATA_VERSIONS = range(1, 4)
 
 _HEADER = struct.Struct(">ii")
 _LENGTH_SIZE = 4
-_FEW_RECORDS = 48  # that are quicker decoded record by record
+_FEW_RECORDS = 56  # that are quicker decoded record by record
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,13 @@ def decode_avro_data(
     batches = _decode_in_lanes([block], schema, names)
     if batches is not None:
         return batches[0].batch
+    if 0 < block.count < _FEW_RECORDS:
+        from hoodie_py.formats.avro_few import MOST_BYTES, decode_few
+
+        if len(content) <= MOST_BYTES:
+            few = decode_few(bytes(content), block.start, block.count, schema.record, names)
+            if few is not None:
+                return few
     from hoodie_py.formats.avro_rows import decode_rows
 
     return decode_rows(bytes(content), block.start, block.count, schema.record, schema.arrow, names)
