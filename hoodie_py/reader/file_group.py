@@ -105,6 +105,8 @@ class FileGroupReader:
         self._check_columns(names)
         self.schema = pa.schema([self.info.schema.field(name).with_nullable(True) for name in names])
         self._stored = [name for name in names if name not in self.info.constants]
+        constants = self.info.constants
+        self._fields = [(field, field.name not in constants, constants.get(field.name)) for field in self.schema]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows in batches of at most ``batch_rows``, with the columns asked for."""
@@ -404,11 +406,11 @@ class FileGroupReader:
             return batch
         arrays: list[Any] = []
         stored = iter(batch.columns)
-        for field in self.schema:
-            if field.name in self.info.constants:
-                arrays.append(self._decoder.constant(field, self.info.constants[field.name], batch.num_rows))
-            else:
+        for field, is_stored, value in self._fields:
+            if is_stored:
                 arrays.append(self._decoder.plain(field, next(stored)))
+            else:
+                arrays.append(self._decoder.constant(field, value, batch.num_rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _check_columns(self, names: Sequence[str]) -> None:
