@@ -311,10 +311,7 @@ class FileGroupReader:
             if isinstance(meetings, MeetingsByKey):
                 base_schema = self._with_keys(base_schema, log)
                 rows = max(rows, len(met) // _FEWEST_KEYED_ROWS)
-            coded = (
-                () if columns is None else set(columns) - {top_level(base_schema, name) for name in log.keys.columns}
-            )
-            for whole in base.batches(base_schema, rows, coded=coded):
+            for whole in base.batches(base_schema, rows, coded=self._coded(base_schema, log, columns)):
                 self.stats.base_rows += whole.num_rows
                 for batch in self._portions(self._with_fallbacks(whole, base), log, columns):
                     hits, records = meetings.of(batch)
@@ -326,6 +323,13 @@ class FileGroupReader:
         if folded is not None:
             for newer in log.unmet(folded, met):
                 yield self._leftovers(newer, log)
+
+    @staticmethod
+    def _coded(schema: pa.Schema, log: LogSide, columns: list[str] | None) -> set[str]:
+        """Return the columns that base rows may have as codes: those of which nothing is merged, but for keys."""
+        if columns is None or not log.whole_rows:  # what merges is counted by its size, which codes hide
+            return set()
+        return set(columns) - {top_level(schema, name) for name in log.keys.columns}
 
     @staticmethod
     def _portions(batch: pa.RecordBatch, log: LogSide, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
