@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +13,12 @@ from hoodie_py import HoodieTable, HoodieWarning
 from hoodie_py.errors import (
     CommitStateUnknownError,
     ConflictError,
-    HoodieError,
     StorageError,
     UnsupportedFeatureError,
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.commit_metadata import CommitMetadata
-from hoodie_py.formats.instants import INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.instants import INFLIGHT, Instant
 from hoodie_py.formats.names import marker_folder
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer import write_commit, write_jobs
@@ -30,7 +26,6 @@ from hoodie_py.writer.lock import held
 from hoodie_py.writer.machine_lock import MachineLock
 from hoodie_py.writer.output_file import OutputFile
 from hoodie_py.writer.routing import Routed
-from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.timeline_writer import TimelineWriter
 from hoodie_py.writer.write_commit import Intent, open_commit
 from hoodie_py.writer.write_conflicts import Claims
@@ -38,6 +33,7 @@ from hoodie_py.writer.write_jobs import Tasks, workload
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 from hoodie_py.writer.write_runner import Job
 from tests.writer.compaction_tables import QUICK, leftovers
+from tests.writer.slow_writes import COW, MOR, pending, slowly, start
 from tests.writer.written_tables import (
     KINDS,
     Kind,
@@ -51,38 +47,10 @@ from tests.writer.written_tables import (
     session,
 )
 
-MOR, COW = Kind(9, True), Kind(9, False)
-
-
-def start(base: Path, kind: Kind = MOR) -> Path:
-    kind.create(base)
-    put(base, records([row(i) for i in range(8)], partitioned=kind.partitioned), WriteOperation.INSERT)
-    return base
-
-
-def slowly(base: Path, given: WriteRecords, meanwhile: Callable[[], Any], **options: Any) -> None:
-    """Write; something else happens between the look that the write rests on and its commit."""
-    doing = session(base, options)
-    snapshot = doing.look()
-    routed = placed(snapshot, given)
-    claims = Claims(
-        frozenset(each.group for each in routed.placements),
-        None,
-        frozenset(each.partition_path for each in routed.placements if each.file_slice is None),
-    )
-    with open_commit(doing, Intent(WriteOperation.UPSERT, snapshot, schema_of(snapshot), claims)) as begun:
-        results = [job.run() for job in Tasks(snapshot, begun.facts, doing.settings).jobs(routed)]
-        meanwhile()
-        begun.commit(results)
-
 
 def last(base: Path) -> tuple[Snapshot, CommitMetadata]:
     snapshot = open_snapshot(TableFiles.open(base))
     return snapshot, snapshot.timeline.metadata(snapshot.timeline.completed_writes()[-1])
-
-
-def pending(base: Path) -> list[str]:
-    return [f"{each.action} {each.state}" for each in HoodieTable.open(base).timeline.pending()]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -347,115 +315,6 @@ def test_a_write_of_unknown_state_is_left_to_the_next(tmp_path: Path) -> None:
     assert pending(tmp_path) == []
     assert contents(tmp_path) == {**before, "k1": (2, "b")}
     assert len(data_files(tmp_path)) == len(files) + 1
-
-
-# What is not taken back keeps its sign of life, which grows old: then the next writer knows that it failed.
-
-MANY = {"hoodie.clean.failed.writes.policy": "LAZY"}
-
-
-def heartbeats(base: Path) -> list[Path]:
-    return list((base / ".hoodie/.heartbeat").glob("*"))
-
-
-def check_the_next_writer_takes_it_back(base: Path, before: dict[str, tuple[int, str]], files: set[str]) -> None:
-    [heartbeat] = heartbeats(base)
-    [instant] = HoodieTable.open(base).timeline.pending()
-    assert heartbeat.name == instant.request_time
-    put(base, records([row(1, 2, "b")]), options=MANY)
-    assert len(pending(base)) == 1, "it may be at work still"
-    then = time.time() - 1000
-    os.utime(heartbeat, (then, then))
-    put(base, records([row(1, 3, "c")]), options=MANY)
-    assert (pending(base), heartbeats(base)) == ([], [])
-    assert contents(base) == {**before, "k1": (3, "c")}
-    assert len(data_files(base)) == len(files) + 2
-
-
-@pytest.mark.parametrize("error", [CommitStateUnknownError("the answer got lost"), SystemExit()], ids=repr)
-def test_a_write_that_is_not_taken_back_keeps_its_heartbeat(error: BaseException, tmp_path: Path) -> None:
-    start(tmp_path)
-    before, files = contents(tmp_path), data_files(tmp_path)
-
-    def fail() -> None:
-        raise error
-
-    with pytest.raises(type(error)):
-        slowly(tmp_path, records([row(0, 2), row(40)]), fail, **MANY)
-    assert data_files(tmp_path) > files
-    check_the_next_writer_takes_it_back(tmp_path, before, files)
-
-
-@pytest.mark.parametrize("what", ["look", "remove_all"])
-def test_a_write_that_cannot_be_taken_back_keeps_its_heartbeat(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start(tmp_path)
-    before, files = contents(tmp_path), data_files(tmp_path)
-
-    def refuse(*_: Any) -> None:
-        raise StorageError("not now")
-
-    with monkeypatch.context() as patched:
-
-        def fail() -> None:
-            patched.setattr(WriteSession if what == "look" else write_commit.Markers, what, refuse)
-            refuse()
-
-        with pytest.raises(StorageError, match="not now"):
-            slowly(tmp_path, records([row(0, 2), row(40)]), fail, **MANY)
-    check_the_next_writer_takes_it_back(tmp_path, before, files)
-
-
-@pytest.mark.parametrize("state", [REQUESTED, INFLIGHT])
-@pytest.mark.parametrize("error", [CommitStateUnknownError, ConflictError], ids=lambda each: each.__name__)
-def test_a_beginning_whose_answer_is_lost_keeps_its_heartbeat(
-    error: type[HoodieError], state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start(tmp_path)
-    before, files = contents(tmp_path), data_files(tmp_path)
-    create = TimelineWriter._create
-
-    def loses(writer: TimelineWriter, instant: Instant, content: bytes) -> Instant:
-        create(writer, instant, content)
-        if instant.state == state:
-            raise error("the answer got lost")
-        return instant
-
-    with monkeypatch.context() as patched:
-        patched.setattr(TimelineWriter, "_create", loses)
-        with pytest.raises(error, match="answer"):
-            slowly(tmp_path, records([row(0, 2)]), lambda: None, **MANY)
-    if (error, state) == (ConflictError, INFLIGHT):  # its own requested file is there, so this is taken back
-        assert (pending(tmp_path), heartbeats(tmp_path)) == ([], [])
-    else:
-        check_the_next_writer_takes_it_back(tmp_path, before, files)
-
-
-def test_a_beginning_that_is_refused_leaves_no_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start(tmp_path)
-
-    def refuse(*_: Any) -> None:
-        raise StorageError("not now")
-
-    monkeypatch.setattr(TimelineWriter, "_create", refuse)
-    with pytest.raises(StorageError, match="not now"):
-        slowly(tmp_path, records([row(0, 2)]), lambda: None, **MANY)
-    assert (pending(tmp_path), heartbeats(tmp_path)) == ([], [])
-
-
-@pytest.mark.parametrize("fails", [True, False])
-def test_a_write_that_ended_leaves_no_heartbeat(fails: bool, tmp_path: Path) -> None:
-    start(tmp_path)
-
-    def perhaps_fail() -> None:
-        assert len(heartbeats(tmp_path)) == 1
-        if fails:
-            raise StorageError("no space left on device")
-
-    with pytest.raises(StorageError) if fails else nullcontext():
-        slowly(tmp_path, records([row(0, 2)]), perhaps_fail, **MANY)
-    assert (pending(tmp_path), heartbeats(tmp_path)) == ([], [])
 
 
 def test_a_block_that_does_not_commit_is_taken_back(tmp_path: Path) -> None:
