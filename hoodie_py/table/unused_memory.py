@@ -6,7 +6,7 @@ import threading
 
 import pyarrow as pa
 
-_BETWEEN = 32 << 20  # bytes of files read between two calls: what is given back has to be fetched again, page by page
+_BETWEEN = 16 << 20  # bytes of files read between two calls: what is given back has to be fetched again, page by page
 
 
 class _Read(threading.local):
