@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,22 @@ def test_take_gathers_rows_by_handle(sizes: list[int], data: st.DataObject) -> N
     rising = sorted(set(handles))
     want = [{"a": None, "b": None} if h < 0 else rows[h] for h in rising]
     assert store.take(np.array(rising, np.int64)).to_pylist() == want
+
+
+@pytest.mark.parametrize("handles", [[5], [0, 5], [5, 0], [4, 9, 1], [1, 6, 7]])
+def test_handles_that_no_row_has_are_refused(handles: list[int]) -> None:
+    store, _ = filled([3, 2])
+    with pytest.raises(IndexError):
+        store.take(np.array(handles, np.int64))
+
+
+def test_bytes_that_are_known_count_instead_of_the_batch() -> None:
+    store, _ = filled([3])
+    before = store.nbytes
+    mark = store.add(pa.RecordBatch.from_pylist([{"a": 9, "b": ["long enough"]}], SCHEMA), nbytes=5)
+    assert store.nbytes == before + 5
+    store.release(mark)
+    assert store.nbytes == before
 
 
 def test_release_drops_what_came_later() -> None:
