@@ -369,10 +369,8 @@ class FileGroupReader:
         wanted = batch
         if columns is not None and log.whole_rows:
             wanted = batch.select(log.deciding(batch.schema))
-        gathered = wanted.take(from_numpy(hits))
-        rows = conform_batch(gathered, log.schema, absent=self._nulls)
-        first = log.store.add(rows, nbytes=gathered.nbytes)
-        older = BufferedBatch.of_base(log.context, first, rows, newer.late_keys)
+        rows = conform_batch(wanted.take(from_numpy(hits)), log.schema, absent=self._nulls)
+        older = BufferedBatch.of_base(log.context, log.store.add(rows), rows, newer.late_keys)
         result = log.final(older, newer)
         deletes = result.deletes
         unchanged = (result.rows == older.rows) & ~deletes

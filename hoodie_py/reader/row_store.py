@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.formats.arrays import booleans, from_numpy
 from hoodie_py.reader.conform import one_batch, without_columns
@@ -64,21 +63,18 @@ class RowStore:
     def __len__(self) -> int:
         return self._starts[-1]
 
-    def add(
-        self, batch: pa.RecordBatch, absent: Mapping[str, np.ndarray] | None = None, nbytes: int | None = None
-    ) -> int:
+    def add(self, batch: pa.RecordBatch, absent: Mapping[str, np.ndarray] | None = None) -> int:
         """Append a batch of the store's schema and return the handle of its first row.
 
         Args:
             batch: the rows.
             absent: bool per row for each column that some rows do not have (which is not null: an older value stays).
-            nbytes: bytes of the batch where they are known, as when most of its columns are nulls that others share.
 
         Raises:
             StorageError: rows had to be spilled and could not be.
         """
         first = self._starts[-1]
-        self._append(_held(batch, absent or {}, nbytes), batch.num_rows)
+        self._append(_held(batch, absent or {}), batch.num_rows)
         self._added_bytes += self._chunks[-1].nbytes
         self._added_rows += batch.num_rows
         if self._most is not None and self.nbytes > self._most:
@@ -153,8 +149,7 @@ class RowStore:
                 pieces.append(_nulls(schema, len(where)))
             else:
                 local = from_numpy(handles[where] - self._starts[chunk_index])
-                rows = self._rows_of(self._chunks[chunk_index]).select(names)
-                pieces.append(pc.take(rows, local, boundscheck=False))  # the chunk was chosen by its bounds
+                pieces.append(self._rows_of(self._chunks[chunk_index]).select(names).take(local))
             positions.append(where)
         if not pieces:
             return _nulls(schema, 0)
@@ -250,9 +245,9 @@ class RowStore:
             self._append(_Chunk(None, {}, place, masks), place.rows)
 
 
-def _held(batch: pa.RecordBatch, absent: Mapping[str, np.ndarray], nbytes: int | None = None) -> _Chunk:
+def _held(batch: pa.RecordBatch, absent: Mapping[str, np.ndarray]) -> _Chunk:
     masks = sum(mask.nbytes for mask in absent.values() if mask.strides != (0,))
-    return _Chunk(batch, absent, nbytes=(batch.nbytes if nbytes is None else nbytes) + masks)
+    return _Chunk(batch, absent, nbytes=batch.nbytes + masks)
 
 
 def _beginning(chunk: _Chunk, rows: int) -> _Chunk:

@@ -42,15 +42,6 @@ def test_handles_that_no_row_has_are_refused(handles: list[int]) -> None:
         store.take(np.array(handles, np.int64))
 
 
-def test_bytes_that_are_known_count_instead_of_the_batch() -> None:
-    store, _ = filled([3])
-    before = store.nbytes
-    mark = store.add(pa.RecordBatch.from_pylist([{"a": 9, "b": ["long enough"]}], SCHEMA), nbytes=5)
-    assert store.nbytes == before + 5
-    store.release(mark)
-    assert store.nbytes == before
-
-
 def test_release_drops_what_came_later() -> None:
     store, _ = filled([3, 2])
     mark = len(store)
