@@ -366,11 +366,14 @@ class FileGroupReader:
     ) -> Iterator[Piece]:
         """Merge rows of a base batch with the log entries they meet; ``columns`` as for ``_merged_pieces``."""
         mark = len(log.store)
-        wanted = batch
+        at = from_numpy(hits)
         if columns is not None and log.whole_rows:
-            wanted = batch.select(log.deciding(batch.schema))
-        rows = conform_batch(wanted.take(from_numpy(hits)), log.schema, absent=self._nulls)
-        older = BufferedBatch.of_base(log.context, log.store.add(rows), rows, newer.late_keys)
+            rows = conform_batch(batch.select(log.deciding.names).take(at), log.deciding)
+            first = log.store.reserve(len(hits))
+        else:
+            rows = conform_batch(batch.take(at), log.schema, absent=self._nulls)
+            first = log.store.add(rows)
+        older = BufferedBatch.of_base(log.context, first, rows, newer.late_keys)
         result = log.final(older, newer)
         deletes = result.deletes
         unchanged = (result.rows == older.rows) & ~deletes

@@ -103,6 +103,8 @@ class LogSide:
         self.spill = Spill(MemoryBudget.of(options), stats)
         self.store = RowStore(self.schema, self.spill)
         self.context = ArrowRecordContext(self.store, info.schema, self.keys, ordering, self.deletes, info.defaults)
+        decides = {top_level(self.schema, name) for name in ordering}
+        self.deciding = pa.schema([field for field in self.schema if field.name in decides])
         self._custom = custom is not None
         self._conform = Conformer(self.schema, {**info.defaults, **info.fallbacks})
         self._use_positions = flag(options.options, MERGE_USE_POSITIONS, True)
@@ -117,18 +119,13 @@ class LogSide:
         """
         if self._custom:
             return self.schema
-        wanted = {*read, *(top_level(self.schema, name) for name in self.context.ordering_fields)}
+        wanted = {*read, *self.deciding.names}
         return pa.schema([field for field in self.schema if field.name in wanted])
 
     @property
     def whole_rows(self) -> bool:
         """Whether one version wins as it is, so that merging looks at ordering values alone; known after ``fold``."""
         return isinstance(self._buffer.final_strategy, OrderedStrategy)
-
-    def deciding(self, schema: pa.Schema) -> list[str]:
-        """Return those of some columns that hold ordering values."""
-        wanted = {top_level(self.schema, name) for name in self.context.ordering_fields}
-        return [name for name in schema.names if name in wanted]
 
     def fold(self) -> FoldedLog | None:
         """Scan, decode and fold, once; None if the log files hold no record."""

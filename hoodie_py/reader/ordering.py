@@ -205,18 +205,24 @@ def compare(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndarray, M
         (sign, mixed): sign is negative, zero or positive as older is below, equal to or above newer; mixed marks
         entries that do not compare, since their classes differ before any value does; there the sign means nothing.
     """
+    if len(older.parts) == 1:
+        sign, mixed = _compare_parts(older.parts[0], newer.parts[0])
+    else:
+        sign, mixed = _compare_each(older, newer)
+    if older.foreign is not None or newer.foreign is not None:
+        _compare_foreign(_objects(older), _objects(newer), sign, mixed)
+    return sign, mixed
+
+
+def _compare_each(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndarray, Mask]:
     sign = np.zeros(len(older), np.int8)
     mixed = np.zeros(len(older), bool)
     for mine, theirs in zip(older.parts, newer.parts, strict=True):
         part_sign, part_mixed = _compare_parts(mine, theirs)
         mixed |= part_mixed & (sign == 0)
         sign = np.where(sign == 0, part_sign, sign)
-    if len(older.parts) > 1:
-        mixed = np.where(older.default & newer.default, False, mixed | (older.default != newer.default))
-        sign = np.where(older.default & newer.default, 0, sign)
-    if older.foreign is not None or newer.foreign is not None:
-        _compare_foreign(_objects(older), _objects(newer), sign, mixed)
-    return sign, mixed
+    both = older.default & newer.default
+    return np.where(both, 0, sign), np.where(both, False, mixed | (older.default != newer.default))
 
 
 def classes_differ(older: OrderingColumn, newer: OrderingColumn) -> Mask:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import entry_points
 
 from hoodie_py.errors import InvalidQueryError, MergeError
 from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES, option
@@ -145,6 +144,8 @@ def _named(options: Mapping[str, str], passed_over: list[str]) -> Iterator[type[
 
 def _installed(passed_over: list[str]) -> Iterator[type[RecordMerger]]:
     """Yield the classes that installed packages offer; one that cannot be loaded stands in nobody's way."""
+    from importlib.metadata import entry_points  # here, as it takes some milliseconds and few tables need it
+
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
             loaded = entry.load()

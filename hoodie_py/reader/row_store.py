@@ -81,6 +81,14 @@ class RowStore:
             self._write()
         return first
 
+    def reserve(self, rows: int) -> int:
+        """Return the handle of the first of some rows that are told apart by their handles but not held: nothing of
+        them can be gathered. They must be released before other rows are added.
+        """
+        first = self._starts[-1]
+        self._append(_Chunk(None, {}), rows)
+        return first
+
     @property
     def starts(self) -> Sequence[int]:
         """Handles of the first row of each batch that is held together, and of the next row to be added."""

@@ -79,13 +79,17 @@ class OrderedStrategy(MergeStrategy):
         """Say for each pair of base row and log version whether the log's stays."""
 
     def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        return newer.where(self.newer_wins_delta(older, newer), older)
+        return _winners(self.newer_wins_delta(older, newer), older, newer)
 
     def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        return newer.where(self.newer_wins_final(older, newer), older)
+        return _winners(self.newer_wins_final(older, newer), older, newer)
 
     def after_partial_block(self) -> MergeStrategy:
         return KeepValuesStrategy(self)
+
+
+def _winners(newer_wins: np.ndarray, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    return newer if newer_wins.all() else newer.where(newer_wins, older)
 
 
 class CommitTimeStrategy(OrderedStrategy):
