@@ -13,7 +13,8 @@ record by record (``avro_rows``), with the same result. Every record must take e
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -28,6 +29,7 @@ from hoodie_py.formats.joint_rows import JointRows
 from hoodie_py.formats.limits import limits, refuse
 
 if TYPE_CHECKING:
+    from hoodie_py.formats.avro_cursor import Budget
     from hoodie_py.formats.avro_lanes import Block
 
 DATA_VERSIONS = range(1, 4)
@@ -94,9 +96,9 @@ def decode_avro_data(
     """
     names = _names(schema, columns)
     block = _block(content)
-    batches = _decode_in_lanes([block], schema, names)
-    if batches is not None:
-        return batches[0].batch
+    joint = _decode_in_lanes([block], schema, names)
+    if joint is not None:
+        return joint.batch
     if 0 < block.count < _FEW_RECORDS:
         from hoodie_py.formats.avro_few import MOST_BYTES, decode_few
 
@@ -113,15 +115,16 @@ def decode_avro_blocks(
     contents: Sequence[memoryview | bytes],
     schema: AvroSchema,
     columns: Collection[str] | None = None,
-) -> list[JointRows]:
+) -> Iterator[JointRows]:
     """Decode the contents of blocks that have the same schema: small ones cost much less together than one by one.
 
     Args:
-        contents: the blocks' contents.
+        contents: the blocks' contents. Each is let go of once it is decoded, so that it is freed if the caller does not
+            hold it.
         schema: the schema of the blocks' headers.
         columns: as for ``decode_avro_data``.
 
-    Returns:
+    Yields:
         The rows of all blocks, in their order.
 
     Raises:
@@ -129,22 +132,51 @@ def decode_avro_blocks(
             ``where`` also has its number in ``contents`` as ``content``.
 
     """
+    from hoodie_py.formats.avro_lanes import budget_for
+
     names = _names(schema, columns)
-    decoded: list[JointRows] = []
+    budget = budget_for(sum(map(len, contents)))
+    sizes = _group_sizes(contents)
+    waiting = deque(contents)
+    del contents
+    done = 0
+    for size in sizes:
+        group = [waiting.popleft() for _ in range(size)]
+        joint = _decode_group(group, schema, names, budget)
+        if joint is not None:
+            yield joint
+        else:
+            yield from _decode_each(group, schema, names, done)
+        done += size
+
+
+def _group_sizes(contents: Sequence[memoryview | bytes]) -> list[int]:
+    from hoodie_py.formats.avro_lanes import group_sizes
+
     try:
-        blocks = [_block(content) for content in contents]
-        together = _decode_in_lanes(blocks, schema, names)
-        if together is not None:
-            return together
+        return group_sizes([_block(content) for content in contents])
     except HoodieError:
-        pass  # which block it is comes out below
-    for number, content in enumerate(contents):
+        return [1] * len(contents)  # which block it is comes out when it is decoded
+
+
+def _decode_group(
+    contents: Sequence[memoryview | bytes], schema: AvroSchema, names: frozenset[str] | None, budget: Budget
+) -> JointRows | None:
+    try:
+        return _decode_in_lanes([_block(content) for content in contents], schema, names, budget)
+    except HoodieError:
+        return None  # which block it is comes out when each is decoded
+
+
+def _decode_each(
+    contents: Sequence[memoryview | bytes], schema: AvroSchema, names: frozenset[str] | None, first: int
+) -> Iterator[JointRows]:
+    for number, content in enumerate(contents, first):
         try:
             rows = decode_avro_data(content, schema, names)
         except HoodieError as error:
             raise error.located(content=number) from None
-        decoded.append(JointRows(rows, (rows.num_rows,)))
-    return decoded
+        yield JointRows(rows, (rows.num_rows,))
 
 
 def _names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str] | None:
@@ -152,8 +184,8 @@ def _names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str
 
 
 def _decode_in_lanes(
-    blocks: Sequence[Block], schema: AvroSchema, names: frozenset[str] | None
-) -> list[JointRows] | None:
+    blocks: Sequence[Block], schema: AvroSchema, names: frozenset[str] | None, budget: Budget | None = None
+) -> JointRows | None:
     """Decode blocks column by column; None when that does not pay, or does not work."""
     if sum(block.count for block in blocks) < _FEW_RECORDS:
         return None
@@ -164,7 +196,7 @@ def _decode_in_lanes(
     if plan is None:
         return None
     try:
-        return decode_in_lanes(blocks, plan)
+        return decode_in_lanes(blocks, plan, budget)
     except Misfit:
         return None
 

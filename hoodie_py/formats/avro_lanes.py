@@ -8,7 +8,7 @@ the block instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -65,17 +65,28 @@ class Block:
     count: int
 
 
-def decode_in_lanes(blocks: Sequence[Block], plan: Plan) -> list[JointRows]:
+def budget_for(size: int) -> Budget:
+    """Return the budget for decoding blocks of so many bytes."""
+    return Budget(max(_FREE_CELLS, _CELLS_PER_BYTE * size))
+
+
+def decode_in_lanes(blocks: Sequence[Block], plan: Plan, budget: Budget | None = None) -> JointRows:
     """Decode data blocks of the same schema; give the rows of all blocks in order.
+
+    Args:
+        blocks: the blocks; ``group_sizes`` says of how many it pays.
+        plan: how to read them.
+        budget: what they may take beyond their bytes, where it is shared with others.
 
     Raises:
         Misfit: at least one of the blocks is damaged, or of a rare form.
 
     """
     _keep_freed_memory()
-    budget = Budget(max(_FREE_CELLS, _CELLS_PER_BYTE * sum(len(block.content) for block in blocks)))
+    if budget is None:
+        budget = budget_for(sum(len(block.content) for block in blocks))
     try:
-        return [_decode_group(group, plan, budget) for group in _groups(blocks)]
+        return _decode_group(blocks, plan, budget)
     except (IndexError, HoodieError, pa.ArrowInvalid):
         raise Misfit from None
 
@@ -90,16 +101,18 @@ def _keep_freed_memory() -> None:
     np.empty(_LARGEST_ARRAY, np.uint8)
 
 
-def _groups(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
-    """Split blocks into groups that are of a good size to decode together."""
-    first = records = size = 0
-    for number, block in enumerate(blocks):
-        if number > first and (records + block.count > RECORDS_TOGETHER or size + len(block.content) > _BYTES_TOGETHER):
-            yield blocks[first:number]
-            first, records, size = number, 0, 0
+def group_sizes(blocks: Sequence[Block]) -> list[int]:
+    """Split blocks into groups that are of a good size to decode together; give how many blocks are in each."""
+    sizes: list[int] = []
+    blocks_in = records = size = 0
+    for block in blocks:
+        if blocks_in and (records + block.count > RECORDS_TOGETHER or size + len(block.content) > _BYTES_TOGETHER):
+            sizes.append(blocks_in)
+            blocks_in = records = size = 0
+        blocks_in += 1
         records += block.count
         size += len(block.content)
-    yield blocks[first:]
+    return [*sizes, blocks_in] if blocks_in else sizes
 
 
 def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> JointRows:

@@ -27,12 +27,12 @@ class BlockDecoder:
     """Decodes the data blocks of a scan.
 
     Args:
-        blocks: the blocks in merge order.
+        blocks: the blocks in merge order. Contents that were decoded are taken out of the list, to free them.
         columns: top-level columns to decode.
         size: bytes of blocks that are decoded at once.
     """
 
-    def __init__(self, blocks: Sequence[ScannedBlock], columns: Sequence[str], size: int = TOGETHER) -> None:
+    def __init__(self, blocks: list[ScannedBlock], columns: Sequence[str], size: int = TOGETHER) -> None:
         self._blocks = blocks
         self._columns = columns
         self._size = min(size, TOGETHER)
@@ -108,17 +108,22 @@ class BlockDecoder:
         return group
 
     def _decode(self, group: Sequence[int]) -> list[tuple[Sequence[int], JointRows]]:
-        blocks = [self._blocks[i] for i in group]
         try:
-            contents = [each.loaded().content for each in blocks]
-            schema = block_schema(blocks[0].block)
-            decoded = decode_avro_blocks(contents, schema, self._columns)
+            schema = block_schema(self._blocks[group[0]].block)
+            decoded = list(decode_avro_blocks([self._taken(i) for i in group], schema, self._columns))
         except HoodieError as error:
-            at = blocks[error.where.pop("content", 0)]
+            at = self._blocks[group[error.where.pop("content", 0)]]
             error.located(path=at.path, block=at.block.type.name, block_offset=at.block.offset, instant=at.instant)
             raise
         bounds = pairwise(accumulate((len(rows.counts) for rows in decoded), initial=0))
         return [(group[first:last], rows) for (first, last), rows in zip(bounds, decoded, strict=True)]
+
+    def _taken(self, index: int) -> memoryview:
+        """Return a block's content, which is not held here any longer."""
+        block = self._blocks[index]
+        content = block.loaded().content
+        self._blocks[index] = block.without_content()
+        return content
 
 
 def _alike(one: LogBlock, other: LogBlock) -> bool:

@@ -49,6 +49,10 @@ class ScannedBlock:
         """
         return self.block if self.log is None else self.log.block(self.block.offset)
 
+    def without_content(self) -> ScannedBlock:
+        """Return the block for what its headers say."""
+        return replace(self, block=replace(self.block, content=memoryview(b"")))
+
 
 class OpenLog(Protocol):
     """One log file.

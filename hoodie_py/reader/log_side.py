@@ -202,7 +202,7 @@ class LogSide:
         if not self.kept:
             self.spill.close()
 
-    def _decoder(self, blocks: Sequence[ScannedBlock]) -> BlockDecoder:
+    def _decoder(self, blocks: list[ScannedBlock]) -> BlockDecoder:
         return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion)
 
     def _scan(self) -> list[ScannedBlock]:

@@ -6,6 +6,8 @@ import io
 import json
 import struct
 import tracemalloc
+import weakref
+from collections.abc import Iterable
 from typing import Any
 
 import fastavro
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.formats.avro import AvroSchema, decode_avro_blocks, decode_avro_data
 from hoodie_py.formats.avro_cursor import Misfit
-from hoodie_py.formats.avro_lanes import RECORDS_AT_ONCE, Block, decode_in_lanes, lane_plan
+from hoodie_py.formats.avro_lanes import RECORDS_AT_ONCE, RECORDS_TOGETHER, Block, decode_in_lanes, lane_plan
 from hoodie_py.formats.avro_rows import decode_rows
 from hoodie_py.formats.joint_rows import JointRows
 from hoodie_py.formats.log import BlockType
@@ -33,13 +35,13 @@ def lanes(content: bytes | memoryview, schema: AvroSchema, names: list[str] | No
     """Decode column by column, or raise Misfit."""
     plan = lane_plan(schema.record, None if names is None else frozenset(names))
     assert plan is not None
-    (rows,) = decode_in_lanes([Block(memoryview(content), 8, struct.unpack_from(">i", content, 4)[0])], plan)
+    rows = decode_in_lanes([Block(memoryview(content), 8, struct.unpack_from(">i", content, 4)[0])], plan)
     [batch] = rows.each()
     batch.validate(full=True)
     return batch
 
 
-def of_each(decoded: list[JointRows]) -> list[pa.RecordBatch]:
+def of_each(decoded: Iterable[JointRows]) -> list[pa.RecordBatch]:
     return [batch for rows in decoded for batch in rows.each()]
 
 
@@ -183,12 +185,33 @@ def test_memory_for_many_small_items() -> None:
 def test_which_of_the_blocks_is_damaged() -> None:
     good, bad = raw_data([record(1)] * 50), raw_data([record(1)] * 40 + [b"\x02\x01"])
     with pytest.raises(CorruptFileError) as caught:
-        decode_avro_blocks([good, bad, good], SCHEMA)
+        list(decode_avro_blocks([good, bad, good], SCHEMA))
     assert caught.value.where["content"] == 1
     assert caught.value.where["record"] == 40
     with pytest.raises(CorruptFileError) as caught:
-        decode_avro_blocks([good, good, b""], SCHEMA)
+        list(decode_avro_blocks([good, good, b""], SCHEMA))
     assert caught.value.where["content"] == 2
+
+
+def test_contents_are_let_go_of_as_they_are_decoded() -> None:
+    contents = [memoryview(raw_data([record(i)] * (RECORDS_TOGETHER // 2))) for i in range(5)]
+    held = [weakref.ref(content) for content in contents]
+    waiting = []
+    decoded = decode_avro_blocks([contents.pop(0) for _ in held], SCHEMA, ["n"])
+    for rows in decoded:
+        assert len(rows.counts) <= 2
+        waiting.append(sum(content() is not None for content in held))
+    assert waiting == [5, 3, 1]
+
+
+def test_a_damaged_group_between_good_ones() -> None:
+    good = [raw_data([record(i)] * (RECORDS_TOGETHER // 2)) for i in range(5)]
+    bad = raw_data([record(5)] * 40 + [b"\x02\x01"])
+    decoded = decode_avro_blocks([*good[:2], good[2], bad, *good[3:]], SCHEMA)
+    assert [batch.column("n")[0].as_py() for batch in of_each([next(decoded), next(decoded)])] == [0, 1, 2]
+    with pytest.raises(CorruptFileError) as caught:
+        next(decoded)
+    assert caught.value.where["content"] == 3
 
 
 def test_real_blocks_column_by_column() -> None:

@@ -133,7 +133,7 @@ def _by_columns(content: bytes, schema: AvroSchema) -> pa.RecordBatch | None:
     if plan is None:
         return None
     try:
-        found = decode_in_lanes([block], plan)[0].batch
+        found = decode_in_lanes([block], plan).batch
     except Misfit:
         return None
     found.validate(full=True)
