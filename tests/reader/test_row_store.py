@@ -49,3 +49,14 @@ def test_release_drops_what_came_later() -> None:
     store.release(mark)
     assert len(store) == mark
     assert store.add(pa.RecordBatch.from_pylist([{"a": 7, "b": None}], SCHEMA)) == mark
+
+
+def test_reserved_handles_count_until_they_are_released() -> None:
+    store, rows = filled([3, 2])
+    mark, nbytes, row_bytes = len(store), store.nbytes, store.row_bytes
+    assert store.reserve(4) == mark
+    assert (len(store), store.nbytes, store.row_bytes) == (mark + 4, nbytes, row_bytes)
+    assert store.take(np.array([4, 0])).to_pylist() == [rows[4], rows[0]]
+    store.release(mark)
+    assert len(store) == mark
+    assert store.add(pa.RecordBatch.from_pylist([{"a": 7, "b": None}], SCHEMA)) == mark
