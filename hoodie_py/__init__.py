@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hoodie_py.allocator import prefer_jemalloc as _prefer_jemalloc
+
 if TYPE_CHECKING:
     from hoodie_py.errors import (
         CommitStateUnknownError,
@@ -88,6 +90,8 @@ __all__ = [
     "UnsupportedFeatureError",
     "register_merger",
 ]
+
+_prefer_jemalloc()
 
 
 def __getattr__(name: str) -> Any:

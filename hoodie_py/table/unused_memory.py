@@ -1,4 +1,7 @@
-"""Memory that Arrow's allocator keeps: given back now and then, as it adds up over many slices."""
+"""Memory that mimalloc keeps: given back now and then, as it adds up over many slices.
+
+Arrow has that allocator where pyarrow was imported before hoodie_py (``hoodie_py.allocator``), or was told to.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import threading
 
 import pyarrow as pa
 
+_KEEPING = "mimalloc"  # others give back by themselves, and would only be held up
 _BETWEEN = 16 << 20  # bytes of files read between two calls: what is given back has to be fetched again, page by page
 
 
@@ -19,7 +23,7 @@ _read = _Read()
 def release_after(size: int) -> None:
     """Note that a thread has read a slice, and give unused memory back to the system when it has read much.
 
-    Allocators keep memory by thread, so each thread gives back its own.
+    Nothing is done for other allocators. Memory is kept by thread, so each thread gives back its own.
 
     Args:
         size: bytes of the slice's files.
@@ -27,4 +31,6 @@ def release_after(size: int) -> None:
     _read.size += size
     if _read.size >= _BETWEEN:
         _read.size = 0
-        pa.default_memory_pool().release_unused()
+        pool = pa.default_memory_pool()
+        if pool.backend_name == _KEEPING:
+            pool.release_unused()
