@@ -69,13 +69,7 @@ demo: $(STAMP) java-note
 	$(BIN)/hoodie demo
 
 test: $(STAMP) java-note java-env s3-env
-	@# Three runs: tests without Spark on all cores, those that share one Spark session, and those that share one Java Hudi.
-	@# 5 is pytest's "none selected".
-	@$(BIN)/python -m pytest -n auto --maxprocesses 6 -m 'not spark and not java' $(ARGS); plain=$$?; \
-	$(BIN)/python -m pytest -m spark $(ARGS); spark=$$?; \
-	$(BIN)/python -m pytest -m 'java and not slow' $(ARGS); java=$$?; \
-	for status in $$plain $$spark $$java; do case $$status in 0|5) ;; *) exit $$status;; esac; done; \
-	if [ "$$plain$$spark$$java" = 555 ]; then exit 5; fi
+	@$(BIN)/python -m tests $(ARGS)
 
 # All points on a disk and a tenth of those on S3 (ARGS="--s3-share 1" for all, which takes hours); `make test` has a sample.
 crash: $(STAMP)
