@@ -17,8 +17,8 @@ _GLIBC = "CS_GNU_LIBC_VERSION"
 def prefer_jemalloc() -> None:
     """Have Arrow take jemalloc, unless the environment names another allocator or pyarrow was imported before.
 
-    Processes that this one starts inherit the choice: Spark's workers among them. Builds of Arrow for other systems
-    than Linux with glibc may lack jemalloc, and warn where it is asked for: they are left alone.
+    Processes that are started later inherit the choice. Builds of Arrow for other systems than Linux with glibc may
+    lack jemalloc, and warn where it is asked for: they are left alone.
     """
     if sys.platform == "linux" and _GLIBC in os.confstr_names and "pyarrow" not in sys.modules:
         os.environ.setdefault(CHOICE, "jemalloc")
