@@ -167,9 +167,7 @@ class BaseFileReader:
     def _group(self, group: int, names: list[str], conform: _Conform, batch_rows: int) -> Iterator[pa.RecordBatch]:
         try:
             batches = self._parquet.iter_batches(batch_rows, row_groups=[group], columns=names, use_threads=False)
-            for batch in batches:
-                if batch.num_rows:
-                    yield conform(batch)
+            yield from map(conform, filter(_has_rows, batches))  # which hold no batch while the next one is read
         except HoodieError as error:
             error.located(path=self.path)
             raise
@@ -182,6 +180,10 @@ class BaseFileReader:
             path=self.path,
             hint="Restore the file, or roll back the commit that wrote it.",
         )
+
+
+def _has_rows(batch: pa.RecordBatch) -> bool:
+    return bool(batch.num_rows)
 
 
 def _written_out(batch: pa.RecordBatch, coded: Sequence[int], schema: pa.Schema) -> pa.RecordBatch:

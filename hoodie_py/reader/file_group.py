@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -231,6 +232,7 @@ class FileGroupReader:
                     live = live[live < held]
                 wanted[live] = True
                 count += len(live)
+            del piece  # with its base rows, before the next ones are read
         at_once = min(self.options.batch_rows, log.rows_at_once)
         for rows in places_in_portions(wanted, at_once, log.store.starts):
             count -= len(rows)
@@ -311,15 +313,20 @@ class FileGroupReader:
             if isinstance(meetings, MeetingsByKey):
                 base_schema = self._with_keys(base_schema, log)
                 rows = max(rows, len(met) // _FEWEST_KEYED_ROWS)
-            for whole in base.batches(base_schema, rows, coded=self._coded(base_schema, log, columns)):
-                self.stats.base_rows += whole.num_rows
-                for batch in self._portions(self._with_fallbacks(whole, base), log, columns):
-                    hits, records = meetings.of(batch)
-                    if folded is None or not len(hits):
-                        yield Piece(batch, None)
-                        continue
+            batches = base.batches(base_schema, rows, coded=self._coded(base_schema, log, columns))
+
+            def portions(whole: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+                return self._portions(self._with_fallbacks(whole, base), log, columns)
+
+            for batch in chain.from_iterable(map(portions, batches)):
+                self.stats.base_rows += batch.num_rows
+                hits, records = meetings.of(batch)
+                if folded is None or not len(hits):
+                    yield Piece(batch, None)
+                else:
                     met[records] = True
                     yield from self._meet(batch, hits, folded.take(records), log, columns)
+                del batch  # so that its memory is free when the next one is read
         if folded is not None:
             for newer in log.unmet(folded, met):
                 yield self._leftovers(newer, log)

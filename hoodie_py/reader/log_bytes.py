@@ -1,5 +1,8 @@
 """The bytes of log files: read whole where they are small, else mapped, one file at a time.
 
+Whole local files are read into Arrow's memory. They are let go of block by block while their records are decoded, and
+base rows take their place; Python's own memory would stay with the process beside that.
+
 Of a mapped file the scan keeps what tells blocks apart; content and positions are parsed again when a block's turn
 comes.  A remote file that is too large to hold is copied to the spill directory, by ranges, and mapped there.
 """
@@ -9,9 +12,12 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+
+import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, StorageError
 from hoodie_py.files import TableFiles
@@ -63,7 +69,7 @@ class OpenLog(Protocol):
 
     path: str
 
-    def data(self) -> bytes | mmap.mmap:
+    def data(self) -> bytes | memoryview | mmap.mmap:
         """Return all bytes."""
         ...
 
@@ -95,9 +101,9 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
 @dataclass(slots=True)
 class _WholeLog:
     path: str
-    content: bytes
+    content: bytes | memoryview
 
-    def data(self) -> bytes:
+    def data(self) -> bytes | memoryview:
         return self.content
 
     def scanned(self, block: LogBlock) -> ScannedBlock:
@@ -154,22 +160,47 @@ class _Maps:
         if local is None:
             size = self._files.stat(path).size
             local = self._copies[path] = self._spill.copy(self._files, path, size)
-        try:
-            with Path(local).open("rb") as file:
-                if not file.seek(0, 2):
-                    return b""  # there is nothing to map
-                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except FileNotFoundError as error:
-            raise FileMissingError("There is no such file.", operation="read", path=path) from error
-        except OSError as error:
-            raise StorageError(f"The file cannot be mapped: {error}", operation="read", path=path) from error
+        with _named(path), Path(local).open("rb") as file:
+            if not file.seek(0, 2):
+                return b""  # there is nothing to map
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _read_all(files: TableFiles, log_files: Sequence[LogFile]) -> Iterator[tuple[str, bytes]]:
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Say of which log file an error is."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileMissingError("There is no such file.", operation="read", path=path) from error
+    except OSError as error:
+        raise StorageError(f"The file cannot be read: {error}", operation="read", path=path) from error
+
+
+def _read_all(files: TableFiles, log_files: Sequence[LogFile]) -> Iterator[tuple[str, bytes | memoryview]]:
     """Read files in order, remote ones ahead of their turn."""
     paths = [log_file.path for log_file in log_files]
     if len(paths) <= 1 or files.local_path(paths[0]) is not None:
-        yield from ((path, files.read(path)) for path in paths)
+        yield from ((path, _read(files, path)) for path in paths)
         return
     with ThreadPoolExecutor(_READ_THREADS) as pool:
         yield from zip(paths, pool.map(files.read, paths), strict=True)
+
+
+def _read(files: TableFiles, path: str) -> bytes | memoryview:
+    local = files.local_path(path)
+    return files.read(path) if local is None else _read_local(path, local)
+
+
+def _read_local(path: str, local: str) -> memoryview:
+    """Read a whole file into Arrow's memory; what is written to it meanwhile is left out."""
+    with _named(path), Path(local).open("rb", buffering=0) as file:
+        content = memoryview(pa.allocate_buffer(file.seek(0, 2))).cast("B")
+        file.seek(0)
+        read = 0
+        while read < len(content):
+            count = file.readinto(content[read:])
+            if not count:
+                break
+            read += count
+    return content[:read].toreadonly()

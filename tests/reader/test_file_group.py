@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie_py import FileGroupReader, HoodieTable, InvalidQueryError
+from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.read_info import ReadOptions
 
 Corpus = Callable[[str], Path]
 TABLES = ("event_time_updates_mor_v9", "is_deleted_column_mor_v9", "logonly_bucket_mor_v9", "many_row_groups_mor_v9")
@@ -49,3 +53,38 @@ def test_the_context_comes_with_records(corpus: Corpus) -> None:
     table = HoodieTable.open(corpus("basic_mor_v9_part"))
     with pytest.raises(InvalidQueryError, match="no records yet"):
         _ = FileGroupReader(table.file_slices()[0], table).context
+
+
+class Watched:
+    """Batches, and whether each was still held when the next one was asked for."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], held: list[bool]) -> None:
+        self._batches = batches
+        self._held = held
+        self._last: weakref.ref[pa.RecordBatch] | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._last is not None:
+            self._held.append(self._last() is not None)
+        batch = next(self._batches)
+        self._last = weakref.ref(batch)
+        return batch
+
+
+@pytest.mark.parametrize("name", ["many_row_groups_mor_v9", "event_time_updates_mor_v9"])
+def test_base_rows_are_let_go_of_before_the_next_ones_are_read(
+    corpus: Corpus, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = HoodieTable.open(corpus(name))
+    held: list[bool] = []
+    batches = BaseFileReader.batches
+    monkeypatch.setattr(BaseFileReader, "batches", lambda *args, **named: Watched(batches(*args, **named), held))
+    for file_slice in table.file_slices():
+        for batch in FileGroupReader(file_slice, table, options=ReadOptions(batch_rows=3)).to_batches():
+            assert batch.num_rows
+            del batch
+    assert held
+    assert not any(held)

@@ -1,0 +1,69 @@
+"""Log files read whole: the bytes as they are on disk, in Arrow's memory where the file is local."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py.errors import FileMissingError, StorageError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import LogFileName
+from hoodie_py.reader.file_slice import LogFile
+from hoodie_py.reader.log_bytes import open_logs
+from hoodie_py.reader.memory_budget import MemoryBudget
+from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.spill import Spill
+
+CONTENTS = {"one": bytes(range(256)) * 1000, "two": b"", "three": b"x"}
+
+
+def contents(files: TableFiles, *names: str) -> list[bytes]:
+    name = LogFileName("f", "1", 1, "0-0-0")
+    logs = [LogFile(path, len(CONTENTS.get(path, b"")), name) for path in names]
+    return [bytes(log.data()) for log in open_logs(files, logs, Spill(MemoryBudget(1 << 30), ReadStats()))]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> TableFiles:
+    for name, content in CONTENTS.items():
+        (tmp_path / name).write_bytes(content)
+    return TableFiles.open(tmp_path)
+
+
+def test_files_come_in_order_as_they_are(files: TableFiles) -> None:
+    assert contents(files, *CONTENTS) == list(CONTENTS.values())
+    assert contents(files, "two") == [b""]
+    assert contents(files) == []
+
+
+def test_a_local_file_takes_arrow_memory_until_its_last_block_is_let_go_of(files: TableFiles) -> None:
+    before = pa.total_allocated_bytes()
+    (log,) = open_logs(
+        files, [LogFile("one", 1, LogFileName("f", "1", 1, "0-0-0"))], Spill(MemoryBudget(1 << 30), ReadStats())
+    )
+    data = log.data()
+    part = memoryview(data)[10:20]
+    assert part.readonly
+    assert pa.total_allocated_bytes() - before == len(CONTENTS["one"])
+    del log, data
+    assert bytes(part) == CONTENTS["one"][10:20]
+    del part
+    assert pa.total_allocated_bytes() == before
+
+
+def test_a_file_elsewhere_is_read_through_its_store(files: TableFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableFiles, "local_path", lambda files, path: None)
+    assert contents(files, *CONTENTS) == list(CONTENTS.values())
+    assert contents(files, "three") == [b"x"]
+
+
+def test_what_cannot_be_read_is_named(files: TableFiles, tmp_path: Path) -> None:
+    with pytest.raises(FileMissingError) as missing:
+        contents(files, "one", "gone")
+    assert (missing.value.where["path"], missing.value.where["operation"]) == ("gone", "read")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StorageError) as folder:
+        contents(files, "folder")
+    assert folder.value.where["path"] == "folder"
