@@ -95,6 +95,7 @@ class BaseFileReader:
         row_groups: Sequence[int] | None = None,
         *,
         coded: Collection[str] = (),
+        column_threads: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Read rows in file order, brought to the schema; columns that the file lacks are null.
 
@@ -104,6 +105,7 @@ class BaseFileReader:
             row_groups: which row groups; None for all.
             coded: columns that may have dictionaries in place of strings, which ``Decoder`` writes out. With some, the
                 batches' schemas may also say which columns are never null.
+            column_threads: decode the columns of a local file on Arrow's threads.
 
         Raises:
             CorruptFileError: pages that cannot be decoded.
@@ -118,7 +120,7 @@ class BaseFileReader:
             return
         with closing(self._fetched(wanted, names)) as groups:
             for group in groups:
-                yield from self._group(group, names, conform, batch_rows)
+                yield from self._group(group, names, conform, batch_rows, column_threads and self._ranged is None)
 
     def _fetched(self, groups: Sequence[int], names: list[str]) -> Generator[int, None, None]:
         """Yield row groups once their column chunks are there; the next one's are fetched meanwhile unless they are
@@ -164,9 +166,11 @@ class BaseFileReader:
         conform = Conformer(pa.schema(fields), loose=bool(coded))
         return conform if not plain else lambda batch: _written_out(conform(batch), plain, schema)
 
-    def _group(self, group: int, names: list[str], conform: _Conform, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _group(
+        self, group: int, names: list[str], conform: _Conform, batch_rows: int, threads: bool
+    ) -> Iterator[pa.RecordBatch]:
         try:
-            batches = self._parquet.iter_batches(batch_rows, row_groups=[group], columns=names, use_threads=False)
+            batches = self._parquet.iter_batches(batch_rows, row_groups=[group], columns=names, use_threads=threads)
             yield from map(conform, filter(_has_rows, batches))  # which hold no batch while the next one is read
         except HoodieError as error:
             error.located(path=self.path)

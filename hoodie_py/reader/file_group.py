@@ -276,7 +276,8 @@ class FileGroupReader:
         base = BaseFileReader(self.info.files, self.file_slice.base_file)
         row_groups = None if self._row_groups is None else self._row_groups(base)
         schema = pa.schema([field for field in self.schema if field.name not in self.info.constants])
-        for batch in base.batches(schema, self.options.batch_rows, row_groups, coded=schema.names):
+        rows, threads = self.options.batch_rows, self.options.column_threads
+        for batch in base.batches(schema, rows, row_groups, coded=schema.names, column_threads=threads):
             self.stats.base_rows += batch.num_rows
             yield self._output(self._with_fallbacks(batch, base))
 
@@ -313,7 +314,8 @@ class FileGroupReader:
             if isinstance(meetings, MeetingsByKey):
                 base_schema = self._with_keys(base_schema, log)
                 rows = max(rows, len(met) // _FEWEST_KEYED_ROWS)
-            batches = base.batches(base_schema, rows, coded=self._coded(base_schema, log, columns))
+            coded, threads = self._coded(base_schema, log, columns), self.options.column_threads
+            batches = base.batches(base_schema, rows, coded=coded, column_threads=threads)
 
             def portions(whole: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
                 return self._portions(self._with_fallbacks(whole, base), log, columns)

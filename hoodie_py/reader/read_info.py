@@ -70,6 +70,8 @@ class ReadOptions:
             for a share of what the process may use, see ``memory_budget.memory_share``.
         options: the user's reader options, by Hudi's keys.
         readers: how many slices share ``memory_limit`` because they are read at the same time.
+        column_threads: whether the columns of base files are decoded on Arrow's threads, because there are too few
+            slices to keep all cores busy.
     """
 
     batch_rows: int = DEFAULT_BATCH_ROWS
@@ -77,3 +79,4 @@ class ReadOptions:
     memory_limit: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     readers: int = 1
+    column_threads: bool = False

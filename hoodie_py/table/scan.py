@@ -117,17 +117,21 @@ class Scan:
                     return
 
     def _read(self, tasks: Sequence[ScanTask]) -> Generator[Numbered, None, None]:
-        """Read tasks, several at a time where that pays."""
-        threads = min(self._threads(), len(tasks))
+        """Read tasks, several at a time where that pays, large ones first so that no thread is left alone for long."""
+        cores = self._threads()
+        threads = min(cores, len(tasks))
+        spare = len(tasks) < cores and pa.cpu_count() <= cores  # else Arrow's threads are more than were asked for
+        options = replace(self.options, readers=max(1, threads), column_threads=spare)
+        tasks = [replace(task, options=options) for task in tasks]
         if threads <= 1:
             for number, task in enumerate(tasks):
                 for batch in task.to_batches():
                     yield number, batch
             return
-        options = replace(self.options, readers=threads)
-        starts = [replace(task, options=options).to_batches for task in tasks]
-        with closing(read_in_threads(starts, threads)) as batches:
-            yield from batches
+        order = sorted(range(len(tasks)), key=lambda number: tasks[number].size, reverse=True)
+        with closing(read_in_threads([tasks[number].to_batches for number in order], threads)) as batches:
+            for place, batch in batches:
+                yield order[place], batch
 
     def _threads(self) -> int:
         """Return how many tasks to read at once: one for few rows, and where Python code of a merger decides."""

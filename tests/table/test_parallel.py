@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable, InvalidQueryError
 from hoodie_py.table import parallel
+from hoodie_py.table import scan as scan_module
 from hoodie_py.table.parallel import read_in_threads, thread_count
+from hoodie_py.table.scan_task import ScanTask
 
 Corpus = Callable[[str], Path]
 TABLES = ("basic_mor_v9_part", "event_time_updates_mor_v9", "is_deleted_column_mor_v9", "logonly_bucket_mor_v9")
@@ -147,6 +151,53 @@ def test_threads_change_nothing_in_a_table(corpus: Corpus, name: str) -> None:
     by_key = [("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")]
     assert batches.sort_by(by_key).equals(want.sort_by(by_key))
     assert together.count() == want.num_rows
+
+
+@pytest.mark.parametrize("name", ["many_row_groups_mor_v9", "basic_cow_v9_part", "types_mor_v8_nonpart"])
+def test_columns_are_decoded_in_parallel_where_slices_are_fewer_than_cores(
+    corpus: Corpus, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[bool] = set()
+    read = pq.ParquetFile.iter_batches
+
+    def iter_batches(*args: Any, use_threads: bool, **named: Any) -> Iterator[pa.RecordBatch]:
+        asked.add(use_threads)
+        yield from read(*args, use_threads=use_threads, **named)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", iter_batches)
+    table = HoodieTable.open(corpus(name))
+    want = table.scan(options=ONE).to_arrow()
+    assert asked == {False}
+    slices = len(table.scan().tasks())
+    for cores, threads, parallel_columns in ((64, 64, True), (64, slices, False), (65, 64, False)):
+        asked.clear()
+        monkeypatch.setattr(pa, "cpu_count", lambda cores=cores: cores)
+        got = table.scan(options={"hoodie_py.read.threads": str(threads)}).to_arrow()
+        assert asked == {parallel_columns}
+        assert got.equals(want)
+
+
+def test_large_slices_are_begun_first(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    read = ScanTask.to_batches
+
+    def to_batches(task: ScanTask) -> Generator[pa.RecordBatch, None, None]:
+        begun.append(task.size)
+        yield from read(task)
+
+    def one_by_one(slices: Sequence[parallel.Batches], threads: int) -> Generator[parallel.Numbered, None, None]:
+        for number, start in enumerate(slices):
+            for batch in start():
+                yield number, batch
+
+    monkeypatch.setattr(ScanTask, "to_batches", to_batches)
+    monkeypatch.setattr(scan_module, "read_in_threads", one_by_one)
+    table = HoodieTable.open(corpus("basic_mor_v9_part"))
+    want = table.scan(options=ONE).to_arrow()
+    assert len(set(begun)) > 1
+    begun.clear()
+    assert table.scan(options=FOUR).to_arrow().equals(want)
+    assert begun == sorted(begun, reverse=True)
 
 
 def test_a_limit_and_a_break_leave_no_thread(corpus: Corpus) -> None:
