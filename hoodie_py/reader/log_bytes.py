@@ -189,12 +189,12 @@ def _read_all(files: TableFiles, log_files: Sequence[LogFile]) -> Iterator[tuple
 
 def _read(files: TableFiles, path: str) -> bytes | memoryview:
     local = files.local_path(path)
-    return files.read(path) if local is None else _read_local(path, local)
+    return files.read(path) if local is None else _read_local(local)
 
 
-def _read_local(path: str, local: str) -> memoryview:
+def _read_local(local: str) -> memoryview:
     """Read a whole file into Arrow's memory; what is written to it meanwhile is left out."""
-    with _named(path), Path(local).open("rb", buffering=0) as file:
+    with _named(local), Path(local).open("rb", buffering=0) as file:
         content = memoryview(pa.allocate_buffer(file.seek(0, 2))).cast("B")
         file.seek(0)
         read = 0

@@ -62,8 +62,8 @@ def test_a_file_elsewhere_is_read_through_its_store(files: TableFiles, monkeypat
 def test_what_cannot_be_read_is_named(files: TableFiles, tmp_path: Path) -> None:
     with pytest.raises(FileMissingError) as missing:
         contents(files, "one", "gone")
-    assert (missing.value.where["path"], missing.value.where["operation"]) == ("gone", "read")
+    assert (missing.value.where["path"], missing.value.where["operation"]) == (str(tmp_path / "gone"), "read")
     (tmp_path / "folder").mkdir()
     with pytest.raises(StorageError) as folder:
         contents(files, "folder")
-    assert folder.value.where["path"] == "folder"
+    assert folder.value.where["path"] == str(tmp_path / "folder")
