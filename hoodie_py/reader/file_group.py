@@ -7,64 +7,29 @@ by, those whose key the log has meet it, the rest passes uncopied; what the log 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, InvalidQueryError, MergeError
-from hoodie_py.formats.arrays import from_numpy
-from hoodie_py.reader.align import NO_MEETINGS, Meetings, MeetingsByKey, MeetingsByRow, meetings_by_position
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.base_merge import BaseMerge, Merged, Piece
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.coded import Decoder
-from hoodie_py.reader.conform import Nulls, conform_batch, constant, filtered
-from hoodie_py.reader.fields import top_level
-from hoodie_py.reader.file_slice import BaseFile, FileSlice
-from hoodie_py.reader.folded_log import FoldedLog
+from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.merge_kinds import merges
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
-from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE, BufferedRecord
+from hoodie_py.reader.records import BufferedRecord
 from hoodie_py.reader.sizes import check_sizes
 from hoodie_py.reader.wanted_rows import places_in_portions
 
-_KEY_BATCH_ROWS = 65_536
-_MOST_KEYS_BY_BATCH = 1 << 17  # above, hashing the log's keys for each batch costs more than reading base keys ahead
-_FEWEST_KEYED_ROWS = 4  # base rows in a batch, in relation to the log's keys, are at least one in so many
-_LEAST_BASE_ROWS = 32  # rows read at once where log rows merge, however small the batches handed out are
 RowGroupFilter = Callable[[BaseFileReader], Sequence[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """Records that the log touched: what they were, what the log says, what became of them.
-
-    Attributes:
-        older: the base rows; None where the log's records meet none.
-        newer: what the log says, one record for each of ``older``.
-        result: what became of them, deletes included; operations are I for rows that only the log has, U for changed
-            base rows, none for base rows that stay as they are, and D or -U for deletes.
-    """
-
-    older: BufferedBatch | None
-    newer: BufferedBatch
-    result: BufferedBatch
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of the result: base rows that the log left as they are, and records that it touched."""
-
-    untouched: pa.RecordBatch | None
-    merged: Merged | None
 
 
 class FileGroupReader:
@@ -100,8 +65,7 @@ class FileGroupReader:
         self._context: ArrowRecordContext | None = None
         self._loaded: LogSide | None = None
         self._decoder = Decoder()
-        self._nulls = Nulls()
-        self._coming: Future[BaseFileReader] | None = None
+        self._base = BaseMerge(file_slice, self.info, self.options, self.stats)
         names = self.info.schema.names if columns is None else list(columns)
         self._check_columns(names)
         self.schema = pa.schema([self.info.schema.field(name).with_nullable(True) for name in names])
@@ -216,12 +180,12 @@ class FileGroupReader:
 
     def _merged(self, log: LogSide, read: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield base rows that stay as they are, then log rows in log order: each block is gathered from once."""
-        with self._opening():
+        with self._base.opening():
             folded = log.fold()
         held = len(log.store)
         wanted = log.spill.array(held, bool, False)
         count = 0
-        for piece in self._merged_pieces(log, folded, log.base_schema(read), read):
+        for piece in self._base.pieces(log, folded, log.base_schema(read), read):
             if piece.untouched is not None and piece.untouched.num_rows:
                 yield self._output(piece.untouched)
             if piece.merged is not None:
@@ -239,21 +203,6 @@ class FileGroupReader:
             yield self._output(log.store.take(rows, read))
         if count:
             raise MergeError("A merger gave several records the same row.", hint="Make rows with context.replace.")
-
-    @contextmanager
-    def _opening(self) -> Iterator[None]:
-        """Open a base file elsewhere while the log is read."""
-        base_file = self.file_slice.base_file
-        if base_file is None or self.info.files.local_path(base_file.path) is not None:
-            yield
-            return
-        with ThreadPoolExecutor(1, thread_name_prefix="hoodie-open") as pool:
-            self._coming = pool.submit(BaseFileReader, self.info.files, base_file)
-            yield
-
-    def _opened(self, base_file: BaseFile) -> BaseFileReader:
-        coming, self._coming = self._coming, None
-        return BaseFileReader(self.info.files, base_file) if coming is None else coming.result()
 
     def _unmerged(self, read: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield base rows, then every log row; nothing meets and nothing is deleted."""
@@ -279,7 +228,7 @@ class FileGroupReader:
         rows, threads = self.options.batch_rows, self.options.column_threads
         for batch in base.batches(schema, rows, row_groups, coded=schema.names, column_threads=threads):
             self.stats.base_rows += batch.num_rows
-            yield self._output(self._with_fallbacks(batch, base))
+            yield self._output(self._base.with_fallbacks(batch, base))
 
     def _log_side(self, read: Sequence[str]) -> LogSide:
         if self._loaded is not None:
@@ -292,127 +241,7 @@ class FileGroupReader:
     def _pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[Piece]:
         """Yield the result piece by piece: base rows with what they met, then what only the log has."""
         with self._placed(), closing(log):
-            yield from self._merged_pieces(log, log.fold(), base_schema)
-
-    def _merged_pieces(
-        self, log: LogSide, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None
-    ) -> Iterator[Piece]:
-        """Merge the base file with what the log says.
-
-        Args:
-            log: the log side.
-            folded: what it says.
-            base_schema: columns that base rows are read with.
-            columns: columns that come out of base rows that stay as they are, of merged ones none where the merge is
-                built in: only what decides is gathered of them. None for all, of all.
-        """
-        met = log.spill.array(0 if folded is None else len(folded), bool, False)
-        if self.file_slice.base_file is not None:
-            base = self._opened(self.file_slice.base_file)
-            meetings = self._meetings(base, log, folded)
-            rows = max(self.options.batch_rows, _LEAST_BASE_ROWS)
-            if isinstance(meetings, MeetingsByKey):
-                base_schema = self._with_keys(base_schema, log)
-                rows = max(rows, len(met) // _FEWEST_KEYED_ROWS)
-            coded, threads = self._coded(base_schema, log, columns), self.options.column_threads
-            batches = base.batches(base_schema, rows, coded=coded, column_threads=threads)
-
-            def portions(whole: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-                return self._portions(self._with_fallbacks(whole, base), log, columns)
-
-            for batch in chain.from_iterable(map(portions, batches)):
-                self.stats.base_rows += batch.num_rows
-                hits, records = meetings.of(batch)
-                if folded is None or not len(hits):
-                    yield Piece(batch, None)
-                else:
-                    met[records] = True
-                    yield from self._meet(batch, hits, folded.take(records), log, columns)
-                del batch  # so that its memory is free when the next one is read
-        if folded is not None:
-            for newer in log.unmet(folded, met):
-                yield self._leftovers(newer, log)
-
-    @staticmethod
-    def _coded(schema: pa.Schema, log: LogSide, columns: list[str] | None) -> set[str]:
-        """Return the columns that base rows may have as codes: those of which nothing is merged, but for keys."""
-        if columns is None or not log.whole_rows:  # what merges is counted by its size, which codes hide
-            return set()
-        return set(columns) - {top_level(schema, name) for name in log.keys.columns}
-
-    @staticmethod
-    def _portions(batch: pa.RecordBatch, log: LogSide, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        """Cut a base batch so that what is gathered of it fits the memory budget."""
-        return iter((batch,)) if columns is not None and log.whole_rows else log.portions(batch)
-
-    def _meetings(self, base: BaseFileReader, log: LogSide, folded: FoldedLog | None) -> Meetings:
-        if folded is None:
-            return NO_MEETINGS
-        if len(folded.parts) == 1 and folded.positions is not None:
-            return meetings_by_position(folded.positions[0], base.num_rows)
-        if len(folded.parts) == 1 and len(folded) <= _MOST_KEYS_BY_BATCH:
-            return MeetingsByKey(folded.parts[0].keys, log.keys.keys_of_batch)
-        return MeetingsByRow(self._pairs(base, log, folded))
-
-    def _pairs(self, base: BaseFileReader, log: LogSide, folded: FoldedLog, *, again: bool = False) -> np.ndarray:
-        """Return for each base row the number of the log record it meets, -1 for none; ``again`` as for ``pair``."""
-        batches = base.batches(self._with_keys(pa.schema([]), log), _KEY_BATCH_ROWS)
-        keys = (log.keys.keys_of_batch(self._with_fallbacks(batch, base)) for batch in batches)
-        return log.pair(folded, keys, base.num_rows, again=again)
-
-    def _with_keys(self, schema: pa.Schema, log: LogSide) -> pa.Schema:
-        """Return the schema with the columns that keys are made of."""
-        columns = dict.fromkeys(top_level(self.info.schema, name) for name in log.keys.columns)
-        return pa.schema([*schema, *(self.info.schema.field(name) for name in columns if name not in schema.names)])
-
-    def _meet(
-        self,
-        batch: pa.RecordBatch,
-        hits: np.ndarray,
-        newer: BufferedBatch,
-        log: LogSide,
-        columns: list[str] | None = None,
-    ) -> Iterator[Piece]:
-        """Merge rows of a base batch with the log entries they meet; ``columns`` as for ``_merged_pieces``."""
-        mark = len(log.store)
-        at = from_numpy(hits)
-        if columns is not None and log.whole_rows:
-            rows = conform_batch(batch.select(log.deciding.names).take(at), log.deciding)
-            first = log.store.reserve(len(hits))
-        else:
-            rows = conform_batch(batch.take(at), log.schema, absent=self._nulls)
-            first = log.store.add(rows)
-        older = BufferedBatch.of_base(log.context, first, rows, newer.late_keys)
-        result = log.final(older, newer)
-        deletes = result.deletes
-        unchanged = (result.rows == older.rows) & ~deletes
-        deleted = int(np.count_nonzero(deletes))
-        self.stats.deletes += deleted
-        self.stats.updates += len(hits) - deleted - int(np.count_nonzero(unchanged))
-        result = result.with_operations(np.where(unchanged, np.int8(NO_OPERATION), np.int8(UPDATE)))
-        keep = np.ones(batch.num_rows, bool)
-        keep[hits] = unchanged
-        if columns is not None:
-            batch = batch.select(columns)
-        yield Piece(filtered(batch, keep), Merged(older, newer, result))
-        log.store.release(mark)
-
-    def _leftovers(self, newer: BufferedBatch, log: LogSide) -> Piece:
-        """Return what becomes of records that only the log has."""
-        result = log.inserted(newer)
-        inserts = int((~result.deletes).sum())
-        self.stats.deletes += len(result) - inserts
-        self.stats.inserts += inserts
-        return Piece(None, Merged(None, newer, result.with_operations(np.full(len(result), INSERT, np.int8))))
-
-    def _with_fallbacks(self, batch: pa.RecordBatch, base: BaseFileReader) -> pa.RecordBatch:
-        """Fill columns that the file lacks and the partition path gives."""
-        for name, value in self.info.fallbacks.items():
-            at = batch.schema.get_field_index(name)
-            if at >= 0 and name not in base.columns:
-                field = batch.schema.field(at)
-                batch = batch.set_column(at, field, constant(value, field.type, batch.num_rows))
-        return batch
+            yield from self._base.pieces(log, log.fold(), base_schema)
 
     def _output(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns asked for, those that the partition path gives filled in."""

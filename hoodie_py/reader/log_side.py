@@ -135,7 +135,19 @@ class LogSide:
         return self._folded
 
     def _fold(self) -> FoldedLog | None:
-        for block in self.blocks():
+        if self._is_near:
+            with self.options.folding:
+                return self._folded_from(self._scan())
+        scanned = self._scan()  # waits for bytes, which other slices can do at the same time
+        with self.options.folding:
+            return self._folded_from(scanned)
+
+    @property
+    def _is_near(self) -> bool:
+        return all(self.info.files.local_path(log.path) is not None for log in self.file_slice.log_files[:1])
+
+    def _folded_from(self, scanned: list[ScannedBlock]) -> FoldedLog | None:
+        for block in self._decoded(scanned):
             self._buffer.add(block.entries, block.scanned.instant, block.positions, partial=block.partial)
         self._stats.log_records = self._buffer.total_log_records
         self.spill.settle()
@@ -144,7 +156,7 @@ class LogSide:
         return folded
 
     def blocks(self) -> Iterator[BlockEntries]:
-        """Yield the entries of every block that counts, in merge order; their rows go into the store.
+        """Give the entries of every block that counts, in merge order; their rows go into the store.
 
         A large block comes in parts.
 
@@ -153,7 +165,9 @@ class LogSide:
             UnsupportedFeatureError: a block of a type that is not handled.
             StorageError: rows had to be spilled and could not be.
         """
-        blocks = self._scan()
+        return self._decoded(self._scan())
+
+    def _decoded(self, blocks: list[ScannedBlock]) -> Iterator[BlockEntries]:
         decoder = self._decoder(blocks)
         together = EntriesTogether(self.context, self.deletes, self._conform, decoder)
         for index, scanned in enumerate(blocks):

@@ -23,8 +23,9 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.option_keys import MERGE_USE_POSITIONS, flag
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.base_merge import Merged, Piece
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.file_group import FileGroupReader, Merged, Piece
+from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows, IncomingSide
@@ -156,13 +157,13 @@ class MergeReader(FileGroupReader):
         """Return for each base row the log record it meets, -1 for none; ``again`` lets a record meet many rows."""
         if scanned.folded is None:
             return np.broadcast_to(np.int64(-1), base.num_rows)
-        return self._pairs(base, scanned.log, scanned.folded, again=again)
+        return self._base.pairs(base, scanned.log, scanned.folded, again=again)
 
     def _base_records(self, base: BaseFileReader, scanned: _Scanned, at: np.ndarray, emit_deletes: bool) -> Records:
         done = 0
         for whole in base.batches(scanned.log.schema, self.options.batch_rows):
             self.stats.base_rows += whole.num_rows
-            for batch in scanned.log.portions(self._with_fallbacks(whole, base)):
+            for batch in scanned.log.portions(self._base.with_fallbacks(whole, base)):
                 here = at[done : done + batch.num_rows]
                 done += batch.num_rows
                 for piece in self._met(batch, here, scanned.folded, scanned.log):
@@ -173,7 +174,7 @@ class MergeReader(FileGroupReader):
         if folded is None or not len(hits):
             yield Piece(batch, None)
         else:
-            yield from self._meet(batch, hits, folded.take(at[hits]), log)
+            yield from self._base.meet(batch, hits, folded.take(at[hits]), log)
 
     def _log_only(
         self, scanned: _Scanned, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool
@@ -189,7 +190,7 @@ class MergeReader(FileGroupReader):
             for start, part in zip(folded.starts.tolist(), folded.parts, strict=False):
                 passed[start : start + len(part)] |= ~np.asarray(pc.is_in(part.keys, value_set=keys))
         for newer in log.unmet(folded, passed):
-            merged = self._leftovers(newer, log).merged
+            merged = self._base.leftovers(newer, log).merged
             if merged is not None:
                 result = merged.result
                 yield result if emit_deletes else result.take(np.flatnonzero(~result.deletes))
@@ -201,7 +202,7 @@ class MergeReader(FileGroupReader):
             base = BaseFileReader(self.info.files, base_file)
             for batch in base.batches(log.schema, self.options.batch_rows):
                 self.stats.base_rows += batch.num_rows
-                yield from _plain(log, self._with_fallbacks(batch, base))
+                yield from _plain(log, self._base.with_fallbacks(batch, base))
         for batch in log.rows():
             yield from _plain(log, batch)
 

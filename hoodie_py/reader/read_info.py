@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -72,6 +73,9 @@ class ReadOptions:
         readers: how many slices share ``memory_limit`` because they are read at the same time.
         column_threads: whether the columns of base files are decoded on Arrow's threads, because there are too few
             slices to keep all cores busy.
+        folding: entered while the log of a slice is decoded and folded.  A lock lets slices that are read at the same
+            time do so in turn: in many small steps of NumPy they would wait for Python's lock at each. Stays in its
+            process.
     """
 
     batch_rows: int = DEFAULT_BATCH_ROWS
@@ -80,3 +84,4 @@ class ReadOptions:
     options: Mapping[str, str] = field(default_factory=dict)
     readers: int = 1
     column_threads: bool = False
+    folding: AbstractContextManager[object] = field(default_factory=nullcontext, compare=False, repr=False)

@@ -1,8 +1,12 @@
 """Several slices read at the same time, on threads of this process.
 
-Arrow and NumPy let go of Python's lock while they work, so two threads keep two cores busy.  What the threads have read
-waits in a queue with room for a few batches of each; a thread that finds no room waits, so memory stays bounded however
-slow the reader of the rows is.  Batches come out as they are ready, each with the number of its slice.
+Arrow and NumPy let go of Python's lock while they work, so two threads keep two cores busy.  Logs are folded in turn,
+though: those are many small steps, and as each waits for the lock at every step, two threads that fold at once take
+longer than one after the other.
+
+What the threads have read waits in a queue with room for a few batches of each; a thread that finds no room waits, so
+memory stays bounded however slow the reader of the rows is.  Batches come out as they are ready, each with the number
+of its slice.
 
 Whoever stops early (a limit, ``break``, an error, Ctrl-C) closes the queue: threads end at their next batch, and are
 waited for.  Threads do not live on in a forked process, where going on is an error instead of an endless wait.
@@ -11,10 +15,11 @@ waited for.  Threads do not live on in a forked process, where going on is an er
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from contextvars import copy_context
 from pathlib import Path
 
@@ -57,6 +62,12 @@ def _cores() -> int:
     except (OSError, ValueError):
         return cores
     return cores if not quota.isdecimal() else max(1, min(cores, round(int(quota) / int(period))))
+
+
+def in_turn() -> AbstractContextManager[object]:
+    """Return what one thread at a time can enter; on a Python without a global lock all can."""
+    has_lock = getattr(sys, "_is_gil_enabled", None)  # from 3.13 on
+    return threading.Lock() if has_lock is None or has_lock() else nullcontext()
 
 
 def read_in_threads(slices: Sequence[Batches], threads: int) -> Generator[Numbered, None, None]:

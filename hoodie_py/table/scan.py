@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.table.parallel import Numbered, read_in_threads, thread_count
+from hoodie_py.table.parallel import Numbered, in_turn, read_in_threads, thread_count
 from hoodie_py.table.scan_task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 
@@ -122,6 +122,8 @@ class Scan:
         threads = min(cores, len(tasks))
         spare = len(tasks) < cores and pa.cpu_count() <= cores  # else Arrow's threads are more than were asked for
         options = replace(self.options, readers=max(1, threads), column_threads=spare)
+        if threads > 1:
+            options = replace(options, folding=in_turn())
         tasks = [replace(task, options=options) for task in tasks]
         if threads <= 1:
             for number, task in enumerate(tasks):

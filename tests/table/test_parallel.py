@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable, InvalidQueryError
+from hoodie_py.reader.log_side import LogSide
 from hoodie_py.table import parallel
 from hoodie_py.table import scan as scan_module
 from hoodie_py.table.parallel import read_in_threads, thread_count
@@ -175,6 +177,43 @@ def test_columns_are_decoded_in_parallel_where_slices_are_fewer_than_cores(
         got = table.scan(options={"hoodie_py.read.threads": str(threads)}).to_arrow()
         assert asked == {parallel_columns}
         assert got.equals(want)
+
+
+@pytest.mark.parametrize("near", [True, False])
+def test_logs_are_folded_in_turn(corpus: Corpus, near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    most: dict[str, int] = {}
+
+    def watch(name: str) -> None:
+        met: list[int] = []
+        real = getattr(LogSide, name)
+
+        def entered(log: LogSide, *args: Any) -> Any:
+            met.append(threading.get_ident())
+            time.sleep(0.05)  # so that others may come
+            most[name] = max(most.get(name, 0), len(met))
+            try:
+                return real(log, *args)
+            finally:
+                met.remove(threading.get_ident())
+
+        monkeypatch.setattr(LogSide, name, entered)
+
+    watch("_folded_from")
+    watch("_scan")
+    monkeypatch.setattr(LogSide, "_is_near", near)
+    table = HoodieTable.open(corpus("logonly_bucket_mor_v9"))
+    assert table.scan(options=FOUR).to_arrow().equals(table.scan(options=ONE).to_arrow())
+    assert most["_folded_from"] == 1
+    assert (most["_scan"] == 1) == near  # bytes from elsewhere are waited for together
+
+
+def test_without_a_global_lock_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for has_lock in (True, False):
+        monkeypatch.setattr(sys, "_is_gil_enabled", lambda has_lock=has_lock: has_lock, raising=False)
+        turn = parallel.in_turn()
+        assert isinstance(turn, nullcontext) != has_lock
+        with turn:
+            pass
 
 
 def test_large_slices_are_begun_first(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:

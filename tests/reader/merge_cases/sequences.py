@@ -14,8 +14,9 @@ from hoodie_py import BufferedRecord
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_USE_POSITIONS, SKIP_MERGE
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
+from hoodie_py.reader.base_merge import Merged
 from hoodie_py.reader.delete_ordering import delete_ordering
-from hoodie_py.reader.file_group import FileGroupReader, Merged
+from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.merge_reader import MergeReader

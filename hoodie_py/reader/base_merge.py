@@ -1,0 +1,293 @@
+"""The base side of a merge: base rows, the log records they meet, and what becomes of both.
+
+Rows meet by position or by key.  Where one version wins as it is and it is known which rows meet, ordering values of
+the whole base file are compared first, in a few large steps; then its rows stream by, and what the log replaced is left
+out.  Elsewhere base rows are merged batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.reader.align import NO_MEETINGS, Meetings, MeetingsByKey, MeetingsByRow, meetings_by_position
+from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.conform import Nulls, conform_batch, constant, filtered
+from hoodie_py.reader.dropped_rows import DroppedRows
+from hoodie_py.reader.fields import top_level
+from hoodie_py.reader.file_slice import BaseFile, FileSlice
+from hoodie_py.reader.folded_log import FoldedLog
+from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE
+
+_KEY_BATCH_ROWS = 65_536
+_MOST_KEYS_BY_BATCH = 1 << 17  # above, hashing the log's keys for each batch costs more than reading base keys ahead
+_FEWEST_KEYED_ROWS = 4  # base rows in a batch, in relation to the log's keys, are at least one in so many
+_LEAST_BASE_ROWS = 32  # rows read at once where log rows merge, however small the batches handed out are
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Records that the log touched: what they were, what the log says, what became of them.
+
+    Attributes:
+        older: the base rows; None where the log's records meet none.
+        newer: what the log says, one record for each of ``older``.
+        result: what became of them, deletes included; operations are I for rows that only the log has, U for changed
+            base rows, none for base rows that stay as they are, and D or -U for deletes.
+    """
+
+    older: BufferedBatch | None
+    newer: BufferedBatch
+    result: BufferedBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the result: base rows that the log left as they are, and records that it touched."""
+
+    untouched: pa.RecordBatch | None
+    merged: Merged | None
+
+
+class BaseMerge:
+    """Merges the base file of one file slice with what its log files say.
+
+    Args:
+        file_slice: whose base file.
+        info: the table's facts.
+        options: settings of the read.
+        stats: counts what was met.
+    """
+
+    def __init__(self, file_slice: FileSlice, info: ReadInfo, options: ReadOptions, stats: ReadStats) -> None:
+        self._file_slice = file_slice
+        self._info = info
+        self._options = options
+        self._stats = stats
+        self._nulls = Nulls()
+        self._coming: Future[BaseFileReader] | None = None
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """Open a base file elsewhere while the log is read."""
+        base_file = self._file_slice.base_file
+        if base_file is None or self._info.files.local_path(base_file.path) is not None:
+            yield
+            return
+        with ThreadPoolExecutor(1, thread_name_prefix="hoodie-open") as pool:
+            self._coming = pool.submit(BaseFileReader, self._info.files, base_file)
+            yield
+
+    def _opened(self, base_file: BaseFile) -> BaseFileReader:
+        coming, self._coming = self._coming, None
+        return BaseFileReader(self._info.files, base_file) if coming is None else coming.result()
+
+    def pieces(
+        self, log: LogSide, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None
+    ) -> Iterator[Piece]:
+        """Merge the base file with what the log says.
+
+        Args:
+            log: the log side.
+            folded: what it says.
+            base_schema: columns that base rows are read with.
+            columns: columns that come out of base rows that stay as they are, of merged ones none where the merge is
+                built in: only what decides is gathered of them. None for all, of all.
+        """
+        met = log.spill.array(0 if folded is None else len(folded), bool, False)
+        if self._file_slice.base_file is not None:
+            base = self._opened(self._file_slice.base_file)
+            meetings = self._meetings(base, log, folded)
+            if folded is not None and columns is not None and self._is_decided_ahead(base, meetings, log):
+                dropped = DroppedRows(log.spill.array(len(folded), np.int64, 0))
+                yield from self._decided(base, meetings, folded, log, met, dropped)
+                yield from self._staying(base, dropped, log, base_schema, columns)
+            else:
+                yield from self._by_batch(base, meetings, folded, log, met, base_schema, columns)
+        if folded is not None:
+            for newer in log.unmet(folded, met):
+                yield self.leftovers(newer, log)
+
+    def _by_batch(
+        self,
+        base: BaseFileReader,
+        meetings: Meetings,
+        folded: FoldedLog | None,
+        log: LogSide,
+        met: np.ndarray,
+        base_schema: pa.Schema,
+        columns: list[str] | None,
+    ) -> Iterator[Piece]:
+        """Merge base rows batch by batch."""
+        rows = self._base_rows
+        if isinstance(meetings, MeetingsByKey):
+            base_schema = self._with_keys(base_schema, log)
+            rows = max(rows, len(met) // _FEWEST_KEYED_ROWS)
+        coded, threads = self._coded(base_schema, log, columns), self._options.column_threads
+        batches = base.batches(base_schema, rows, coded=coded, column_threads=threads)
+
+        def portions(whole: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+            return self._portions(self.with_fallbacks(whole, base), log, columns)
+
+        for batch in chain.from_iterable(map(portions, batches)):
+            self._stats.base_rows += batch.num_rows
+            hits, records = meetings.of(batch)
+            if folded is None or not len(hits):
+                yield Piece(batch, None)
+            else:
+                met[records] = True
+                yield from self.meet(batch, hits, folded.take(records), log, columns)
+            del batch  # so that its memory is free when the next one is read
+
+    def _is_decided_ahead(self, base: BaseFileReader, meetings: Meetings, log: LogSide) -> bool:
+        """Say whether ordering values are read and compared before the rows: a few large steps instead of some for
+        each batch, where it is known which rows meet and to read a column twice costs no request.
+        """
+        near = not log.deciding.names or self._info.files.local_path(base.path) is not None
+        by_key = isinstance(meetings, MeetingsByKey)
+        return near and not by_key and log.whole_rows and base.num_rows > self._base_rows
+
+    def _decided(
+        self,
+        base: BaseFileReader,
+        meetings: Meetings,
+        folded: FoldedLog,
+        log: LogSide,
+        met: np.ndarray,
+        dropped: DroppedRows,
+    ) -> Iterator[Piece]:
+        """Yield what becomes of the base rows that log records meet; note those that do not stay."""
+        done, mark = 0, len(log.store)
+        rows = min(_KEY_BATCH_ROWS, log.spill.budget.rows_at_once(log.strategy.bytes_a_pair))
+        for batch in base.batches(log.deciding, rows, column_threads=self._options.column_threads):
+            hits, records = meetings.of(batch)
+            if len(hits):
+                met[records] = True
+                merged, unchanged = self._winners(self.with_fallbacks(batch, base), hits, folded.take(records), log)
+                dropped.note(done + hits[~unchanged])
+                yield Piece(None, merged)
+                log.store.release(mark)
+            done += batch.num_rows
+            del batch
+
+    def _staying(
+        self, base: BaseFileReader, dropped: DroppedRows, log: LogSide, base_schema: pa.Schema, columns: list[str]
+    ) -> Iterator[Piece]:
+        """Yield the base rows that stay."""
+        schema = pa.schema([field for field in base_schema if field.name in columns])
+        coded, threads = self._coded(schema, log, columns), self._options.column_threads
+        for batch in base.batches(schema, self._base_rows, coded=coded, column_threads=threads):
+            self._stats.base_rows += batch.num_rows
+            keep = dropped.keep(batch.num_rows)
+            batch = self.with_fallbacks(batch, base)
+            if keep is not None:
+                batch = filtered(batch, keep)  # the rows as they were read are let go of
+            yield Piece(batch, None)
+            del batch
+
+    @property
+    def _base_rows(self) -> int:
+        return max(self._options.batch_rows, _LEAST_BASE_ROWS)
+
+    @staticmethod
+    def _coded(schema: pa.Schema, log: LogSide, columns: list[str] | None) -> set[str]:
+        """Return the columns that base rows may have as codes: those of which nothing is merged, but for keys."""
+        if columns is None or not log.whole_rows:  # what merges is counted by its size, which codes hide
+            return set()
+        return set(columns) - {top_level(schema, name) for name in log.keys.columns}
+
+    @staticmethod
+    def _portions(batch: pa.RecordBatch, log: LogSide, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        """Cut a base batch so that what is gathered of it fits the memory budget."""
+        return iter((batch,)) if columns is not None and log.whole_rows else log.portions(batch)
+
+    def _meetings(self, base: BaseFileReader, log: LogSide, folded: FoldedLog | None) -> Meetings:
+        if folded is None:
+            return NO_MEETINGS
+        if len(folded.parts) == 1 and folded.positions is not None:
+            return meetings_by_position(folded.positions[0], base.num_rows)
+        if len(folded.parts) == 1 and len(folded) <= _MOST_KEYS_BY_BATCH:
+            return MeetingsByKey(folded.parts[0].keys, log.keys.keys_of_batch)
+        return MeetingsByRow(self.pairs(base, log, folded))
+
+    def pairs(self, base: BaseFileReader, log: LogSide, folded: FoldedLog, *, again: bool = False) -> np.ndarray:
+        """Return for each base row the number of the log record it meets, -1 for none; ``again`` as for ``pair``."""
+        batches = base.batches(self._with_keys(pa.schema([]), log), _KEY_BATCH_ROWS)
+        keys = (log.keys.keys_of_batch(self.with_fallbacks(batch, base)) for batch in batches)
+        return log.pair(folded, keys, base.num_rows, again=again)
+
+    def _with_keys(self, schema: pa.Schema, log: LogSide) -> pa.Schema:
+        """Return the schema with the columns that keys are made of."""
+        columns = dict.fromkeys(top_level(self._info.schema, name) for name in log.keys.columns)
+        return pa.schema([*schema, *(self._info.schema.field(name) for name in columns if name not in schema.names)])
+
+    def meet(
+        self,
+        batch: pa.RecordBatch,
+        hits: np.ndarray,
+        newer: BufferedBatch,
+        log: LogSide,
+        columns: list[str] | None = None,
+    ) -> Iterator[Piece]:
+        """Merge rows of a base batch with the log entries they meet; ``columns`` as for ``pieces``."""
+        mark = len(log.store)
+        if columns is not None and log.whole_rows:
+            merged, unchanged = self._winners(batch, hits, newer, log)
+        else:
+            rows = conform_batch(batch.take(from_numpy(hits)), log.schema, absent=self._nulls)
+            merged, unchanged = self._result(log.store.add(rows), rows, newer, log)
+        keep = np.ones(batch.num_rows, bool)
+        keep[hits] = unchanged
+        if columns is not None:
+            batch = batch.select(columns)
+        yield Piece(filtered(batch, keep), merged)
+        log.store.release(mark)
+
+    def _winners(
+        self, batch: pa.RecordBatch, hits: np.ndarray, newer: BufferedBatch, log: LogSide
+    ) -> tuple[Merged, np.ndarray]:
+        """Merge where one version wins as it is: of base rows only what decides is looked at."""
+        rows = conform_batch(batch.select(log.deciding.names).take(from_numpy(hits)), log.deciding)
+        return self._result(log.store.reserve(len(hits)), rows, newer, log)
+
+    def _result(
+        self, first: int, rows: pa.RecordBatch, newer: BufferedBatch, log: LogSide
+    ) -> tuple[Merged, np.ndarray]:
+        """Merge base rows, with handles from ``first`` on, with the log entries they meet; say which stay."""
+        older = BufferedBatch.of_base(log.context, first, rows, newer.late_keys)
+        result = log.final(older, newer)
+        deletes = result.deletes
+        unchanged = (result.rows == older.rows) & ~deletes
+        deleted = int(np.count_nonzero(deletes))
+        self._stats.deletes += deleted
+        self._stats.updates += len(older) - deleted - int(np.count_nonzero(unchanged))
+        result = result.with_operations(np.where(unchanged, np.int8(NO_OPERATION), np.int8(UPDATE)))
+        return Merged(older, newer, result), unchanged
+
+    def leftovers(self, newer: BufferedBatch, log: LogSide) -> Piece:
+        """Return what becomes of records that only the log has."""
+        result = log.inserted(newer)
+        inserts = int((~result.deletes).sum())
+        self._stats.deletes += len(result) - inserts
+        self._stats.inserts += inserts
+        return Piece(None, Merged(None, newer, result.with_operations(np.full(len(result), INSERT, np.int8))))
+
+    def with_fallbacks(self, batch: pa.RecordBatch, base: BaseFileReader) -> pa.RecordBatch:
+        """Fill columns that the file lacks and the partition path gives."""
+        for name, value in self._info.fallbacks.items():
+            at = batch.schema.get_field_index(name)
+            if at >= 0 and name not in base.columns:
+                field = batch.schema.field(at)
+                batch = batch.set_column(at, field, constant(value, field.type, batch.num_rows))
+        return batch
