@@ -72,6 +72,10 @@ class TableFiles:
         """Return a whole file."""
         return _adapted(self._store.read, path)
 
+    def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
+        """Return a whole file for reading only; a local one in the memory that is given for its size in bytes."""
+        return _adapted(self._store.read_view, path, memory)
+
     def read_range(self, path: str, start: int, stop: int) -> bytes:
         """Return the bytes from start up to stop, exactly that many."""
         return _adapted(self._store.read_range, path, start, stop)

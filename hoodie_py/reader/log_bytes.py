@@ -101,9 +101,9 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
 @dataclass(slots=True)
 class _WholeLog:
     path: str
-    content: bytes | memoryview
+    content: memoryview
 
-    def data(self) -> bytes | memoryview:
+    def data(self) -> memoryview:
         return self.content
 
     def scanned(self, block: LogBlock) -> ScannedBlock:
@@ -177,30 +177,15 @@ def _named(path: str) -> Iterator[None]:
         raise StorageError(f"The file cannot be read: {error}", operation="read", path=path) from error
 
 
-def _read_all(files: TableFiles, log_files: Sequence[LogFile]) -> Iterator[tuple[str, bytes | memoryview]]:
+def _read_all(files: TableFiles, log_files: Sequence[LogFile]) -> Iterator[tuple[str, memoryview]]:
     """Read files in order, remote ones ahead of their turn."""
     paths = [log_file.path for log_file in log_files]
     if len(paths) <= 1 or files.local_path(paths[0]) is not None:
-        yield from ((path, _read(files, path)) for path in paths)
+        yield from ((path, files.read_view(path, _arrow_memory)) for path in paths)
         return
     with ThreadPoolExecutor(_READ_THREADS) as pool:
-        yield from zip(paths, pool.map(files.read, paths), strict=True)
+        yield from zip(paths, pool.map(lambda path: files.read_view(path, _arrow_memory), paths), strict=True)
 
 
-def _read(files: TableFiles, path: str) -> bytes | memoryview:
-    local = files.local_path(path)
-    return files.read(path) if local is None else _read_local(local)
-
-
-def _read_local(local: str) -> memoryview:
-    """Read a whole file into Arrow's memory; what is written to it meanwhile is left out."""
-    with _named(local), Path(local).open("rb", buffering=0) as file:
-        content = memoryview(pa.allocate_buffer(file.seek(0, 2))).cast("B")
-        file.seek(0)
-        read = 0
-        while read < len(content):
-            count = file.readinto(content[read:])
-            if not count:
-                break
-            read += count
-    return content[:read].toreadonly()
+def _arrow_memory(size: int) -> memoryview:
+    return memoryview(pa.allocate_buffer(size)).cast("B")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +27,10 @@ class Backend(Protocol):
 
     def read(self, key: str) -> bytes:
         """Read a file."""
+        ...
+
+    def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:
+        """Read a file, into the memory that is given for so many bytes unless it comes in some already."""
         ...
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:

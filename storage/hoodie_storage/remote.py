@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from inspect import signature
 from pathlib import Path
@@ -84,6 +84,10 @@ class RemoteBackend:
     def read(self, key: str) -> bytes:
         """Read a file."""
         return bytes(self._system.cat_file(key, **self._whole, **self._limit(_WHOLE_FILE)))
+
+    def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:
+        """Read a file, in memory of the client's."""
+        return memoryview(self.read(key))
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:
         """Read each range, or say why not."""

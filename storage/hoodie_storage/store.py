@@ -92,6 +92,19 @@ class Store:
         """Return the whole file. Raises NotFoundError."""
         return self._ask("read", path, lambda backend, key: backend.read(key))
 
+    def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
+        """Return the whole file for reading only.
+
+        Args:
+            path: the file.
+            memory: gives memory of so many bytes, to be written to; a local file is read into it, others come in
+                memory of their own.
+
+        Raises:
+            NotFoundError: there is no such file.
+        """
+        return self._ask("read", path, lambda backend, key: backend.read_view(key, memory)).toreadonly()
+
     def read_range(self, path: str, start: int, stop: int) -> bytes:
         """Return the bytes from start up to stop. Raises ShortReadError if there are not as many."""
         return self.read_ranges(path, [(start, stop)])[0]

@@ -7,7 +7,7 @@ store.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,6 +36,12 @@ class Read(Protocol):
 
     def read(self, path: str) -> bytes:
         """Return the whole file as it was at one moment. Raises NotFoundError."""
+        ...
+
+    def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
+        """Return the whole file for reading only, as ``read`` does; a local one in the memory that is given for its
+        size in bytes.
+        """
         ...
 
 

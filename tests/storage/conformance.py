@@ -25,6 +25,11 @@ from hoodie_storage import (
 BAD_PATHS = ["../x", "a/../x", "a/..", "/x", "a//b", "./a", "a\\b", "a\0b", "s3://other/x", "file:/etc/passwd", "a/"]
 
 
+def unasked(size: int) -> memoryview:
+    """Memory for a file that is not there."""
+    raise AssertionError(size)
+
+
 class StorageTests:
     """Subclasses define the fixture ``store``: empty, and new for each test."""
 
@@ -32,11 +37,16 @@ class StorageTests:
         for content in (b"", b"x", bytes(range(256)) * 4096):
             store.put("a/b/c", content)
             assert store.read("a/b/c") == content
+            view = store.read_view("a/b/c", lambda size: memoryview(bytearray(size)))
+            assert view == content
+            assert view.readonly
             assert store.stat("a/b/c") == FileInfo("a/b/c", len(content), is_dir=False)
 
     def test_missing_things(self, store: Store) -> None:
         store.put("a/b", b"x")
-        for ask in (store.read, store.stat, store.list, lambda path: store.read_range(path, 0, 1)):
+        asks = [store.read, store.stat, store.list]
+        asks += [lambda path: store.read_range(path, 0, 1), lambda path: store.read_view(path, unasked)]
+        for ask in asks:
             for path in ("nothing", "a/nothing", "a/b/nothing"):
                 with pytest.raises(NotFoundError, match="nothing") as caught:
                     ask(path)

@@ -57,6 +57,7 @@ LASTING = [
 
 READS: dict[str, Callable[[Store], object]] = {
     "read": lambda store: store.read("a"),
+    "view": lambda store: bytes(store.read_view("a", lambda size: memoryview(bytearray(size)))),
     "range": lambda store: store.read_range("a", 2, 4),
     "list": lambda store: store.list(""),
     "stat": lambda store: store.stat("a"),

@@ -183,6 +183,26 @@ class TestLocal(StorageTests):
             store.read("a")
         assert isinstance(caught.value, PermissionError)
 
+    def test_a_view_is_of_the_given_memory(self, store: Store) -> None:
+        store.put("f", b"twelve")
+        given: list[bytearray] = []
+
+        def memory(size: int) -> memoryview:
+            given.append(bytearray(size))
+            return memoryview(given[0])
+
+        view = store.read_view("f", memory)
+        assert (view.obj, bytes(view)) == (given[0], b"twelve")
+
+    def test_a_file_that_is_cut_while_it_is_read_gives_what_is_left(self, store: Store) -> None:
+        store.put("f", b"twelve")
+
+        def memory(size: int) -> memoryview:
+            Path(store.local_path("f") or "").write_bytes(b"one")
+            return memoryview(bytearray(size))
+
+        assert store.read_view("f", memory) == b"one"
+
 
 class TestMemory(StorageTests, ConditionalStorageTests):
     @pytest.fixture
