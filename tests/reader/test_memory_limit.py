@@ -170,7 +170,8 @@ def test_large_log_files_are_mapped_and_remote_ones_copied(folder: Path, monkeyp
     assert rows_of(local) == free
     remote = reading(folder, 50_000, log)
     monkeypatch.setattr(type(remote.info.files), "local_path", lambda files, path: None)
-    monkeypatch.setattr(type(remote.info.files), "read", lambda files, path: pytest.fail("read a log file whole"))
+    for verb in ("read", "read_view"):
+        monkeypatch.setattr(type(remote.info.files), verb, lambda *_: pytest.fail("read a log file whole"))
     copied: list[int] = []
     copy = Spill.copy
     monkeypatch.setattr(Spill, "copy", lambda spill, *args: (copied.append(args[-1]), copy(spill, *args))[1])
