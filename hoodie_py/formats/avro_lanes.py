@@ -25,7 +25,7 @@ from hoodie_py.formats.avro_types import arrow_schema
 from hoodie_py.formats.avro_walk import Stretch, record_bounds
 from hoodie_py.formats.joint_rows import JointRows
 
-RECORDS_AT_ONCE = 1 << 14  # the parts that a large block is decoded in; larger ones outgrow the cache
+RECORDS_AT_ONCE = 1 << 13  # the parts that a large block is decoded in; larger ones outgrow the cache
 RECORDS_TOGETHER = 1 << 14  # of small blocks
 
 _BYTES_AT_ONCE = 1 << 24
