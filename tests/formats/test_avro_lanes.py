@@ -7,7 +7,7 @@ import json
 import struct
 import tracemalloc
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import fastavro
@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError
+from hoodie_py.formats import avro_lanes
 from hoodie_py.formats.avro import AvroSchema, decode_avro_blocks, decode_avro_data
 from hoodie_py.formats.avro_cursor import Misfit
 from hoodie_py.formats.avro_lanes import RECORDS_AT_ONCE, RECORDS_TOGETHER, Block, decode_in_lanes, lane_plan
@@ -62,6 +63,14 @@ def by_fastavro(content: bytes, text: str) -> list[Any]:
     return records
 
 
+@pytest.fixture(params=[RECORDS_AT_ONCE, 5], ids=lambda at_once: f"{at_once}-at-once", scope="module")
+def _in_parts(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(avro_lanes, "RECORDS_AT_ONCE", request.param)
+        yield
+
+
+@pytest.mark.usefixtures("_in_parts")
 @given(cases(), NUMBERS, st.integers())
 @THOROUGH
 def test_lanes_are_rows_are_fastavro(case: Case, number: int, seed: int) -> None:
@@ -79,6 +88,7 @@ def test_lanes_are_rows_are_fastavro(case: Case, number: int, seed: int) -> None
         assert lanes(content, schema, some) == rows(content, schema, some) == decode_avro_data(content, schema, some)
 
 
+@pytest.mark.usefixtures("_in_parts")
 @given(cases(), NUMBERS, st.integers(), st.data())
 @THOROUGH
 def test_damage_is_seen_by_both_or_reads_the_same(case: Case, number: int, seed: int, data: st.DataObject) -> None:
