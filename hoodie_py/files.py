@@ -175,6 +175,11 @@ class TableFiles:
         """Return the path in the local file system, for memory mapping; None if the table is elsewhere."""
         return _adapted(self._store.local_path, path)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the table is in the local file system; nothing is asked of a store."""
+        return self.local_path("") is not None
+
     def open_file(self, path: str, size: int | None = None) -> RangedFile:
         """Return a seekable file over range requests, with ``prefetch`` and ``drop``.
 

@@ -38,6 +38,8 @@ def test_verbs(files: TableFiles) -> None:
     assert files.stat("t/b") == FileInfo("t/b", 1, is_dir=False)
     assert files.exists("t")
     assert files.sub("t").read("b") == b"x"
+    assert files.is_local
+    assert not TableFiles.open("memory://elsewhere").is_local
     assert files.local_path("t/a") == os.path.realpath(f"{files.uri}/t/a")
     with files.open_file("t/a") as file:
         file.prefetch([(0, 5)])

@@ -82,7 +82,7 @@ class BaseMerge:
     def opening(self) -> Iterator[None]:
         """Open a base file elsewhere while the log is read."""
         base_file = self._file_slice.base_file
-        if base_file is None or self._info.files.local_path(base_file.path) is not None:
+        if base_file is None or self._info.files.is_local:
             yield
             return
         with ThreadPoolExecutor(1, thread_name_prefix="hoodie-open") as pool:
@@ -154,7 +154,7 @@ class BaseMerge:
         """Say whether ordering values are read and compared before the rows: a few large steps instead of some for
         each batch, where it is known which rows meet and to read a column twice costs no request.
         """
-        near = not log.deciding.names or self._info.files.local_path(base.path) is not None
+        near = self._info.files.is_local or not log.deciding.names
         by_key = isinstance(meetings, MeetingsByKey)
         return near and not by_key and log.whole_rows and base.num_rows > self._base_rows
 

@@ -180,7 +180,7 @@ def _named(path: str) -> Iterator[None]:
 def _read_all(files: TableFiles, log_files: Sequence[LogFile]) -> Iterator[tuple[str, memoryview]]:
     """Read files in order, remote ones ahead of their turn."""
     paths = [log_file.path for log_file in log_files]
-    if len(paths) <= 1 or files.local_path(paths[0]) is not None:
+    if len(paths) <= 1 or files.is_local:
         yield from ((path, files.read_view(path, _arrow_memory)) for path in paths)
         return
     with ThreadPoolExecutor(_READ_THREADS) as pool:

@@ -135,16 +135,12 @@ class LogSide:
         return self._folded
 
     def _fold(self) -> FoldedLog | None:
-        if self._is_near:
+        if self.info.files.is_local:
             with self.options.folding:
                 return self._folded_from(self._scan())
         scanned = self._scan()  # waits for bytes, which other slices can do at the same time
         with self.options.folding:
             return self._folded_from(scanned)
-
-    @property
-    def _is_near(self) -> bool:
-        return all(self.info.files.local_path(log.path) is not None for log in self.file_slice.log_files[:1])
 
     def _folded_from(self, scanned: list[ScannedBlock]) -> FoldedLog | None:
         for block in self._decoded(scanned):

@@ -121,9 +121,8 @@ class Scan:
         cores = self._threads()
         threads = min(cores, len(tasks))
         spare = len(tasks) < cores and pa.cpu_count() <= cores  # else Arrow's threads are more than were asked for
-        options = replace(self.options, readers=max(1, threads), column_threads=spare)
-        if threads > 1:
-            options = replace(options, folding=in_turn())
+        folding = in_turn() if threads > 1 else self.options.folding
+        options = replace(self.options, readers=max(1, threads), column_threads=spare, folding=folding)
         tasks = [replace(task, options=options) for task in tasks]
         if threads <= 1:
             for number, task in enumerate(tasks):

@@ -121,7 +121,8 @@ def _beside(this: dict[str, float], peer: dict[str, float] | None) -> tuple[str,
 def decoder_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about the decoder."""
     yield f"## Decoding log blocks\n\n{_about(figures)}"
-    yield "Records of *mor_small* (22 columns), in blocks of so many; the last line has all of them in one block.\n"
+    yield "Records of *mor_small* (22 columns), in blocks of so many; the last line has all of them in one block."
+    yield "A call is repeated for a quarter of a second at least, so its memory and the caches are warm.\n"
     yield from _blocks(figures)
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable, InvalidQueryError
+from hoodie_py.files import TableFiles
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.table import parallel
 from hoodie_py.table import scan as scan_module
@@ -200,7 +201,7 @@ def test_logs_are_folded_in_turn(corpus: Corpus, near: bool, monkeypatch: pytest
 
     watch("_folded_from")
     watch("_scan")
-    monkeypatch.setattr(LogSide, "_is_near", near)
+    monkeypatch.setattr(TableFiles, "is_local", near)
     table = HoodieTable.open(corpus("logonly_bucket_mor_v9"))
     assert table.scan(options=FOUR).to_arrow().equals(table.scan(options=ONE).to_arrow())
     assert most["_folded_from"] == 1
