@@ -144,6 +144,7 @@ class LogSide:
 
     def _folded_from(self, scanned: list[ScannedBlock]) -> FoldedLog | None:
         for block in self._decoded(scanned):
+            self.options.folding.go_on()
             self._buffer.add(block.entries, block.scanned.instant, block.positions, partial=block.partial)
         self._stats.log_records = self._buffer.total_log_records
         self.spill.settle()

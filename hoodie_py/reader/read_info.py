@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
+from hoodie_py.reader.turn import Turn
 
 Integrity = Literal["default", "strict"]
 DEFAULT_BATCH_ROWS = 65_536
@@ -73,9 +73,7 @@ class ReadOptions:
         readers: how many slices share ``memory_limit`` because they are read at the same time.
         column_threads: whether the columns of base files are decoded on Arrow's threads, because there are too few
             slices to keep all cores busy.
-        folding: entered while the log of a slice is decoded and folded.  A lock lets slices that are read at the same
-            time do so in turn: in many small steps of NumPy they would wait for Python's lock at each. Stays in its
-            process.
+        folding: entered while the log of a slice is decoded and folded, see ``Turn``.
     """
 
     batch_rows: int = DEFAULT_BATCH_ROWS
@@ -84,4 +82,4 @@ class ReadOptions:
     options: Mapping[str, str] = field(default_factory=dict)
     readers: int = 1
     column_threads: bool = False
-    folding: AbstractContextManager[object] = field(default_factory=nullcontext, compare=False, repr=False)
+    folding: Turn = field(default_factory=Turn, compare=False, repr=False)

@@ -1,25 +1,24 @@
 """Several slices read at the same time, on threads of this process.
 
 Arrow and NumPy let go of Python's lock while they work, so two threads keep two cores busy.  Logs are folded in turn,
-though: those are many small steps, and as each waits for the lock at every step, two threads that fold at once take
-longer than one after the other.
+though, see ``reader.turn``.
 
 What the threads have read waits in a queue with room for a few batches of each; a thread that finds no room waits, so
 memory stays bounded however slow the reader of the rows is.  Batches come out as they are ready, each with the number
 of its slice.
 
-Whoever stops early (a limit, ``break``, an error, Ctrl-C) closes the queue: threads end at their next batch, and are
-waited for.  Threads do not live on in a forked process, where going on is an error instead of an endless wait.
+Whoever stops early (a limit, ``break``, an error, Ctrl-C) closes the queue: threads end at their next batch or log
+block, and are waited for.  Threads do not live on in a forked process, where going on is an error instead of an
+endless wait.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from contextvars import copy_context
 from pathlib import Path
 
@@ -27,6 +26,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.option_keys import READ_THREADS, option
+from hoodie_py.reader.turn import ScanGivenUpError, Turn
 
 _VARIABLE = "HOODIE_PY_READ_THREADS"
 _MOST_THREADS = 1024
@@ -64,18 +64,15 @@ def _cores() -> int:
     return cores if not quota.isdecimal() else max(1, min(cores, round(int(quota) / int(period))))
 
 
-def in_turn() -> AbstractContextManager[object]:
-    """Return what one thread at a time can enter; on a Python without a global lock all can."""
-    has_lock = getattr(sys, "_is_gil_enabled", None)  # from 3.13 on
-    return threading.Lock() if has_lock is None or has_lock() else nullcontext()
-
-
-def read_in_threads(slices: Sequence[Batches], threads: int) -> Generator[Numbered, None, None]:
+def read_in_threads(
+    slices: Sequence[Batches], threads: int, turn: Turn | None = None
+) -> Generator[Numbered, None, None]:
     """Yield the batches of slices with the number of their slice, in any order.
 
     Args:
         slices: each starts to read one.
         threads: how many to read at once.
+        turn: what the slices enter to fold their logs, if they do; given up when reading ends.
 
     Raises:
         InvalidQueryError: the iterator was carried over into a forked process.
@@ -92,6 +89,8 @@ def read_in_threads(slices: Sequence[Batches], threads: int) -> Generator[Number
                     number, start = next(work, (-1, None))
                 if start is None or not _read(number, start, queue):
                     return
+        except ScanGivenUpError:
+            return
         except BaseException as error:  # noqa: BLE001 - it is raised again where the rows are read
             queue.fail(error)
         finally:
@@ -108,6 +107,8 @@ def read_in_threads(slices: Sequence[Batches], threads: int) -> Generator[Number
         yield from queue.batches()
     finally:
         queue.close()
+        if turn is not None:
+            turn.give_up()
         if queue.own:
             _wait_for(workers)
 

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.table.parallel import Numbered, in_turn, read_in_threads, thread_count
+from hoodie_py.reader.turn import Turn
+from hoodie_py.table.parallel import Numbered, read_in_threads, thread_count
 from hoodie_py.table.scan_task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 
@@ -121,8 +122,8 @@ class Scan:
         cores = self._threads()
         threads = min(cores, len(tasks))
         spare = len(tasks) < cores and pa.cpu_count() <= cores  # else Arrow's threads are more than were asked for
-        folding = in_turn() if threads > 1 else self.options.folding
-        options = replace(self.options, readers=max(1, threads), column_threads=spare, folding=folding)
+        turn = Turn(alone=threads > 1)
+        options = replace(self.options, readers=max(1, threads), column_threads=spare, folding=turn)
         tasks = [replace(task, options=options) for task in tasks]
         if threads <= 1:
             for number, task in enumerate(tasks):
@@ -130,7 +131,7 @@ class Scan:
                     yield number, batch
             return
         order = sorted(range(len(tasks)), key=lambda number: tasks[number].size, reverse=True)
-        with closing(read_in_threads([tasks[number].to_batches for number in order], threads)) as batches:
+        with closing(read_in_threads([tasks[number].to_batches for number in order], threads, turn)) as batches:
             for place, batch in batches:
                 yield order[place], batch
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from hoodie_py import HoodieTable, InvalidQueryError
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.turn import ScanGivenUpError, Turn
 from hoodie_py.table import parallel
 from hoodie_py.table import scan as scan_module
 from hoodie_py.table.parallel import read_in_threads, thread_count
@@ -66,7 +68,7 @@ def rows(batch: pa.RecordBatch) -> tuple[int, int]:
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_every_batch_comes_once_and_in_order_within_its_slice(threads: int) -> None:
     slices = Slices(5, 9)
-    found = [(number, *rows(batch)) for number, batch in read_in_threads(slices.starts, threads)]
+    found = [(number, *rows(batch)) for number, batch in read_in_threads(slices.starts, threads, Turn())]
     assert sorted(found) == [(n, n, i) for n in range(5) for i in range(9)]
     for number in range(5):
         assert [i for n, _, i in found if n == number] == list(range(9))
@@ -74,7 +76,7 @@ def test_every_batch_comes_once_and_in_order_within_its_slice(threads: int) -> N
 
 def test_threads_wait_for_whoever_reads_the_rows() -> None:
     slices = Slices(2, 1000)
-    with closing(read_in_threads(slices.starts, 2)) as batches:
+    with closing(read_in_threads(slices.starts, 2, Turn())) as batches:
         next(batches)
         time.sleep(0.2)
         assert len(slices.made) <= 1 + 2 * 2 + 2  # taken, waiting in the queue, in the hands of the threads
@@ -83,7 +85,7 @@ def test_threads_wait_for_whoever_reads_the_rows() -> None:
 
 def test_slices_that_nobody_wants_any_more_are_not_begun() -> None:
     slices = Slices(100, 3)
-    with closing(read_in_threads(slices.starts, 2)) as batches:
+    with closing(read_in_threads(slices.starts, 2, Turn())) as batches:
         next(batches)
     assert len(slices.closed) < 10
     assert {number for number, _ in slices.made} == set(slices.closed)
@@ -91,7 +93,7 @@ def test_slices_that_nobody_wants_any_more_are_not_begun() -> None:
 
 def test_an_iterator_that_is_dropped_ends_its_threads() -> None:
     slices = Slices(4, 100)
-    batches = read_in_threads(slices.starts, 2)
+    batches = read_in_threads(slices.starts, 2, Turn())
     next(batches)
     del batches
     assert len(slices.made) < 20
@@ -100,7 +102,7 @@ def test_an_iterator_that_is_dropped_ends_its_threads() -> None:
 def test_an_error_in_a_slice_is_raised_where_the_rows_are_read() -> None:
     slices = Slices(50, 3, fails_at=4)
     with pytest.raises(KeyError) as caught:
-        list(read_in_threads(slices.starts, 2))
+        list(read_in_threads(slices.starts, 2, Turn()))
     assert caught.value.args == (4,)
     assert any(entry.name == "read" for entry in caught.traceback)
     assert len(slices.closed) < 50
@@ -108,7 +110,7 @@ def test_an_error_in_a_slice_is_raised_where_the_rows_are_read() -> None:
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12's about forks beside threads
 def test_a_forked_process_gets_an_error() -> None:
-    batches = read_in_threads(Slices(2, 100).starts, 2)
+    batches = read_in_threads(Slices(2, 100).starts, 2, Turn())
     next(batches)
     child = os.fork()
     if child == 0:
@@ -208,13 +210,40 @@ def test_logs_are_folded_in_turn(corpus: Corpus, near: bool, monkeypatch: pytest
     assert (most["_scan"] == 1) == near  # bytes from elsewhere are waited for together
 
 
-def test_without_a_global_lock_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for has_lock in (True, False):
-        monkeypatch.setattr(sys, "_is_gil_enabled", lambda has_lock=has_lock: has_lock, raising=False)
-        turn = parallel.in_turn()
-        assert isinstance(turn, nullcontext) != has_lock
+def test_slices_that_wait_for_their_turn_end_when_the_scan_is_given_up() -> None:
+    turn = Turn(alone=True)
+    entered: list[int] = []
+    second = threading.Event()
+
+    def slice_of(number: int) -> Generator[pa.RecordBatch, None, None]:
         with turn:
-            pass
+            entered.append(number)
+            while len(entered) > 1:  # this one folds for as long as it may
+                second.set()
+                turn.go_on()
+                time.sleep(0.001)
+        yield pa.record_batch({"slice": [number]})
+
+    with closing(read_in_threads([partial(slice_of, number) for number in range(8)], 4, turn)) as batches:
+        next(batches)
+        assert second.wait(10)
+    assert len(entered) == 2
+
+
+def test_a_fold_that_nobody_wants_ends_at_its_next_block(corpus: Corpus) -> None:
+    (task, *_) = HoodieTable.open(corpus("event_time_updates_mor_v9")).scan().tasks()
+    met: list[int] = []
+
+    class Impatient(Turn):
+        def go_on(self) -> None:
+            met.append(1)
+            if len(met) == 2:  # the first was on entering
+                self.give_up()
+            super().go_on()
+
+    with pytest.raises(ScanGivenUpError):
+        list(replace(task, options=replace(task.options, folding=Impatient())).to_batches())
+    assert len(met) == 2
 
 
 def test_large_slices_are_begun_first(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +254,7 @@ def test_large_slices_are_begun_first(corpus: Corpus, monkeypatch: pytest.Monkey
         begun.append(task.size)
         yield from read(task)
 
-    def one_by_one(slices: Sequence[parallel.Batches], threads: int) -> Generator[parallel.Numbered, None, None]:
+    def one_by_one(slices: Sequence[parallel.Batches], *_: object) -> Generator[parallel.Numbered, None, None]:
         for number, start in enumerate(slices):
             for batch in start():
                 yield number, batch
