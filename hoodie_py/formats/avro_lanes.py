@@ -25,7 +25,7 @@ from hoodie_py.formats.avro_types import arrow_schema
 from hoodie_py.formats.avro_walk import Stretch, record_bounds
 from hoodie_py.formats.joint_rows import JointRows
 
-RECORDS_AT_ONCE = 1 << 13  # the parts that a large block is decoded in; larger ones outgrow the cache
+RECORDS_AT_ONCE = 1 << 13  # about: the parts that a large block is decoded in; larger ones outgrow the cache
 RECORDS_TOGETHER = 1 << 14  # of small blocks
 
 _BYTES_AT_ONCE = 1 << 24
@@ -130,13 +130,20 @@ def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> JointR
         return JointRows(_empty(plan.schema), (0,) * len(blocks))
     starts, ends = record_bounds(source.raw, stretches)
     parts: list[pa.RecordBatch] = []
+    at_once = _at_once(len(starts))
     first = 0
     while first < len(starts):
         within = int(np.searchsorted(ends, starts[first] + _BYTES_AT_ONCE, "right"))
-        last = min(first + RECORDS_AT_ONCE, max(within, first + 1))
+        last = min(first + at_once, max(within, first + 1))
         parts += _decode_part(source, starts[first:last], ends[first:last], plan)
         first = last
     return JointRows(_joined(plan.schema, parts), tuple(block.count for block in blocks))
+
+
+def _at_once(records: int) -> int:
+    """Return how many records to decode at once: even parts, none of them small, as each costs the same on top."""
+    parts = max(1, (records + RECORDS_AT_ONCE // 2) // RECORDS_AT_ONCE)
+    return -(-records // parts)
 
 
 def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> list[pa.RecordBatch]:

@@ -149,6 +149,26 @@ def test_more_records_than_are_decoded_at_once() -> None:
     assert [batch.column("n").to_pylist() for batch in batches] == [[i] * 700 for i in range(60)]
 
 
+@pytest.mark.parametrize(
+    ("records", "parts"),
+    [(1, 1), (RECORDS_AT_ONCE, 1), (RECORDS_AT_ONCE + 800, 1), (2 * RECORDS_AT_ONCE - 1, 2), (9 * RECORDS_AT_ONCE, 9)],
+)
+def test_records_are_decoded_in_even_parts(records: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[int] = []
+    real = avro_lanes._decode_part
+
+    def decode(source: Any, starts: Any, *rest: Any) -> Any:
+        decoded.append(len(starts))
+        return real(source, starts, *rest)
+
+    monkeypatch.setattr(avro_lanes, "RECORDS_AT_ONCE", RECORDS_AT_ONCE)  # whatever other tests have set
+    monkeypatch.setattr(avro_lanes, "_decode_part", decode)
+    assert lanes(raw_data([record(7)] * records), SCHEMA).num_rows == records
+    assert sum(decoded) == records
+    assert len(decoded) == parts
+    assert max(decoded) - min(decoded) < parts
+
+
 def test_many_items_in_few_records() -> None:
     content = raw_data([record(i, 40_000 if i % 17 == 3 else i % 3) for i in range(40)])
     assert lanes(content, SCHEMA) == rows(content, SCHEMA)
