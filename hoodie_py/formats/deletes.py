@@ -16,20 +16,20 @@ is. Inside an array they do not.
 from __future__ import annotations
 
 import struct
-from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.arrays import from_numpy
-from hoodie_py.formats.avro_bytes import read_count, read_span, read_varint
-from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Source, zigzag
-from hoodie_py.formats.delete_values import OrderingKind, read_null_or_value, read_ordering
-from hoodie_py.formats.even_deletes import INT_LIMIT, INTEGER_TAGS, NOT_SHORT, PRESENT, SMALL_KINDS, even_deletes
+from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.avro_bytes import read_count
+from hoodie_py.formats.delete_values import OrderingKind
+from hoodie_py.formats.delete_walk import DeleteWalk
+from hoodie_py.formats.even_deletes import EvenDeletes, even_deletes
 from hoodie_py.formats.kryo import read_deletes
 from hoodie_py.formats.limits import limits, refuse
 
@@ -38,8 +38,6 @@ KRYO_VERSIONS = (1, 2)
 
 _HEADER = struct.Struct(">ii")
 _SMALLEST_DELETE = 3
-_MANY = 48  # integers that are quicker read together
-_IS_SMALL = np.array([kind in SMALL_KINDS for kind in OrderingKind])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +54,14 @@ class DeleteRecords:
 
     def __len__(self) -> int:
         return len(self.values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointDeletes:
+    """The deletes of some blocks, block by block, and how many each block has."""
+
+    records: DeleteRecords
+    counts: tuple[int, ...]
 
 
 def decode_deletes(content: memoryview | bytes) -> DeleteRecords:
@@ -109,103 +115,75 @@ def _without_default(kind: OrderingKind, value: Any) -> tuple[OrderingKind, Any]
     return kind, value
 
 
+def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> JointDeletes | None:
+    """Decode DELETE blocks of version 3 in one go, which takes a fraction of the time where they are small.
+
+    Returns:
+        None if one of them is of another version or cannot be decoded: which one comes out when each is decoded alone.
+
+    """
+    if any(len(content) < _HEADER.size for content in contents):
+        return None
+    headers = [_HEADER.unpack_from(content) for content in contents]
+    if any(version != AVRO_VERSION for version, _ in headers):
+        return None
+    payloads = [memoryview(content)[_HEADER.size :] for content in contents]
+    if any(length != len(payload) for (_, length), payload in zip(headers, payloads, strict=True)):
+        return None
+    walk = DeleteWalk(b"".join(payloads))
+    bounds = pairwise(accumulate(map(len, payloads), initial=0))
+    try:  # a delete that leaves its block never comes back to the block's end
+        counts = tuple(_walk_runs(walk, start, end) for start, end in bounds)
+        return JointDeletes(_walked(walk), counts)
+    except HoodieError:
+        return None
+
+
 def _decode_avro(payload: bytes) -> DeleteRecords:
-    walk = _Walk(payload)
-    pos, end = 0, len(payload)
+    even = _even(payload)
+    if even is not None:
+        return _records(even.keys, even.kinds, even.numbers)
+    walk = DeleteWalk(payload)
+    _walk_runs(walk, 0, len(payload))
+    return _walked(walk)
+
+
+def _even(payload: bytes) -> EvenDeletes | None:
+    """Read deletes that are all of one shape, and not more than there may be."""
+    try:
+        count, pos = read_count(payload, 0, len(payload), _SMALLEST_DELETE)
+    except (IndexError, CorruptFileError):
+        return None
+    return even_deletes(payload, pos, count) if 0 < count <= limits().block_records else None
+
+
+def _walk_runs(walk: DeleteWalk, pos: int, end: int) -> int:
+    """Step over the deletes of a block whose payload has that place, and return how many there are."""
     total = 0
     try:
         while True:
-            count, pos = read_count(payload, pos, end, _SMALLEST_DELETE)
+            count, pos = read_count(walk.payload, pos, end, _SMALLEST_DELETE)
             if count == 0:
                 break
             total += count
             if total > limits().block_records:
                 refuse(UnsupportedFeatureError, f"A block has at least {total} deletes", "block_records")
-            even = even_deletes(payload, pos, count) if total == count else None
-            if even is not None:
-                return _records(even.keys, even.kinds, even.numbers)
             pos = walk.over(pos, count)
     except (IndexError, struct.error):
-        raise CorruptFileError("A delete block ends within a record.", offset=len(payload)) from None
+        raise CorruptFileError("A delete block ends within a record.", offset=end) from None
     if pos != end:
         raise CorruptFileError(f"{end - pos} bytes are left over after the last delete.", offset=pos)
-    return walk.records()
+    return total
 
 
-class _Walk:
-    """Steps over the deletes of a payload, noting where keys and integers lie: these are read together at the end."""
-
-    def __init__(self, payload: bytes) -> None:
-        self._payload = payload
-        self._bounds = array("q")
-        self._kinds = bytearray()
-        self._places = array("q")  # of integers, zero for other kinds
-        self._others: dict[int, Any] = {}
-
-    def over(self, pos: int, count: int) -> int:
-        """Step over deletes that follow each other from a place on, and return the place behind them."""
-        payload, end = self._payload, len(self._payload)
-        note_bound, note_kind, note_place = self._bounds.append, self._kinds.append, self._places.append
-        integers = INTEGER_TAGS
-        for _ in range(count):
-            stop = pos + 2 + (payload[pos + 1] >> 1)
-            if payload[pos] != PRESENT or payload[pos + 1] & NOT_SHORT or stop >= end:
-                start, stop = self._key(pos)
-            else:
-                start = pos + 2
-            note_bound(start)
-            note_bound(stop)
-            if payload[stop] == 0:
-                pos = stop + 1
-            elif payload[stop] == PRESENT and not payload[stop + 1] & NOT_SHORT:
-                pos = stop + 2 + (payload[stop + 1] >> 1)
-            else:
-                read_null_or_value(payload, stop)
-                pos = read_span(payload, stop + 1, end)[1]
-            kind = integers.get(payload[pos])
-            if kind is None:
-                pos = self._other(pos)
-                continue
-            pos += 1
-            note_kind(kind)
-            note_place(pos)
-            while payload[pos] > 0x7F:
-                pos += 1
-            pos += 1
-        return pos
-
-    def _key(self, pos: int) -> tuple[int, int]:
-        """Read what is no short key."""
-        if read_null_or_value(self._payload, pos) == 0:
-            raise CorruptFileError("A delete block has a record without a key.", offset=pos)
-        return read_span(self._payload, pos + 1, len(self._payload))
-
-    def _other(self, pos: int) -> int:
-        """Read an ordering value that is no integer."""
-        kind, value, pos = read_ordering(self._payload, pos)
-        if kind is not OrderingKind.NONE:
-            self._others[len(self._kinds)] = value
-        self._kinds.append(kind)
-        self._places.append(0)
-        return pos
-
-    def records(self) -> DeleteRecords:
-        """Return what was stepped over."""
-        kinds = np.frombuffer(self._kinds, np.int8).copy()
-        places = np.asarray(self._places)
-        numbers = np.zeros(len(kinds), np.int64)
-        at = np.flatnonzero(places)
-        numbers[at] = _integers(self._payload, places[at])
-        small = np.flatnonzero(((numbers < -INT_LIMIT) | (numbers >= INT_LIMIT)) & _IS_SMALL[kinds])
-        if len(small):
-            raise CorruptFileError("A number is too large for its type.", offset=int(places[small[0]]))
-        kinds[(kinds == OrderingKind.INT) & (numbers == 0)] = OrderingKind.NONE
-        records = _records(_keys(self._payload, self._bounds), kinds, numbers)
-        if not self._others:
-            return records
-        for i, value in self._others.items():
-            records.values[i] = value
-        return replace(records, numbers=None)
+def _walked(walk: DeleteWalk) -> DeleteRecords:
+    found = walk.gathered()
+    records = _records(found.keys, found.kinds, found.numbers)
+    if not found.others:
+        return records
+    for i, value in found.others.items():
+        records.values[i] = value
+    return replace(records, numbers=None)
 
 
 def _records(keys: pa.StringArray, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64]) -> DeleteRecords:
@@ -214,30 +192,3 @@ def _records(keys: pa.StringArray, kinds: npt.NDArray[np.int8], numbers: npt.NDA
     for i in np.flatnonzero(kinds == OrderingKind.NONE).tolist():
         values[i] = None
     return DeleteRecords(keys, kinds, values, numbers)
-
-
-def _integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | list[int]:
-    """Read the integers at some places."""
-    if len(places) >= _MANY:
-        source = Source([payload], Budget(0))
-        try:
-            return zigzag(source.integers(places + FRONT, None)).astype(np.int64)
-        except (Misfit, IndexError):
-            pass  # which one it is comes out below
-    return [read_varint(payload, place)[0] for place in places.tolist()]
-
-
-def _keys(payload: bytes, bounds: array[int]) -> pa.StringArray:
-    """Gather the keys from the payload, given where each starts and stops."""
-    count = len(bounds) // 2
-    offsets = np.zeros(2 * count + 1, np.int64)
-    offsets[:-1] = np.asarray(bounds)
-    offsets[-1] = bounds[-1] if count else 0
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(payload)]
-    pieces = pa.Array.from_buffers(pa.large_string(), 2 * count, buffers)
-    keys = pieces.take(from_numpy(np.arange(0, 2 * count, 2, dtype=np.int64)))
-    try:
-        keys.validate(full=True)
-        return keys.cast(pa.string())
-    except pa.ArrowInvalid:
-        raise CorruptFileError("A deleted key is not UTF-8.") from None

@@ -48,13 +48,20 @@ def delete_order_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) ->
     """Return the ordering values of deletes as a column, without a step in Python for each where all have the
     column's own class.
     """
-    if len(types) == 1 and deleted.numbers is not None:
-        column = _plain_column(deleted.kinds, deleted.numbers, types[0])
-        if column is not None:
-            return OrderingColumn.from_columns([column], len(deleted))
+    plain = plain_order_column(deleted, types)
+    return OrderingColumn.from_values(delete_ordering(deleted, types), types) if plain is None else plain
+
+
+def plain_order_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn | None:
+    """Return the ordering values of deletes as a column; None unless all have the column's own class and are
+    integers.
+    """
     if not types:
         return OrderingColumn.from_columns([], len(deleted))
-    return OrderingColumn.from_values(delete_ordering(deleted, types), types)
+    if len(types) > 1 or deleted.numbers is None:
+        return None
+    column = _plain_column(deleted.kinds, deleted.numbers, types[0])
+    return None if column is None else OrderingColumn.from_columns([column], len(deleted))
 
 
 def _plain_column(kinds: np.ndarray, numbers: np.ndarray, type_: pa.DataType) -> pa.Array | None:

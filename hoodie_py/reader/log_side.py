@@ -22,6 +22,7 @@ from hoodie_py.reader.buffer import LogBuffer
 from hoodie_py.reader.conform import Conformer, conform_batch
 from hoodie_py.reader.delete_ordering import delete_order_column
 from hoodie_py.reader.delete_rules import DeleteRules
+from hoodie_py.reader.deletes_together import DeletesTogether
 from hoodie_py.reader.entries_together import EntriesTogether
 from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.file_slice import FileSlice
@@ -167,9 +168,13 @@ class LogSide:
     def _decoded(self, blocks: list[ScannedBlock]) -> Iterator[BlockEntries]:
         decoder = self._decoder(blocks)
         together = EntriesTogether(self.context, self.deletes, self._conform, decoder)
+        deletes = DeletesTogether(self.context, blocks, self.spill.budget.portion)
         for index, scanned in enumerate(blocks):
             with _located(scanned):
-                yield from self._entries(scanned, decoder, together, index)
+                if scanned.block.type is BlockType.DELETE:
+                    yield self._deleted(scanned, deletes.of(index))
+                else:
+                    yield from self._entries(scanned, decoder, together, index)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of every data block in block order, unmerged; deletes are not looked at."""
@@ -245,18 +250,18 @@ class LogSide:
         """Return what becomes of log records that meet no base row."""
         return self._buffer.final_strategy.inserted(entries)
 
+    def _deleted(self, scanned: ScannedBlock, entries: BufferedBatch | None) -> BlockEntries:
+        """Return the entries of a delete block, which may be made already."""
+        if entries is None:
+            deleted = decode_deleted(scanned.loaded())
+            ordering = delete_order_column(deleted, self.context.ordering_types)
+            entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
+        count = len(entries)
+        return BlockEntries(scanned, entries, self._positions(scanned, lambda: count), scanned.block.is_partial)
+
     def _entries(
         self, scanned: ScannedBlock, decoder: BlockDecoder, together: EntriesTogether, index: int
     ) -> Iterator[BlockEntries]:
-        if scanned.block.type is BlockType.DELETE:
-            block = scanned.loaded()
-            deleted = decode_deleted(block)
-            ordering = delete_order_column(deleted, self.context.ordering_types)
-            entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
-            yield BlockEntries(
-                scanned, entries, self._positions(scanned, lambda: len(entries)), scanned.block.is_partial
-            )
-            return
         ready = together.of(index)
         if ready is not None:
             yield BlockEntries(scanned, ready, self._positions(scanned, lambda: len(ready)), scanned.block.is_partial)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.deletes import DeleteRecords, OrderingKind, decode_deletes
+from hoodie_py.formats.deletes import DeleteRecords, OrderingKind, decode_deletes, decode_deletes_together
 from hoodie_py.formats.log import BlockType
 from tests.formats.log_writer import KryoWriter, delete_content, deletes, varint
 from tests.formats.real_logs import real_blocks
@@ -248,3 +249,59 @@ def test_real_blocks_truncated_and_flipped() -> None:
                 rows(decode_deletes(bytes(flipped)))
             except HoodieError:
                 continue
+
+
+def together(contents: list[bytes]) -> list[list[tuple[str, OrderingKind, Any]]] | None:
+    """Decode contents in one go and give the rows of each."""
+    joint = decode_deletes_together(contents)
+    if joint is None:
+        return None
+    assert len(joint.counts) == len(contents)
+    found = rows(joint.records)
+    stops = list(accumulate(joint.counts))
+    assert len(found) == stops[-1]
+    return [found[stop - count : stop] for stop, count in zip(stops, joint.counts, strict=True)]
+
+
+RECORDS = st.lists(
+    st.tuples(st.text(st.characters(codec="utf-8"), max_size=9), st.none() | st.just("p"), ORDERINGS), max_size=4
+)
+
+
+@given(st.lists(RECORDS, min_size=1, max_size=5))
+def test_blocks_together_are_blocks_alone(blocks: list[list[tuple[str, str | None, Any]]]) -> None:
+    contents = [deletes(records) for records in blocks]
+    assert together(contents) == [rows(decode_deletes(content)) for content in contents]
+
+
+@given(st.binary(max_size=60), st.integers(0, 2))
+def test_one_damaged_block_is_left_for_each_alone(junk: bytes, place: int) -> None:
+    contents = [deletes([("a", "p", 1)]), deletes([("b", None, "x"), ("c", "p", None)])]
+    contents.insert(place, delete_content(3, junk))
+    try:
+        alone = [rows(decode_deletes(content)) for content in contents]
+    except HoodieError:
+        assert together(contents) is None
+    else:
+        assert together(contents) == alone
+
+
+def test_a_delete_that_reaches_into_the_next_block_is_damage() -> None:
+    record = bytes.fromhex("02026b00" + "0402")
+    short, rest = varint(2) + record, record + b"\0"
+    assert together([delete_content(3, short + rest)]) == [[("k", K.INT, 1)] * 2]
+    assert together([delete_content(3, short), delete_content(3, rest)]) is None
+
+
+def test_what_cannot_be_decoded_together() -> None:
+    good = deletes([("a", "p", 1)])
+    kryo = delete_content(2, KryoWriter().deletes([("k", "p", 1)]))
+    for other in (kryo, b"", b"\0\0\0\3", delete_content(4, b"\0"), good[:-1], good + b"\0"):
+        assert together([good, other]) is None
+
+
+def test_real_blocks_together() -> None:
+    contents = [bytes(block.content) for block in real_blocks() if block.type is BlockType.DELETE]
+    avro = [content for content in contents if content[3] == 3]
+    assert len(avro) > 20
+    assert together(avro) == [rows(decode_deletes(content)) for content in avro]

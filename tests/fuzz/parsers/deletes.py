@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from decimal import Decimal
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.deletes import OrderingKind, decode_deletes
+from hoodie_py.formats.deletes import AVRO_VERSION, OrderingKind, decode_deletes, decode_deletes_together
 from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
 from tests.formats.log_writer import KryoWriter, delete_content, deletes
 from tests.fuzz.seeds import all_files, distinct, is_log
 
+GOOD = deletes([("g", "p", 1)])
 SAMPLES: tuple[tuple[str, str | None, object], ...] = (
     ("k1", "p", None), ("k2", None, 7), ("k3", "p", 1 << 40), ("k4", "p", 1.5), ("k5", "p", "text"),
     ("k6", "p", b"\0\xff"),
@@ -34,10 +34,22 @@ def seeds() -> list[bytes]:
 
 
 def parse(data: bytes) -> None:
-    """Decode the content as it is, and with its header made to agree."""
+    """Decode the content as it is, and with its header made to agree; alone and between others."""
     for content in (data, delete_content(3, data)):
-        with suppress(HoodieError):
+        joint = decode_deletes_together([GOOD, content, GOOD])
+        try:
             found = decode_deletes(content)
-            found.keys.validate(full=True)
-            assert len(found) == len(found.keys) == len(found.kinds) <= len(content)
-            assert found.keys.null_count == 0
+        except HoodieError:
+            assert joint is None
+            continue
+        found.keys.validate(full=True)
+        assert len(found) == len(found.keys) == len(found.kinds) <= len(content)
+        assert found.keys.null_count == 0
+        if joint is not None:
+            assert joint.counts == (1, len(found), 1)
+            inner = joint.records.keys[1:-1]
+            assert inner.equals(found.keys)
+            assert joint.records.kinds[1:-1].tolist() == found.kinds.tolist()
+            assert repr(joint.records.values[1:-1]) == repr(found.values)
+        else:
+            assert content[3] != AVRO_VERSION

@@ -1,0 +1,70 @@
+"""Entries of small delete blocks made in one go: most of what one takes is the same however few deletes it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from hoodie_py.formats.deletes import decode_deletes_together
+from hoodie_py.formats.log import BlockType
+from hoodie_py.reader.arrow_context import ArrowRecordContext
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.delete_ordering import plain_order_column
+from hoodie_py.reader.log_bytes import ScannedBlock
+
+TOGETHER = 1 << 19  # bytes of blocks decoded in one go
+_SMALL = 1 << 14  # bytes of a block; the deletes of a large one are read together anyway
+
+
+class DeletesTogether:
+    """Makes the entries of delete blocks that are decoded together.
+
+    Args:
+        context: whose entries they are.
+        blocks: the blocks of a scan in merge order.
+        size: bytes of blocks that are decoded at once.
+    """
+
+    def __init__(self, context: ArrowRecordContext, blocks: Sequence[ScannedBlock], size: int = TOGETHER) -> None:
+        self._context = context
+        self._blocks = blocks
+        self._size = min(size, TOGETHER)
+        self._made: dict[int, BufferedBatch] = {}
+        self._tried = 0
+
+    def of(self, index: int) -> BufferedBatch | None:
+        """Return the entries of a delete block; None if the block has to be looked at alone. Each block is asked for
+        once, in order.
+        """
+        if index >= self._tried:
+            group = self._group(index)
+            self._tried = max(group, default=index) + 1
+            if len(group) > 1:
+                self._make(group)
+        return self._made.pop(index, None)
+
+    def _group(self, index: int) -> list[int]:
+        """Return a delete block and later ones, as many as are decoded together; none if it is decoded alone."""
+        group: list[int] = []
+        filled = 0
+        for number in range(index, len(self._blocks) if self._is_small(index) else index):
+            if self._is_small(number):
+                filled += self._blocks[number].block.size
+                if filled > self._size:
+                    break
+                group.append(number)
+        return group
+
+    def _is_small(self, number: int) -> bool:
+        """Whether a block is a small delete block, and in memory."""
+        scanned = self._blocks[number]
+        return scanned.block.type is BlockType.DELETE and scanned.log is None and scanned.block.size <= _SMALL
+
+    def _make(self, group: Sequence[int]) -> None:
+        joint = decode_deletes_together([self._blocks[number].block.content for number in group])
+        order = None if joint is None else plain_order_column(joint.records, self._context.ordering_types)
+        if joint is None or order is None:
+            return
+        entries = BufferedBatch.of_deletes(self._context, joint.records.keys, order)
+        bounds = pairwise(accumulate(joint.counts, initial=0))
+        self._made = {number: entries.slice(*bound) for number, bound in zip(group, bounds, strict=True)}
