@@ -84,6 +84,30 @@ def decode_deletes(content: memoryview | bytes) -> DeleteRecords:
     return _decode_avro(payload) if version == AVRO_VERSION else _decode_kryo(payload)
 
 
+def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> JointDeletes | None:
+    """Decode DELETE blocks of version 3 in one go, which takes a fraction of the time where they are small.
+
+    Returns:
+        None if one of them is of another version or cannot be decoded: which one comes out when each is decoded alone.
+
+    """
+    if any(len(content) < _HEADER.size for content in contents):
+        return None
+    headers = [_HEADER.unpack_from(content) for content in contents]
+    if any(version != AVRO_VERSION for version, _ in headers):
+        return None
+    payloads = [memoryview(content)[_HEADER.size :] for content in contents]
+    if any(length != len(payload) for (_, length), payload in zip(headers, payloads, strict=True)):
+        return None
+    walk = DeleteWalk(b"".join(payloads))
+    bounds = pairwise(accumulate(map(len, payloads), initial=0))
+    try:  # a delete that leaves its block never comes back to the block's end
+        counts = tuple(_walk_runs(walk, start, end) for start, end in bounds)
+        return JointDeletes(_walked(walk), counts)
+    except HoodieError:
+        return None
+
+
 _JAVA_KINDS = {
     "int": OrderingKind.INT,
     "byte": OrderingKind.INT,
@@ -113,30 +137,6 @@ def _without_default(kind: OrderingKind, value: Any) -> tuple[OrderingKind, Any]
     if kind is OrderingKind.INT and value == 0:
         return OrderingKind.NONE, None
     return kind, value
-
-
-def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> JointDeletes | None:
-    """Decode DELETE blocks of version 3 in one go, which takes a fraction of the time where they are small.
-
-    Returns:
-        None if one of them is of another version or cannot be decoded: which one comes out when each is decoded alone.
-
-    """
-    if any(len(content) < _HEADER.size for content in contents):
-        return None
-    headers = [_HEADER.unpack_from(content) for content in contents]
-    if any(version != AVRO_VERSION for version, _ in headers):
-        return None
-    payloads = [memoryview(content)[_HEADER.size :] for content in contents]
-    if any(length != len(payload) for (_, length), payload in zip(headers, payloads, strict=True)):
-        return None
-    walk = DeleteWalk(b"".join(payloads))
-    bounds = pairwise(accumulate(map(len, payloads), initial=0))
-    try:  # a delete that leaves its block never comes back to the block's end
-        counts = tuple(_walk_runs(walk, start, end) for start, end in bounds)
-        return JointDeletes(_walked(walk), counts)
-    except HoodieError:
-        return None
 
 
 def _decode_avro(payload: bytes) -> DeleteRecords:

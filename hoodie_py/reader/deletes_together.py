@@ -22,10 +22,10 @@ class DeletesTogether:
     Args:
         context: whose entries they are.
         blocks: the blocks of a scan in merge order.
-        size: bytes of blocks that are decoded at once.
+        size: most bytes of blocks that are decoded at once, if less than ``TOGETHER``.
     """
 
-    def __init__(self, context: ArrowRecordContext, blocks: Sequence[ScannedBlock], size: int = TOGETHER) -> None:
+    def __init__(self, context: ArrowRecordContext, blocks: Sequence[ScannedBlock], size: int) -> None:
         self._context = context
         self._blocks = blocks
         self._size = min(size, TOGETHER)

@@ -12,7 +12,7 @@ from types import TracebackType
 
 
 class ScanGivenUpError(Exception):
-    """Nobody wants the rows of a scan any more: raised and caught in the threads that read it."""
+    """Nobody wants the rows of a scan any more. No ``HoodieError``, as it never leaves the threads that read slices."""
 
 
 class Turn:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError
@@ -40,7 +40,6 @@ def entries_of(log: LogSide) -> list[tuple[Any, ...]]:
 
 
 @given(st.lists(VERSIONS, max_size=20), st.sampled_from([None, 1, 1 << 20]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_entries_are_what_they_are_alone(
     tmp_path_factory: pytest.TempPathFactory, versions: list[Version], memory_limit: int | None
 ) -> None:

@@ -68,7 +68,7 @@ def rows(batch: pa.RecordBatch) -> tuple[int, int]:
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_every_batch_comes_once_and_in_order_within_its_slice(threads: int) -> None:
     slices = Slices(5, 9)
-    found = [(number, *rows(batch)) for number, batch in read_in_threads(slices.starts, threads, Turn())]
+    found = [(number, *rows(batch)) for number, batch in read_in_threads(slices.starts, threads)]
     assert sorted(found) == [(n, n, i) for n in range(5) for i in range(9)]
     for number in range(5):
         assert [i for n, _, i in found if n == number] == list(range(9))
@@ -76,7 +76,7 @@ def test_every_batch_comes_once_and_in_order_within_its_slice(threads: int) -> N
 
 def test_threads_wait_for_whoever_reads_the_rows() -> None:
     slices = Slices(2, 1000)
-    with closing(read_in_threads(slices.starts, 2, Turn())) as batches:
+    with closing(read_in_threads(slices.starts, 2)) as batches:
         next(batches)
         time.sleep(0.2)
         assert len(slices.made) <= 1 + 2 * 2 + 2  # taken, waiting in the queue, in the hands of the threads
@@ -85,7 +85,7 @@ def test_threads_wait_for_whoever_reads_the_rows() -> None:
 
 def test_slices_that_nobody_wants_any_more_are_not_begun() -> None:
     slices = Slices(100, 3)
-    with closing(read_in_threads(slices.starts, 2, Turn())) as batches:
+    with closing(read_in_threads(slices.starts, 2)) as batches:
         next(batches)
     assert len(slices.closed) < 10
     assert {number for number, _ in slices.made} == set(slices.closed)
@@ -93,7 +93,7 @@ def test_slices_that_nobody_wants_any_more_are_not_begun() -> None:
 
 def test_an_iterator_that_is_dropped_ends_its_threads() -> None:
     slices = Slices(4, 100)
-    batches = read_in_threads(slices.starts, 2, Turn())
+    batches = read_in_threads(slices.starts, 2)
     next(batches)
     del batches
     assert len(slices.made) < 20
@@ -102,7 +102,7 @@ def test_an_iterator_that_is_dropped_ends_its_threads() -> None:
 def test_an_error_in_a_slice_is_raised_where_the_rows_are_read() -> None:
     slices = Slices(50, 3, fails_at=4)
     with pytest.raises(KeyError) as caught:
-        list(read_in_threads(slices.starts, 2, Turn()))
+        list(read_in_threads(slices.starts, 2))
     assert caught.value.args == (4,)
     assert any(entry.name == "read" for entry in caught.traceback)
     assert len(slices.closed) < 50
@@ -110,7 +110,7 @@ def test_an_error_in_a_slice_is_raised_where_the_rows_are_read() -> None:
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12's about forks beside threads
 def test_a_forked_process_gets_an_error() -> None:
-    batches = read_in_threads(Slices(2, 100).starts, 2, Turn())
+    batches = read_in_threads(Slices(2, 100).starts, 2)
     next(batches)
     child = os.fork()
     if child == 0:
