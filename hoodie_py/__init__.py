@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hoodie_py.allocator import prefer_jemalloc as _prefer_jemalloc
+from hoodie_py.allocator import settle_allocators as _settle_allocators
 
 if TYPE_CHECKING:
     from hoodie_py.errors import (
@@ -91,7 +91,7 @@ __all__ = [
     "register_merger",
 ]
 
-_prefer_jemalloc()
+_settle_allocators()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,24 +1,36 @@
-"""Which allocator Arrow takes: a choice that it reads once, when pyarrow is imported.
+"""Where the memory of a process comes from: Arrow's allocator, and how many heaps the threads of the process share.
 
-Of the two that Arrow's wheels bring, jemalloc keeps much less of what was freed than mimalloc, the default, and gives
-pages back without fetching them again at once.  A merge allocates and frees the columns of batch after batch, so this
-is a quarter of its memory and a tenth of its time (docs/memory.md).  Scikit-learn settles its OpenMP runtime so.
+Of the two allocators that Arrow's wheels bring, jemalloc keeps much less of what was freed than mimalloc, the default,
+and gives pages back without fetching them again at once.  Both jemalloc and glibc, whose memory NumPy uses, give each
+thread a heap of its own; what one thread freed then lies idle while another needs as much.  Threads that read file
+slices do their large steps in turn, so two of them share a heap (docs/memory.md).
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 
 CHOICE = "ARROW_DEFAULT_MEMORY_POOL"
+JEMALLOC = "JE_ARROW_MALLOC_CONF"
 _GLIBC = "CS_GNU_LIBC_VERSION"
+_ARENA_MAX = -8  # of mallopt, in malloc.h
+_CORES_A_HEAP = 2
 
 
-def prefer_jemalloc() -> None:
-    """Have Arrow take jemalloc, unless the environment names another allocator or pyarrow was imported before.
+def settle_allocators() -> None:
+    """Have Arrow take jemalloc, and threads share heaps, but for what the environment settles and, of Arrow, what was
+    settled when pyarrow was imported before.
 
-    Processes that are started later inherit the choice. Builds of Arrow for other systems than Linux with glibc may
+    Processes that are started later inherit Arrow's choice. Builds of Arrow for other systems than Linux with glibc may
     lack jemalloc, and warn where it is asked for: they are left alone.
     """
-    if sys.platform == "linux" and _GLIBC in os.confstr_names and "pyarrow" not in sys.modules:
+    if sys.platform != "linux" or _GLIBC not in os.confstr_names:
+        return
+    heaps = max(1, len(os.sched_getaffinity(0)) // _CORES_A_HEAP)
+    if "MALLOC_ARENA_MAX" not in os.environ and "arena_max" not in os.environ.get("GLIBC_TUNABLES", ""):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, heaps)
+    if "pyarrow" not in sys.modules:
         os.environ.setdefault(CHOICE, "jemalloc")
+        os.environ.setdefault(JEMALLOC, f"narenas:{heaps},tcache:false")

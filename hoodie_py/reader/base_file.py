@@ -26,7 +26,7 @@ from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
 
 _TAIL = 1 << 20
 _MOST_AHEAD = 64 << 20
-_BUFFER = 64 << 10  # of each column
+_BUFFER = 16 << 10  # of each column
 
 _Conform = Callable[[pa.RecordBatch], pa.RecordBatch]
 

@@ -60,6 +60,19 @@ class Piece:
     merged: Merged | None
 
 
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """The result of a merge, on its way.
+
+    Attributes:
+        pieces: parts of the result, read first.
+        staying: base rows that the log left as they are and that are in no piece; for them the log is not needed.
+    """
+
+    pieces: Iterator[Piece]
+    staying: Iterator[pa.RecordBatch]
+
+
 class BaseMerge:
     """Merges the base file of one file slice with what its log files say.
 
@@ -93,9 +106,9 @@ class BaseMerge:
         coming, self._coming = self._coming, None
         return BaseFileReader(self._info.files, base_file) if coming is None else coming.result()
 
-    def pieces(
+    def merge(
         self, log: LogSide, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None
-    ) -> Iterator[Piece]:
+    ) -> Merging:
         """Merge the base file with what the log says.
 
         Args:
@@ -103,18 +116,24 @@ class BaseMerge:
             folded: what it says.
             base_schema: columns that base rows are read with.
             columns: columns that come out of base rows that stay as they are, of merged ones none where the merge is
-                built in: only what decides is gathered of them. None for all, of all.
+                built in: only what decides is gathered of them. None for all, of all; then all rows are in pieces.
         """
         met = log.spill.array(0 if folded is None else len(folded), bool, False)
-        if self._file_slice.base_file is not None:
-            base = self._opened(self._file_slice.base_file)
-            meetings = self._meetings(base, log, folded)
-            if folded is not None and columns is not None and self._is_decided_ahead(base, meetings, log):
-                dropped = DroppedRows(log.spill.array(len(folded), np.int64, 0))
-                yield from self._decided(base, meetings, folded, log, met, dropped)
-                yield from self._staying(base, dropped, log, base_schema, columns)
-            else:
-                yield from self._by_batch(base, meetings, folded, log, met, base_schema, columns)
+        if self._file_slice.base_file is None:
+            return Merging(self._unmet(folded, met, log), iter(()))
+        base = self._opened(self._file_slice.base_file)
+        meetings = self._meetings(base, log, folded)
+        if folded is None or columns is None or not self._is_decided_ahead(base, meetings, log):
+            pieces = self._by_batch(base, meetings, folded, log, met, base_schema, columns)
+            return Merging(chain(pieces, self._unmet(folded, met, log)), iter(()))
+        dropped = DroppedRows(log.spill.array(len(folded), np.int64, 0))
+        pieces = self._decided(base, meetings, folded, log, met, dropped)
+        schema = pa.schema([field for field in base_schema if field.name in columns])
+        staying = self._staying(base, dropped, schema, self._coded(schema, log, columns))
+        return Merging(chain(pieces, self._unmet(folded, met, log)), staying)
+
+    def _unmet(self, folded: FoldedLog | None, met: np.ndarray, log: LogSide) -> Iterator[Piece]:
+        """Yield what becomes of log records that no base row met; known once all base rows have passed."""
         if folded is not None:
             for newer in log.unmet(folded, met):
                 yield self.leftovers(newer, log)
@@ -182,18 +201,17 @@ class BaseMerge:
             del batch
 
     def _staying(
-        self, base: BaseFileReader, dropped: DroppedRows, log: LogSide, base_schema: pa.Schema, columns: list[str]
-    ) -> Iterator[Piece]:
+        self, base: BaseFileReader, dropped: DroppedRows, schema: pa.Schema, coded: set[str]
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the base rows that stay."""
-        schema = pa.schema([field for field in base_schema if field.name in columns])
-        coded, threads = self._coded(schema, log, columns), self._options.column_threads
+        threads = self._options.column_threads
         for batch in base.batches(schema, self._base_rows, coded=coded, column_threads=threads):
             self._stats.base_rows += batch.num_rows
             keep = dropped.keep(batch.num_rows)
             batch = self.with_fallbacks(batch, base)
             if keep is not None:
                 batch = filtered(batch, keep)  # the rows as they were read are let go of
-            yield Piece(batch, None)
+            yield batch
             del batch
 
     @property

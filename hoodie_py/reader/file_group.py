@@ -179,13 +179,16 @@ class FileGroupReader:
             yield from self._merged(log, read)
 
     def _merged(self, log: LogSide, read: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield base rows that stay as they are, then log rows in log order: each block is gathered from once."""
+        """Yield the result: log rows in log order, as each block is gathered from once, before base rows that can wait
+        until the log's memory is free.
+        """
         with self._base.opening():
             folded = log.fold()
         held = len(log.store)
         wanted = log.spill.array(held, bool, False)
         count = 0
-        for piece in self._base.pieces(log, folded, log.base_schema(read), read):
+        merging = self._base.merge(log, folded, log.base_schema(read), read)
+        for piece in merging.pieces:
             if piece.untouched is not None and piece.untouched.num_rows:
                 yield self._output(piece.untouched)
             if piece.merged is not None:
@@ -203,6 +206,9 @@ class FileGroupReader:
             yield self._output(log.store.take(rows, read))
         if count:
             raise MergeError("A merger gave several records the same row.", hint="Make rows with context.replace.")
+        del folded, wanted
+        log.forget()
+        yield from map(self._output, merging.staying)
 
     def _unmerged(self, read: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield base rows, then every log row; nothing meets and nothing is deleted."""
@@ -241,7 +247,7 @@ class FileGroupReader:
     def _pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[Piece]:
         """Yield the result piece by piece: base rows with what they met, then what only the log has."""
         with self._placed(), closing(log):
-            yield from self._base.pieces(log, log.fold(), base_schema)
+            yield from self._base.merge(log, log.fold(), base_schema).pieces
 
     def _output(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns asked for, those that the partition path gives filled in."""

@@ -1,7 +1,9 @@
 """The bytes of log files: read whole where they are small, else mapped, one file at a time.
 
-Whole local files are read into Arrow's memory. They are let go of block by block while their records are decoded, and
-base rows take their place; Python's own memory would stay with the process beside that.
+To map a local file, and parse its blocks twice, takes as long as to read 1 MB of it.  Mapped, a slice's files are not
+all in memory when the first is decoded.  Whole local files are read into Arrow's memory. They are let go of block by
+block while their records are decoded, and base rows take their place; Python's own memory would stay with the process
+beside that.
 
 Of a mapped file the scan keeps what tells blocks apart; content and positions are parsed again when a block's turn
 comes.  A remote file that is too large to hold is copied to the spill directory, by ranges, and mapped there.
@@ -26,6 +28,7 @@ from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.spill import Spill
 
 _READ_THREADS = 8
+_LARGE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,8 @@ class OpenLog(Protocol):
 
 
 def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> Iterator[OpenLog]:
-    """Yield log files in order: in memory if all of them together are small, else mapped.
+    """Yield log files in order: mapped if all of them together are large, or if they are local and large themselves;
+    else in memory.
 
     Args:
         files: where they are.
@@ -89,13 +93,19 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
     Raises:
         StorageError: a file is missing or cannot be read, or the disk is full.
     """
-    if sum(log_file.size for log_file in log_files) <= spill.budget.log_bytes_held:
-        for path, content in _read_all(files, log_files):
-            yield _WholeLog(path, content)
-        return
     maps = _Maps(files, spill)
-    for log_file in log_files:
-        yield MappedLog(log_file.path, maps)
+    held = spill.budget.log_bytes_held
+    if sum(log_file.size for log_file in log_files) > held:
+        yield from (MappedLog(log_file.path, maps) for log_file in log_files)
+    elif files.is_local:
+        for log_file in log_files:
+            if log_file.size > _LARGE:
+                yield MappedLog(log_file.path, maps)
+            else:
+                yield _WholeLog(log_file.path, files.read_view(log_file.path, _arrow_memory))
+    else:
+        for path, content in _read_all(files, [log_file.path for log_file in log_files]):
+            yield _WholeLog(path, content)
 
 
 @dataclass(slots=True)
@@ -177,10 +187,9 @@ def _named(path: str) -> Iterator[None]:
         raise StorageError(f"The file cannot be read: {error}", operation="read", path=path) from error
 
 
-def _read_all(files: TableFiles, log_files: Sequence[LogFile]) -> Iterator[tuple[str, memoryview]]:
-    """Read files in order, remote ones ahead of their turn."""
-    paths = [log_file.path for log_file in log_files]
-    if len(paths) <= 1 or files.is_local:
+def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, memoryview]]:
+    """Read remote files in order, ahead of their turn."""
+    if len(paths) <= 1:
         yield from ((path, files.read_view(path, _arrow_memory)) for path in paths)
         return
     with ThreadPoolExecutor(_READ_THREADS) as pool:

@@ -213,6 +213,13 @@ class LogSide:
         at_once = self.spill.budget.rows_at_once(2 * self.store.row_bytes + self.strategy.bytes_a_pair)
         yield from folded.chosen(met, at_once, value=False)
 
+    def forget(self) -> None:
+        """Let go of all records, unless the log side is kept for further use; ``fold`` would read them again."""
+        if not self.kept:
+            self._folded, self._is_folded = None, False
+            self._buffer = LogBuffer(self.strategy, self.spill)
+            self.store.release(0)
+
     def close(self) -> None:
         """Remove the spill files, unless the log side is kept for further use; what was read from them is void."""
         if not self.kept:

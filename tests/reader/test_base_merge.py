@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from hoodie_py import FileGroupReader, HoodieTable
 from hoodie_py.formats.table_config import MergeMode
 from hoodie_py.reader import base_merge
 from hoodie_py.reader.base_merge import BaseMerge
+from hoodie_py.reader.folded_log import FoldedLog
+from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from tests.reader.slices import SCHEMA, Version, bases, config_of, logs, reader_of, rows_of, write_slice
@@ -83,6 +86,37 @@ def test_ahead_is_where_rows_outnumber_a_batch_and_meetings_are_known(tmp_path: 
             reader = reader_of(tmp_path, written, config_of(BY_EVENT), columns=SCHEMA.names, batch_rows=rows)
             assert len(rows_of(reader)) == 3
         assert said == [ahead]
+
+
+def test_the_log_is_let_go_of_before_base_rows_that_stay_unless_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = [Version(key, ts=1) for key in "abcd"]
+    written = write_slice(tmp_path, base, [Version("b", ts=2), Version("new", ts=2)])
+    folds: list[weakref.ref[FoldedLog]] = []
+    fold = LogSide.fold
+
+    def watched(log: LogSide) -> FoldedLog | None:
+        folded = fold(log)
+        assert folded is not None
+        folds.append(weakref.ref(folded))
+        return folded
+
+    monkeypatch.setattr(LogSide, "fold", watched)
+    for loaded in (False, True):
+        with deciding(ahead=True), reader_of(tmp_path, written, config_of(BY_EVENT), batch_rows=1) as reader:
+            if loaded:
+                reader.load()
+            for _ in range(2):
+                seen = []
+                for batch in reader.to_batches():
+                    held = bool(len(reader.context.store)), folds[-1]() is not None
+                    seen.append((batch.column("_hoodie_record_key").to_pylist(), *held))
+                assert seen == [
+                    (["b"], True, True),
+                    (["new"], True, True),
+                    *((list(key), loaded, loaded) for key in "acd"),
+                ]
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -1,4 +1,4 @@
-"""Log files read whole: the bytes as they are on disk, in Arrow's memory where the file is local."""
+"""The bytes of log files are those on disk, read whole into Arrow's memory or mapped."""
 
 from __future__ import annotations
 
@@ -10,13 +10,21 @@ import pytest
 from hoodie_py.errors import FileMissingError, StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import LogFileName
+from hoodie_py.reader import log_bytes
 from hoodie_py.reader.file_slice import LogFile
-from hoodie_py.reader.log_bytes import open_logs
+from hoodie_py.reader.log_bytes import MappedLog, open_logs
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.spill import Spill
 
 CONTENTS = {"one": bytes(range(256)) * 1000, "two": b"", "three": b"x"}
+
+
+def kinds(files: TableFiles, limit: int, *sizes: int) -> list[type]:
+    """Return how files of such sizes are opened, the first being ``one``, the second ``two`` and so on."""
+    name = LogFileName("f", "1", 1, "0-0-0")
+    logs = [LogFile(path, size, name) for path, size in zip(CONTENTS, sizes, strict=False)]
+    return [type(log) for log in open_logs(files, logs, Spill(MemoryBudget(limit), ReadStats()))]
 
 
 def contents(files: TableFiles, *names: str) -> list[bytes]:
@@ -53,8 +61,21 @@ def test_a_local_file_takes_arrow_memory_until_its_last_block_is_let_go_of(files
     assert pa.total_allocated_bytes() == before
 
 
+def test_local_files_are_mapped_if_they_are_large_or_all_of_them_together_are(
+    files: TableFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = 1 << 20
+    assert kinds(files, 1 << 30, large, large + 1, 1) == [log_bytes._WholeLog, MappedLog, log_bytes._WholeLog]
+    assert kinds(files, 8 * large, large, 1, 1) == [MappedLog] * 3
+    monkeypatch.setattr(log_bytes, "_LARGE", 1000)
+    assert contents(files, *CONTENTS) == list(CONTENTS.values())
+    monkeypatch.setattr(TableFiles, "is_local", False)
+    assert kinds(files, 1 << 30, 1001, 1001) == [log_bytes._WholeLog] * 2
+
+
 def test_a_file_elsewhere_is_read_through_its_store(files: TableFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TableFiles, "local_path", lambda files, path: None)
+    monkeypatch.setattr(TableFiles, "is_local", False)
     assert contents(files, *CONTENTS) == list(CONTENTS.values())
     assert contents(files, "three") == [b"x"]
 
