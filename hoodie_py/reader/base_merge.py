@@ -258,7 +258,7 @@ class BaseMerge:
         log: LogSide,
         columns: list[str] | None = None,
     ) -> Iterator[Piece]:
-        """Merge rows of a base batch with the log entries they meet; ``columns`` as for ``pieces``."""
+        """Merge rows of a base batch with the log entries they meet; ``columns`` as for ``merge``."""
         mark = len(log.store)
         if columns is not None and log.whole_rows:
             merged, unchanged = self._winners(batch, hits, newer, log)
