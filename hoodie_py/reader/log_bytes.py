@@ -1,12 +1,12 @@
-"""The bytes of log files: read whole where they are small, else mapped, one file at a time.
+"""The bytes of log files: all of a slice's at once, or of one file at a time where they are too many to hold.
 
-To map a local file, and parse its blocks twice, takes as long as to read 1 MB of it.  Mapped, a slice's files are not
-all in memory when the first is decoded.  Whole local files are read into Arrow's memory. They are let go of block by
-block while their records are decoded, and base rows take their place; Python's own memory would stay with the process
-beside that.
+A whole file's bytes are let go of block by block while their records are decoded, and base rows take their place.
+So they lie in memory that serves for something else at once: Arrow's or, of large local files, pages of their own,
+which the process gives back with them.
 
-Of a mapped file the scan keeps what tells blocks apart; content and positions are parsed again when a block's turn
-comes.  A remote file that is too large to hold is copied to the spill directory, by ranges, and mapped there.
+Where they are too many, the scan keeps what tells blocks apart; content and positions are parsed again when a block's
+turn comes.  A file that alone is too large is mapped, a remote one from a copy in the spill directory.  No other file
+of the table is mapped, for one that is cut short then, or whose network mount fails, ends the process.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class ScannedBlock:
     """A block that counts and the file it lies in.
 
     Attributes:
-        block: the block; of a mapped file without content and positions, which ``loaded`` has.
+        block: the block; of a file in turn without content and positions, which ``loaded`` has.
         path: the log file.
-        log: the mapped file; None where ``block`` is complete.
+        log: a file in turn; None where ``block`` is complete.
     """
 
     block: LogBlock
     path: str
-    log: MappedLog | None = None
+    log: LogInTurn | None = None
 
     @property
     def instant(self) -> str:
@@ -82,8 +82,7 @@ class OpenLog(Protocol):
 
 
 def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> Iterator[OpenLog]:
-    """Yield log files in order: mapped if all of them together are large, or if they are local and large themselves;
-    else in memory.
+    """Yield log files in order: each whole or, if together they are more than the budget holds, in memory in turn.
 
     Args:
         files: where they are.
@@ -93,16 +92,11 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
     Raises:
         StorageError: a file is missing or cannot be read, or the disk is full.
     """
-    maps = _Maps(files, spill)
-    held = spill.budget.log_bytes_held
-    if sum(log_file.size for log_file in log_files) > held:
-        yield from (MappedLog(log_file.path, maps) for log_file in log_files)
+    if sum(log_file.size for log_file in log_files) > spill.budget.log_bytes_held:
+        turns = _Turns(files, spill)
+        yield from (LogInTurn(log_file, turns) for log_file in log_files)
     elif files.is_local:
-        for log_file in log_files:
-            if log_file.size > _LARGE:
-                yield MappedLog(log_file.path, maps)
-            else:
-                yield _WholeLog(log_file.path, files.read_view(log_file.path, _arrow_memory))
+        yield from (_WholeLog(each.path, files.read_view(each.path, _local_memory)) for each in log_files)
     else:
         for path, content in _read_all(files, [log_file.path for log_file in log_files]):
             yield _WholeLog(path, content)
@@ -120,23 +114,24 @@ class _WholeLog:
         return ScannedBlock(block, self.path)
 
 
-class MappedLog:
-    """A log file that is mapped when it is asked for.
+class LogInTurn:
+    """A log file that is in memory when it has been asked for last.
 
     Args:
-        path: the file, relative to the table.
-        maps: shared by the files of a slice.
+        log_file: which one.
+        turns: shared by the files of a slice.
     """
 
-    def __init__(self, path: str, maps: _Maps) -> None:
-        self.path = path
-        self._maps = maps
+    def __init__(self, log_file: LogFile, turns: _Turns) -> None:
+        self.path = log_file.path
+        self._file = log_file
+        self._turns = turns
 
-    def data(self) -> bytes | mmap.mmap:
-        return self._maps.data(self.path)
+    def data(self) -> bytes | memoryview | mmap.mmap:
+        return self._turns.data(self._file)
 
     def scanned(self, block: LogBlock) -> ScannedBlock:
-        known = self._maps.texts
+        known = self._turns.texts
         headers: dict[HeaderKey, str] = {
             key: known.setdefault(text, text)
             for key, text in block.headers.items()
@@ -149,27 +144,35 @@ class MappedLog:
         return block_at(self.data(), offset)
 
 
-class _Maps:
-    """Maps the file that was asked for last."""
+class _Turns:
+    """Has the file in memory that was asked for last."""
 
     def __init__(self, files: TableFiles, spill: Spill) -> None:
         self._files = files
         self._spill = spill
         self._copies: dict[str, str] = {}
-        self._current: tuple[str, bytes | mmap.mmap] | None = None
+        self._current: tuple[str, bytes | memoryview | mmap.mmap] | None = None
         self.texts: dict[str, str] = {}
 
-    def data(self, path: str) -> bytes | mmap.mmap:
-        if self._current is None or self._current[0] != path:
-            self._current = None  # so that no two files are mapped at a time
-            self._current = path, self._mapped(path)
+    def data(self, log_file: LogFile) -> bytes | memoryview | mmap.mmap:
+        if self._current is None or self._current[0] != log_file.path:
+            self._current = None  # so that no two files are in memory at a time
+            self._current = log_file.path, self._loaded(log_file)
         return self._current[1]
 
-    def _mapped(self, path: str) -> bytes | mmap.mmap:
-        local = self._files.local_path(path) or self._copies.get(path)
-        if local is None:
-            size = self._files.stat(path).size
-            local = self._copies[path] = self._spill.copy(self._files, path, size)
+    def _loaded(self, log_file: LogFile) -> bytes | memoryview | mmap.mmap:
+        path = log_file.path
+        local = self._files.local_path(path)
+        if local is not None and log_file.size <= self._spill.budget.log_bytes_held:
+            return self._files.read_view(path, _local_memory)
+        return self._mapped(path, local or self._copy(path))
+
+    def _copy(self, path: str) -> str:
+        if path not in self._copies:
+            self._copies[path] = self._spill.copy(self._files, path, self._files.stat(path).size)
+        return self._copies[path]
+
+    def _mapped(self, path: str, local: str) -> bytes | mmap.mmap:
         with _named(path), Path(local).open("rb") as file:
             if not file.seek(0, 2):
                 return b""  # there is nothing to map
@@ -198,3 +201,11 @@ def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, me
 
 def _arrow_memory(size: int) -> memoryview:
     return memoryview(pa.allocate_buffer(size)).cast("B")
+
+
+def _local_memory(size: int) -> memoryview:
+    if size <= _LARGE:
+        return _arrow_memory(size)
+    # one call makes all pages: to meet them one by one takes as long as to read them
+    populate = getattr(mmap, "MAP_POPULATE", 0)
+    return memoryview(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | populate))

@@ -63,7 +63,7 @@ class MemoryBudget:
 
     @property
     def log_bytes_held(self) -> int:
-        """Bytes of log files that are read whole; larger ones are mapped."""
+        """Bytes of log files held at once; a larger one is mapped."""
         return self.limit // 8
 
     @property

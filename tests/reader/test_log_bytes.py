@@ -1,7 +1,10 @@
-"""The bytes of log files are those on disk, read whole into Arrow's memory or mapped."""
+"""The bytes of log files are those on disk, in Arrow's memory, in pages of their own or mapped."""
 
 from __future__ import annotations
 
+import mmap
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +15,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import LogFileName
 from hoodie_py.reader import log_bytes
 from hoodie_py.reader.file_slice import LogFile
-from hoodie_py.reader.log_bytes import MappedLog, open_logs
+from hoodie_py.reader.log_bytes import LogInTurn, open_logs
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.spill import Spill
@@ -22,14 +25,16 @@ CONTENTS = {"one": bytes(range(256)) * 1000, "two": b"", "three": b"x"}
 
 def kinds(files: TableFiles, limit: int, *sizes: int) -> list[type]:
     """Return how files of such sizes are opened, the first being ``one``, the second ``two`` and so on."""
-    name = LogFileName("f", "1", 1, "0-0-0")
-    logs = [LogFile(path, size, name) for path, size in zip(CONTENTS, sizes, strict=False)]
+    logs = [replace(log_file(path), size=size) for path, size in zip(CONTENTS, sizes, strict=False)]
     return [type(log) for log in open_logs(files, logs, Spill(MemoryBudget(limit), ReadStats()))]
 
 
+def log_file(path: str) -> LogFile:
+    return LogFile(path, len(CONTENTS.get(path, b"")), LogFileName("f", "1", 1, "0-0-0"))
+
+
 def contents(files: TableFiles, *names: str) -> list[bytes]:
-    name = LogFileName("f", "1", 1, "0-0-0")
-    logs = [LogFile(path, len(CONTENTS.get(path, b"")), name) for path in names]
+    logs = [log_file(path) for path in names]
     return [bytes(log.data()) for log in open_logs(files, logs, Spill(MemoryBudget(1 << 30), ReadStats()))]
 
 
@@ -48,9 +53,7 @@ def test_files_come_in_order_as_they_are(files: TableFiles) -> None:
 
 def test_a_local_file_takes_arrow_memory_until_its_last_block_is_let_go_of(files: TableFiles) -> None:
     before = pa.total_allocated_bytes()
-    (log,) = open_logs(
-        files, [LogFile("one", 1, LogFileName("f", "1", 1, "0-0-0"))], Spill(MemoryBudget(1 << 30), ReadStats())
-    )
+    (log,) = open_logs(files, [log_file("one")], Spill(MemoryBudget(1 << 30), ReadStats()))
     data = log.data()
     part = memoryview(data)[10:20]
     assert part.readonly
@@ -61,16 +64,49 @@ def test_a_local_file_takes_arrow_memory_until_its_last_block_is_let_go_of(files
     assert pa.total_allocated_bytes() == before
 
 
-def test_local_files_are_mapped_if_they_are_large_or_all_of_them_together_are(
+def test_a_large_local_file_takes_pages_of_its_own(files: TableFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_bytes, "_LARGE", 1000)
+    before = pa.total_allocated_bytes()
+    (log,) = open_logs(files, [log_file("one")], Spill(MemoryBudget(1 << 30), ReadStats()))
+    assert pa.total_allocated_bytes() == before
+    data = memoryview(log.data())
+    assert data.readonly
+    assert data == CONTENTS["one"]
+
+
+def test_files_are_in_memory_in_turn_if_all_of_them_together_are_large(
     files: TableFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    large = 1 << 20
-    assert kinds(files, 1 << 30, large, large + 1, 1) == [log_bytes._WholeLog, MappedLog, log_bytes._WholeLog]
-    assert kinds(files, 8 * large, large, 1, 1) == [MappedLog] * 3
+    assert kinds(files, 8 * 1000, 500, 499, 1) == [log_bytes._WholeLog] * 3
+    assert kinds(files, 8 * 1000, 500, 500, 1) == [LogInTurn] * 3
     monkeypatch.setattr(log_bytes, "_LARGE", 1000)
     assert contents(files, *CONTENTS) == list(CONTENTS.values())
     monkeypatch.setattr(TableFiles, "is_local", False)
     assert kinds(files, 1 << 30, 1001, 1001) == [log_bytes._WholeLog] * 2
+
+
+def test_a_local_file_is_mapped_only_if_it_alone_cannot_be_held(files: TableFiles) -> None:
+    size = len(CONTENTS["one"])
+    for limit, is_mapped in ((8 * size, False), (8 * size - 8, True)):
+        _, log = open_logs(files, [log_file("one"), log_file("one")], Spill(MemoryBudget(limit), ReadStats()))
+        assert isinstance(log.data(), mmap.mmap) is is_mapped
+        assert bytes(log.data()) == CONTENTS["one"]
+
+
+@pytest.mark.parametrize("files_held", [1, 2])
+def test_a_file_that_is_cut_short_while_it_is_read_keeps_its_bytes(
+    files: TableFiles, tmp_path: Path, files_held: int
+) -> None:
+    content = CONTENTS["one"] * 40
+    (tmp_path / "one").write_bytes(content)
+    large = replace(log_file("one"), size=len(content))
+    spill = Spill(MemoryBudget(8 * files_held * len(content)), ReadStats())
+    log = next(open_logs(files, [large, large], spill))
+    data = memoryview(log.data())
+    assert data.readonly
+    os.truncate(tmp_path / "one", 10)
+    assert data == content  # to touch a page of a mapped file would end the process here
+    assert bytes(next(open_logs(files, [large], spill)).data()) == content[:10]
 
 
 def test_a_file_elsewhere_is_read_through_its_store(files: TableFiles, monkeypatch: pytest.MonkeyPatch) -> None:

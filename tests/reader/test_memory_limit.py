@@ -163,7 +163,7 @@ def test_few_keys_are_folded_early_and_need_no_disk(folder: Path) -> None:
     assert bound.stats.log_records == 12 * 401
 
 
-def test_large_log_files_are_mapped_and_remote_ones_copied(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_log_files_are_read_in_turn_and_remote_ones_copied(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = many(2000, 500)
     free = rows_of(reading(folder, None, log))
     local = reading(folder, 50_000, log)
