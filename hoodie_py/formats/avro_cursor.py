@@ -31,6 +31,7 @@ FRONT = 16  # bytes in front of the records, so that the words in front of a val
 BACK = 24  # bytes behind them, so that a lane without a value, or one that went astray, can be read at the end
 
 _LONGEST_DATA = 1 << 30
+_FEW_BYTES = 8192
 _SAMPLED = 16
 _CONTINUES = np.uint64(0x8080808080808080)
 _SEVEN_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -240,3 +241,14 @@ def move(places: Places, size: int, mask: Mask) -> None:
 def bitmap(mask: Mask) -> pa.Buffer | None:
     """Make Arrow's validity bitmap."""
     return None if mask is None else pa.py_buffer(np.packbits(mask, bitorder="little"))
+
+
+def in_arrow_memory(values: npt.NDArray[Any]) -> pa.Buffer:
+    """Copy values to where base rows find room once these are let go of; what NumPy has stays with the process beside
+    that. Of a few values that is not worth the call.
+    """
+    if values.nbytes < _FEW_BYTES:
+        return pa.py_buffer(values)
+    buffer = pa.allocate_buffer(values.nbytes)
+    np.frombuffer(buffer, values.dtype).reshape(values.shape)[:] = values
+    return buffer

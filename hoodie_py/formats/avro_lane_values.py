@@ -20,6 +20,7 @@ from hoodie_py.formats.avro_cursor import (
     Source,
     Unsigned,
     bitmap,
+    in_arrow_memory,
     largest,
     move,
     smallest,
@@ -54,7 +55,7 @@ def checked(values: pa.Array) -> pa.Array:
 
 def fixed_width(arrow: pa.DataType, mask: Mask, values: npt.NDArray[Any]) -> pa.Array:
     """Make an array of values as they lie in memory."""
-    return pa.Array.from_buffers(arrow, len(values), [bitmap(mask), pa.py_buffer(values)])
+    return pa.Array.from_buffers(arrow, len(values), [bitmap(mask), in_arrow_memory(values)])
 
 
 class NullReader:
@@ -195,7 +196,8 @@ def _same_length(
     else:
         places = places[mask]
         np.cumsum(lengths, out=offsets[1:], dtype=np.int32)
-    return pa.py_buffer(source.values_of(f"V{length}")[places].view(np.uint8)), pa.py_buffer(offsets)
+    texts = source.values_of(f"V{length}")[places].view(np.uint8)
+    return in_arrow_memory(texts), in_arrow_memory(offsets)
 
 
 def _gathered(source: Source, places: Places, lengths: Unsigned) -> tuple[pa.Buffer, pa.Buffer]:

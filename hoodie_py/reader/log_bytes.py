@@ -1,8 +1,7 @@
 """The bytes of log files: all of a slice's at once, or of one file at a time where they are too many to hold.
 
-A whole file's bytes are let go of block by block while their records are decoded, and base rows take their place.
-So they lie in memory that serves for something else at once: Arrow's or, of large local files, pages of their own,
-which the process gives back with them.
+They lie in Arrow's memory. Whole files are let go of block by block while their records are decoded, and base rows take
+their place; Python's own memory would stay with the process beside that.
 
 Where they are too many, the scan keeps what tells blocks apart; content and positions are parsed again when a block's
 turn comes.  A file that alone is too large is mapped, a remote one from a copy in the spill directory.  No other file
@@ -28,7 +27,6 @@ from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.spill import Spill
 
 _READ_THREADS = 8
-_LARGE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
         turns = _Turns(files, spill)
         yield from (LogInTurn(log_file, turns) for log_file in log_files)
     elif files.is_local:
-        yield from (_WholeLog(each.path, files.read_view(each.path, _local_memory)) for each in log_files)
+        yield from (_WholeLog(each.path, files.read_view(each.path, _arrow_memory)) for each in log_files)
     else:
         for path, content in _read_all(files, [log_file.path for log_file in log_files]):
             yield _WholeLog(path, content)
@@ -164,7 +162,7 @@ class _Turns:
         path = log_file.path
         local = self._files.local_path(path)
         if local is not None and log_file.size <= self._spill.budget.log_bytes_held:
-            return self._files.read_view(path, _local_memory)
+            return self._files.read_view(path, _arrow_memory)
         return self._mapped(path, local or self._copy(path))
 
     def _copy(self, path: str) -> str:
@@ -201,11 +199,3 @@ def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, me
 
 def _arrow_memory(size: int) -> memoryview:
     return memoryview(pa.allocate_buffer(size)).cast("B")
-
-
-def _local_memory(size: int) -> memoryview:
-    if size <= _LARGE:
-        return _arrow_memory(size)
-    # one call makes all pages: to meet them one by one takes as long as to read them
-    populate = getattr(mmap, "MAP_POPULATE", 0)
-    return memoryview(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | populate))

@@ -16,7 +16,7 @@ from hoodie_py.errors import CorruptFileError, HoodieError, HoodieWarning
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.log import BlockType, CorruptBlock, iter_blocks
 from hoodie_py.reader.file_slice import BlockRules, LogFile
-from hoodie_py.reader.log_bytes import ScannedBlock, open_logs
+from hoodie_py.reader.log_bytes import OpenLog, ScannedBlock, open_logs
 from hoodie_py.reader.spill import Spill
 
 _DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA, BlockType.DELETE)
@@ -72,20 +72,25 @@ def scan_log_files(
     """
     collected = _Collected()
     for log in open_logs(files, log_files, spill):
-        stats.files += 1
         try:
-            data = log.data()
-            stats.bytes += len(data)
-            for block in iter_blocks(data):
-                stats.blocks += 1
-                if isinstance(block, CorruptBlock):
-                    _corrupt(block, log.path, stats, strict)
-                else:
-                    _collect(collected, log.scanned(block), rules, stats)
+            _scan_file(log, rules, stats, collected, strict)
         except HoodieError as error:
             error.located(path=log.path)
             raise
     return _with_compacted_blocks_placed(collected)
+
+
+def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _Collected, strict: bool) -> None:
+    """Collect the blocks of one file, of whose bytes nothing is held here when the next is opened."""
+    data = log.data()
+    stats.files += 1
+    stats.bytes += len(data)
+    for block in iter_blocks(data):
+        stats.blocks += 1
+        if isinstance(block, CorruptBlock):
+            _corrupt(block, log.path, stats, strict)
+        else:
+            _collect(collected, log.scanned(block), rules, stats)
 
 
 def _collect(collected: _Collected, scanned: ScannedBlock, rules: BlockRules, stats: ScanStats) -> None:

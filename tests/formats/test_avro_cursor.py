@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.formats.avro_cursor import BACK, FRONT, Budget, Misfit, Source, zigzag
+from hoodie_py.formats.avro_cursor import BACK, FRONT, Budget, Misfit, Source, in_arrow_memory, zigzag
 from tests.formats.log_writer import unsigned, varint
 
 NUMBERS = st.integers(0, 63).flatmap(lambda bit: st.integers(-(1 << bit), (1 << bit) - 1))
@@ -89,3 +90,14 @@ def test_places_outside_of_the_data() -> None:
     source.integers(np.array([source.size]), None)
     with pytest.raises(Misfit):
         NO_BUDGET.charge(1)
+
+
+@pytest.mark.parametrize("count", [0, 1, 1023, 1024, 5000])
+def test_values_are_copied_into_arrow_memory_if_they_are_many(count: int) -> None:
+    before = pa.total_allocated_bytes()
+    for values in (np.arange(count), np.arange(2 * count).reshape(count, 2)):
+        buffer = in_arrow_memory(values)
+        assert bytes(buffer) == values.tobytes()
+        assert (pa.total_allocated_bytes() - before >= values.nbytes > 0) is (values.nbytes >= 8192)
+        del buffer
+        assert pa.total_allocated_bytes() == before

@@ -212,6 +212,31 @@ def test_memory_for_many_small_items() -> None:
     assert peak < 120_000_000
 
 
+def test_columns_of_many_values_lie_in_arrow_memory() -> None:
+    fields = [("n", "long"), ("d", "double"), ("even", "string"), ("odd", "string"), ("some", ["null", "int"])]
+    text = json.dumps(
+        {"type": "record", "name": "r", "fields": [{"name": name, "type": kind} for name, kind in fields]}
+    )
+    raw = [
+        varint(i << 40)
+        + struct.pack("<d", i)
+        + varint(6)
+        + b"%06d" % i
+        + varint(len(odd := b"x" * (i % 7)))
+        + odd
+        + (varint(1) + varint(i) if i % 3 else varint(0))
+        for i in range(5000)
+    ]
+    content, schema = raw_data(raw), AvroSchema.parse(text)
+    before = pa.total_allocated_bytes()
+    batch = lanes(content, schema)
+    held = pa.total_allocated_bytes() - before
+    assert batch.equals(rows(content, schema))
+    assert held > 0.95 * batch.nbytes
+    del batch
+    assert pa.total_allocated_bytes() == before
+
+
 def test_which_of_the_blocks_is_damaged() -> None:
     good, bad = raw_data([record(1)] * 50), raw_data([record(1)] * 40 + [b"\x02\x01"])
     with pytest.raises(CorruptFileError) as caught:

@@ -1,4 +1,4 @@
-"""The bytes of log files are those on disk, in Arrow's memory, in pages of their own or mapped."""
+"""The bytes of log files are those on disk, in Arrow's memory or mapped."""
 
 from __future__ import annotations
 
@@ -64,23 +64,11 @@ def test_a_local_file_takes_arrow_memory_until_its_last_block_is_let_go_of(files
     assert pa.total_allocated_bytes() == before
 
 
-def test_a_large_local_file_takes_pages_of_its_own(files: TableFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_bytes, "_LARGE", 1000)
-    before = pa.total_allocated_bytes()
-    (log,) = open_logs(files, [log_file("one")], Spill(MemoryBudget(1 << 30), ReadStats()))
-    assert pa.total_allocated_bytes() == before
-    data = memoryview(log.data())
-    assert data.readonly
-    assert data == CONTENTS["one"]
-
-
 def test_files_are_in_memory_in_turn_if_all_of_them_together_are_large(
     files: TableFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert kinds(files, 8 * 1000, 500, 499, 1) == [log_bytes._WholeLog] * 3
     assert kinds(files, 8 * 1000, 500, 500, 1) == [LogInTurn] * 3
-    monkeypatch.setattr(log_bytes, "_LARGE", 1000)
-    assert contents(files, *CONTENTS) == list(CONTENTS.values())
     monkeypatch.setattr(TableFiles, "is_local", False)
     assert kinds(files, 1 << 30, 1001, 1001) == [log_bytes._WholeLog] * 2
 
