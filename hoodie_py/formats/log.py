@@ -185,8 +185,16 @@ def iter_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | Cor
 
 
 def block_at(data: bytes | memoryview | mmap.mmap, offset: int) -> LogBlock:
-    """Parse the one block at an offset where ``iter_blocks`` found a whole block; raises as that does."""
-    return _parse_block(memoryview(data).cast("B"), offset, limits())
+    """Parse the one block at an offset where ``iter_blocks`` found a whole block.
+
+    Raises:
+        CorruptFileError: as ``iter_blocks``, and if there is no whole block any longer.
+        UnsupportedFeatureError: as ``iter_blocks``.
+    """
+    view = memoryview(data).cast("B")
+    if view[offset : offset + len(MAGIC)] != MAGIC or _flaw(view, offset) is not None:
+        raise CorruptFileError("A log block has gone or was cut short while its file was read.", offset=offset)
+    return _parse_block(view, offset, limits())
 
 
 def _flaw(view: memoryview, offset: int) -> str | None:

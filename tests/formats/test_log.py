@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats import log
-from hoodie_py.formats.log import BlockType, CorruptBlock, HeaderKey, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, CorruptBlock, HeaderKey, LogBlock, block_at, iter_blocks
 from tests.corpus import corpus_names
 from tests.formats.log_writer import MAGIC, block, rollback
 from tests.formats.real_logs import real_blocks, real_logs
@@ -77,6 +77,20 @@ def test_blocks_follow_each_other_and_know_their_place(tmp_path: Path) -> None:
             blocks = list(iter_blocks(data))
             assert [(b.offset, bare(b)[-1]) for b in blocks] == [(0, len(first)), (len(first), len(second))]
             blocks.clear()
+
+
+def test_a_block_that_was_found_is_found_again_or_its_loss_is_told() -> None:
+    first, second = block(3, {0: "1"}, b"x" * 30), block(1, EVERY_HEADER, b"y")
+    data = first + second
+    for found in iter_blocks(data):
+        assert isinstance(found, LogBlock)
+        assert bare(block_at(data, found.offset)) == bare(found)
+        end = found.offset + found.size
+        for length in range(end):
+            for shorter in (data[:length], data[:length] + bytes(len(data) - length)):
+                with pytest.raises(CorruptFileError, match="has gone or was cut short") as error:
+                    block_at(shorter, found.offset)
+                assert error.value.where["offset"] == found.offset
 
 
 def test_meaning_of_headers() -> None:

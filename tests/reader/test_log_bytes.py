@@ -10,8 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie_py.errors import FileMissingError, StorageError
+from hoodie_py.errors import CorruptFileError, FileMissingError, StorageError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iter_blocks
 from hoodie_py.formats.names import LogFileName
 from hoodie_py.reader import log_bytes
 from hoodie_py.reader.file_slice import LogFile
@@ -19,6 +20,7 @@ from hoodie_py.reader.log_bytes import LogInTurn, open_logs
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.spill import Spill
+from tests.formats.log_writer import block
 
 CONTENTS = {"one": bytes(range(256)) * 1000, "two": b"", "three": b"x"}
 
@@ -95,6 +97,25 @@ def test_a_file_that_is_cut_short_while_it_is_read_keeps_its_bytes(
     os.truncate(tmp_path / "one", 10)
     assert data == content  # to touch a page of a mapped file would end the process here
     assert bytes(next(open_logs(files, [large], spill)).data()) == content[:10]
+
+
+@pytest.mark.parametrize("part_held", [8, 1])
+def test_a_block_that_is_cut_off_before_its_turn_is_corrupt(files: TableFiles, tmp_path: Path, part_held: int) -> None:
+    content = block(BlockType.AVRO_DATA, {HeaderKey.INSTANT_TIME: "1"}, b"content")
+    for name in ("one", "three"):
+        (tmp_path / name).write_bytes(content)
+    logs = [replace(log_file(name), size=len(content)) for name in ("one", "three")]
+    scanned = [
+        log.scanned(found)
+        for log in open_logs(files, logs, Spill(MemoryBudget(part_held * len(content)), ReadStats()))
+        for found in iter_blocks(log.data())
+        if isinstance(found, LogBlock)
+    ]
+    os.truncate(tmp_path / "three", len(content) - 1)
+    assert [len(each.block.content) for each in scanned] == [0, 0]
+    assert bytes(scanned[0].loaded().content) == b"content"
+    with pytest.raises(CorruptFileError, match="cut short while its file was read"):
+        scanned[1].loaded()
 
 
 def test_a_file_elsewhere_is_read_through_its_store(files: TableFiles, monkeypatch: pytest.MonkeyPatch) -> None:

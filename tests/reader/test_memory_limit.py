@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import signal
 import subprocess
@@ -19,11 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie_py import FileGroupReader, RecordMerger
-from hoodie_py.errors import HoodieError, MergeError, StorageError
+from hoodie_py.errors import CorruptFileError, HoodieError, MergeError, StorageError
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
 from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_USE_POSITIONS, SPILL_PATH
 from hoodie_py.formats.table_config import MergeMode, TableConfig
-from hoodie_py.reader import log_bytes
+from hoodie_py.reader import log_bytes, log_side
 from hoodie_py.reader.merge_reader import MergeReader
 from hoodie_py.reader.spill import Spill
 from tests.reader.slices import (
@@ -187,6 +188,27 @@ def test_a_log_file_that_has_gone_is_a_storage_error(folder: Path) -> None:
     with pytest.raises(StorageError, match="no such file") as error:
         rows_of(reader)
     assert error.value.where["path"].startswith(".")
+
+
+@pytest.mark.parametrize("limit", [1_000, 50_000])
+def test_a_log_file_cut_short_after_its_blocks_were_found_is_corrupt(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    reader = reading(folder, limit, many(2000, 500))
+    paths = sorted((folder / "table").glob(".*log*"))
+    scan = log_side.scan_log_files
+
+    def then_cut(*args: Any, **kwargs: Any) -> Any:
+        blocks = scan(*args, **kwargs)
+        for path in paths:
+            os.truncate(path, path.stat().st_size - 10)
+        return blocks
+
+    monkeypatch.setattr(log_side, "scan_log_files", then_cut)
+    with pytest.raises(CorruptFileError, match="cut short while its file was read") as error:
+        rows_of(reader)
+    assert error.value.where["path"].startswith(".")
+    assert list((folder / "spill").iterdir()) == []
 
 
 class Failing(Tangled):
