@@ -1,9 +1,9 @@
 """Avro object container files, as far as Hudi's timeline uses them: one record, its schema in front.
 
-The file is taken apart here (magic, header map, sync marker, blocks) and only the record's bytes go to fastavro, with
-the embedded schema vetted before (``avro_schema``): no recursive types, bounded depth and size, nothing that could
-repeat without taking bytes. So the work is bounded by the size of the file, whatever it holds (Hudi's
-TimelineMetadataUtils reads the same with Avro's DataFileReader).
+The embedded schema is vetted before the record is decoded (``avro_schema``): no recursive types, bounded depth and
+size, nothing that could repeat without taking bytes. So the work is bounded by the size of the file, whatever it holds
+(Hudi's TimelineMetadataUtils reads the same with Avro's DataFileReader). fastavro would do as well, but with its
+import, which brings OpenSSL, every process would wait longer for it than for the record.
 
     file   = "Obj" 0x01, header map {avro.schema, avro.codec, ...}, sync marker (16 bytes), block*
     block  = record count, byte count, bytes (null or deflate codec), sync marker
@@ -11,18 +11,14 @@ TimelineMetadataUtils reads the same with Avro's DataFileReader).
 
 from __future__ import annotations
 
-import io
-import json
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-import fastavro
-from fastavro.schema import SchemaParseException
-
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.avro_bytes import skip
+from hoodie_py.formats.avro_objects import object_reader
 from hoodie_py.formats.avro_schema import Record, parse_record
 from hoodie_py.formats.limits import limits, refuse
 
@@ -30,13 +26,8 @@ MAGIC = b"Obj\x01"
 
 _SYNC_BYTES = 16
 _FREE_BYTES = 16 << 20  # what a record may have when decompressed, however small it is before
-_FEW_BYTES = 1 << 20  # as many items are no trouble, and are not counted
 _MAX_HEADER_ENTRIES = 1000
 _MAX_BLOCKS = 1000
-_NOT_AVRO = (
-    EOFError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, ArithmeticError,
-    UnicodeDecodeError, RecursionError, StopIteration, SchemaParseException,
-)  # fmt: skip
 
 
 def is_container(data: bytes) -> bool:
@@ -80,22 +71,12 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
 
 
 def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
-    """Decode Avro binary of one record, which must fill ``body`` to its end."""
-    _check_items(body, schema)
-    stream = io.BytesIO(body)
-    try:
-        record = fastavro.schemaless_reader(stream, schema.parsed, None)
-    except _NOT_AVRO as error:
-        raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}") from error
-    if stream.tell() != len(body) or not isinstance(record, dict):
-        raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}")
-    return record
+    """Decode Avro binary of one record, which must fill ``body`` to its end, as Python objects (``avro_objects``).
 
-
-def _check_items(body: bytes, schema: VettedSchema) -> None:
-    """Count the items of a long record before they are made: one may take a byte here, and hundreds as an object."""
-    if len(body) <= _FEW_BYTES:
-        return
+    Raises:
+        CorruptFileError: bytes that do not match the schema, or more items than the limit ``metadata_items``: one may
+            take a byte here, and hundreds as an object.
+    """
     items = 0
     most = limits().metadata_items
 
@@ -105,10 +86,13 @@ def _check_items(body: bytes, schema: VettedSchema) -> None:
         if items > most:
             refuse(CorruptFileError, f"A record of {schema.name} has at least {items} items", "metadata_items")
 
-    try:
-        skip(body, schema.record, charge)(0, len(body))
-    except IndexError:
-        raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}") from None
+    record: dict[str, Any] = {}
+    stop = -1
+    with suppress(IndexError):  # they end too early
+        record, stop = object_reader(body, schema.record, charge)(0, len(body))
+    if stop != len(body):
+        raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}")
+    return record
 
 
 class _Bytes:
@@ -188,23 +172,16 @@ def _inflate(body: bytes) -> bytes:
 
 
 class VettedSchema:
-    """An Avro record schema that passed the checks: its short name, the form fastavro decodes with, and ours."""
+    """An Avro record schema that passed the checks, and its short name."""
 
-    __slots__ = ("name", "parsed", "record")
+    __slots__ = ("name", "record")
 
-    def __init__(self, name: str, parsed: Any, record: Record) -> None:
-        self.name = name
-        self.parsed = parsed
+    def __init__(self, record: Record) -> None:
+        self.name = record.name.rpartition(".")[2]
         self.record = record
 
 
 @lru_cache(maxsize=64)
 def vetted_schema(text: str) -> VettedSchema:
     """Parse and check the schema of a metadata record; raises as ``avro_schema.parse_record``."""
-    record = parse_record(text)
-    try:
-        parsed: Any = fastavro.parse_schema(json.loads(text))
-        name = parsed["name"]
-    except _NOT_AVRO as error:
-        raise CorruptFileError("the Avro schema is malformed") from error
-    return VettedSchema(str(name).rsplit(".", 1)[-1], parsed, record)
+    return VettedSchema(parse_record(text))

@@ -135,8 +135,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record(AvroType):
-    """Fields in order."""
+    """Fields in order; ``name`` is the full one."""
 
+    name: str
     fields: tuple[Field, ...]
 
 
@@ -157,8 +158,12 @@ def parse_record(text: str) -> Record:
         refuse(UnsupportedFeatureError, f"An Avro schema has {len(text)} characters", "schema_chars")
     try:
         tree = json.loads(text)
+        if "\\u" in text:  # an escape can stand for half a character, which no name in Arrow may have
+            json.dumps(tree, ensure_ascii=False).encode()
     except RecursionError:
         raise UnsupportedFeatureError("The Avro schema is nested too deeply.") from None
+    except UnicodeEncodeError:
+        raise CorruptFileError("The Avro schema has text that is not Unicode.") from None
     except ValueError as error:
         raise CorruptFileError(f"The Avro schema is not JSON: {error}.") from None
     node = _SchemaReader().read(tree, "", 0)
@@ -243,11 +248,11 @@ class _SchemaReader:
         elif kind == "fixed":
             node = _fixed(tree)
         else:
-            node = self._record(tree, inner, depth)
+            node = self._record(tree, full, inner, depth)
         self._named[full] = node
         return node
 
-    def _record(self, tree: Mapping[str, Any], namespace: str, depth: int) -> Record:
+    def _record(self, tree: Mapping[str, Any], name: str, namespace: str, depth: int) -> Record:
         entries = tree.get("fields")
         if not isinstance(entries, list):
             raise CorruptFileError("An Avro record must have a list of fields.")
@@ -256,14 +261,14 @@ class _SchemaReader:
         for entry in entries:
             if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or "type" not in entry:
                 raise CorruptFileError(f"Not a field of an Avro record: {_excerpt(entry)}.")
-            name = entry["name"]
-            if name in names:
-                raise CorruptFileError(f"The Avro record has two fields named {name[:200]!r}.")
-            names.add(name)
+            own = entry["name"]
+            if own in names:
+                raise CorruptFileError(f"The Avro record has two fields named {own[:200]!r}.")
+            names.add(own)
             node = self.read(entry["type"], namespace, depth + 1)
-            fields.append(Field(name, node, "default" in entry, entry.get("default")))
+            fields.append(Field(own, node, "default" in entry, entry.get("default")))
         width = _width(*(field.type for field in fields))
-        return Record(sum(field.type.min_size for field in fields), width, tuple(fields))
+        return Record(sum(field.type.min_size for field in fields), width, name, tuple(fields))
 
 
 def _width(*parts: AvroType) -> int:

@@ -81,7 +81,7 @@ def _bare(name: str) -> str:
 
 def _encode(schema: str, kind: int, files: Mapping[str, Any]) -> bytes:
     parsed = vetted_schema(schema)
-    record: dict[str, Any] = dict.fromkeys(field["name"] for field in parsed.parsed["fields"])
+    record: dict[str, Any] = dict.fromkeys(field.name for field in parsed.record.fields)
     known = {"key": "", "type": kind, "filesystemMetadata": dict(files)}
     if parsed.name != "HoodieMetadataRecord" or not known.keys() <= record.keys():
         raise UnsupportedFeatureError(f"Records {parsed.name[:100]!r} are not those of a metadata table.")

@@ -1,0 +1,213 @@
+"""One Avro value as Python objects, for records of the timeline, of which a file has one.
+
+Records become dicts, arrays lists, maps dicts; enums their symbols; bytes, fixed and decimals bytes. Logical types are
+left aside: no record of the timeline has one.  A reader of a value takes the place where it starts and the end of the
+data, as the steps of ``avro_bytes`` do, and returns the value and the place behind it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.formats.avro_bytes import bad_branch, read_count, read_span, read_varint
+from hoodie_py.formats.avro_schema import Array, AvroType, Decimal, Enum, Fixed, Map, Primitive, Record, Union, is_null
+
+Reader = Callable[[int, int], tuple[Any, int]]
+Charge = Callable[[int], None]
+
+_ONE_BYTE = 0x80
+_REALS = {"float": struct.Struct("<f"), "double": struct.Struct("<d")}
+_INTS = 1 << 31
+
+
+def object_reader(data: bytes, node: AvroType, charge: Charge) -> Reader:
+    """Make the reader of a value of a type.
+
+    Args:
+        data: what it reads.
+        node: the type.
+        charge: is told the count of every block of items of arrays and maps; what it raises ends the reading.
+
+    Returns:
+        A function that raises CorruptFileError for bytes that do not fit the type, and IndexError behind the data.
+    """
+    match node:
+        case Primitive():
+            return _primitive(data, node.kind)
+        case Enum():
+            return _enum(data, node.symbols)
+        case Fixed() | Decimal(size=int()):
+            return _fixed(data, node.min_size)
+        case Decimal():
+            return _bytes(data)
+        case Array():
+            return _array(data, node.items.min_size, object_reader(data, node.items, charge), charge)
+        case Map():
+            return _map(data, 1 + node.values.min_size, object_reader(data, node.values, charge), charge)
+        case Record():
+            return _record([(field.name, object_reader(data, field.type, charge)) for field in node.fields])
+        case Union():
+            return _union(data, node, charge)
+    raise TypeError(type(node).__name__)
+
+
+def _primitive(data: bytes, kind: str) -> Reader:
+    match kind:
+        case "null":
+            return lambda pos, _: (None, pos)
+        case "boolean":
+            return _boolean(data)
+        case "int":
+            return _int(data)
+        case "long":
+            return _long(data)
+        case "float" | "double":
+            return _real(data, _REALS[kind])
+        case "string":
+            return _string(data)
+    return _bytes(data)
+
+
+def _boolean(data: bytes) -> Reader:
+    def read(pos: int, _: int) -> tuple[bool, int]:
+        byte = data[pos]
+        if byte > 1:
+            raise CorruptFileError(f"An Avro boolean cannot be {byte}.", offset=pos)
+        return byte == 1, pos + 1
+
+    return read
+
+
+def _long(data: bytes) -> Reader:
+    def read(pos: int, _: int) -> tuple[int, int]:
+        byte = data[pos]
+        if byte < _ONE_BYTE:
+            return (byte >> 1) ^ -(byte & 1), pos + 1
+        return read_varint(data, pos)
+
+    return read
+
+
+def _int(data: bytes) -> Reader:
+    def read(pos: int, _: int) -> tuple[int, int]:
+        value, stop = read_varint(data, pos)
+        if not -_INTS <= value < _INTS:
+            raise CorruptFileError("An Avro int has more than 32 bits.", offset=pos)
+        return value, stop
+
+    return read
+
+
+def _real(data: bytes, form: struct.Struct) -> Reader:
+    def read(pos: int, end: int) -> tuple[float, int]:
+        if pos + form.size > end:
+            raise CorruptFileError("An Avro number is cut short.", offset=pos)
+        value: float = form.unpack_from(data, pos)[0]
+        return value, pos + form.size
+
+    return read
+
+
+def _bytes(data: bytes) -> Reader:
+    def read(pos: int, end: int) -> tuple[bytes, int]:
+        start, stop = read_span(data, pos, end)
+        return data[start:stop], stop
+
+    return read
+
+
+def _string(data: bytes) -> Reader:
+    def read(pos: int, end: int) -> tuple[str, int]:
+        byte = data[pos]
+        start = pos + 1
+        stop = start + (byte >> 1)
+        if byte >= _ONE_BYTE or byte & 1 or stop > end:  # longer, negative or too long: the full reading
+            start, stop = read_span(data, pos, end)
+        try:
+            return data[start:stop].decode(), stop
+        except UnicodeDecodeError:
+            raise CorruptFileError("An Avro string is not UTF-8.", offset=pos) from None
+
+    return read
+
+
+def _fixed(data: bytes, size: int) -> Reader:
+    def read(pos: int, end: int) -> tuple[bytes, int]:
+        if pos + size > end:
+            raise CorruptFileError("An Avro fixed value is cut short.", offset=pos)
+        return data[pos : pos + size], pos + size
+
+    return read
+
+
+def _enum(data: bytes, symbols: tuple[str, ...]) -> Reader:
+    def read(pos: int, _: int) -> tuple[str, int]:
+        number, stop = read_varint(data, pos)
+        if not 0 <= number < len(symbols):
+            raise CorruptFileError(f"An Avro enum has no symbol {number}.", offset=pos)
+        return symbols[number], stop
+
+    return read
+
+
+def _record(fields: list[tuple[str, Reader]]) -> Reader:
+    def read(pos: int, end: int) -> tuple[dict[str, Any], int]:
+        values = {}
+        for name, field in fields:
+            values[name], pos = field(pos, end)
+        return values, pos
+
+    return read
+
+
+def _union(data: bytes, node: Union, charge: Charge) -> Reader:
+    branches = [None if is_null(branch) else object_reader(data, branch, charge) for branch in node.branches]
+    count = len(branches)
+
+    def read(pos: int, end: int) -> tuple[Any, int]:
+        byte = data[pos]
+        if byte >= _ONE_BYTE or byte & 1 or byte >> 1 >= count:  # a long number, or one that is no branch
+            number, start = read_varint(data, pos)
+            if not 0 <= number < count:
+                raise bad_branch(number, pos)
+        else:
+            number, start = byte >> 1, pos + 1
+        branch = branches[number]
+        return (None, start) if branch is None else branch(start, end)
+
+    return read
+
+
+def _array(data: bytes, min_size: int, item: Reader, charge: Charge) -> Reader:
+    def read(pos: int, end: int) -> tuple[list[Any], int]:
+        items: list[Any] = []
+        while True:
+            count, pos = read_count(data, pos, end, min_size)
+            if count == 0:
+                return items, pos
+            charge(count)
+            for _ in range(count):
+                value, pos = item(pos, end)
+                items.append(value)
+
+    return read
+
+
+def _map(data: bytes, min_size: int, value: Reader, charge: Charge) -> Reader:
+    key = _string(data)
+
+    def read(pos: int, end: int) -> tuple[dict[str, Any], int]:
+        entries: dict[str, Any] = {}
+        while True:
+            count, pos = read_count(data, pos, end, min_size)
+            if count == 0:
+                return entries, pos
+            charge(count)
+            for _ in range(count):
+                name, pos = key(pos, end)
+                entries[name], pos = value(pos, end)
+
+    return read
