@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.avro_container import VettedSchema, decode_record, vetted_schema
@@ -28,6 +27,7 @@ from hoodie_py.formats.limits import limits, refuse
 from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
 from hoodie_py.formats.metadata_fields import Fields, expect_text
 from hoodie_py.formats.parquet import check_footer
+from hoodie_py.formats.parquet_file import ParquetFile
 
 VERSION_FILE = "_version_"
 HISTORY_ROW_VERSION = 1
@@ -206,16 +206,16 @@ def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[Archive
     """
     columns = ["instantTime", "completionTime", "action", "version", *(("metadata", "plan") if contents else ())]
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
+        file = ParquetFile(pa.BufferReader(data))
         _check_history(file, columns)
-        table = file.read(columns=columns, use_threads=False)
+        table = file.read(columns)
         rows = table.to_pylist()
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
         raise CorruptFileError("a file of the archived timeline is not the Parquet file it should be") from error
     return [_history_row(row) for row in rows]
 
 
-def _check_history(file: pq.ParquetFile, columns: list[str]) -> None:
+def _check_history(file: ParquetFile, columns: list[str]) -> None:
     rows = file.metadata.num_rows
     if rows > limits().history_rows:
         refuse(CorruptFileError, f"A file of the archived timeline has {rows} rows", "history_rows")

@@ -20,13 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.parquet_file import ParquetFile
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 MAX_DECIMAL_PRECISION = 38
 _ROWS_AT_ONCE = 1 << 16  # of a block decoded in parts
@@ -223,7 +226,9 @@ _FREE_BYTES = 128 << 20  # what a small file may have when decoded
 _OFFSET_BYTES = 4  # of a text, a list, or what stands for one in a dictionary
 
 
-def check_footer(file: pq.ParquetFile, rows_at_once: int | None = None, compressed: int | None = None) -> None:
+def check_footer(
+    file: ParquetFile | pq.ParquetFile, rows_at_once: int | None = None, compressed: int | None = None
+) -> None:
     """Refuse a footer that contradicts itself, or that promises more than is believed of any file.
 
     A column of nulls takes no bytes in the file and many in memory, so rows are not bounded by the file's size.
@@ -284,7 +289,8 @@ def decode_parquet_data(content: memoryview | bytes, columns: Collection[str] | 
         UnsupportedFeatureError: a column, encoding or compression that cannot be read here.
 
     """
-    with _damage_named(), _content(content) as file:
+    with _damage_named():
+        file = _opened(content)
         check_footer(file, compressed=len(content))
         return _read(file, _wanted(file, columns))
 
@@ -303,7 +309,8 @@ def decode_parquet_parts(
         CorruptFileError, UnsupportedFeatureError: as ``decode_parquet_data``.
 
     """
-    with _damage_named(), _content(content) as file:
+    with _damage_named():
+        file = _opened(content)
         meta = file.metadata
         stored = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
         at_once = max(1, min(_ROWS_AT_ONCE, size * meta.num_rows // max(stored, 1)))
@@ -312,7 +319,7 @@ def decode_parquet_parts(
         if not schema.names or not meta.num_rows:
             yield _read(file, schema)
             return
-        for batch in file.iter_batches(at_once, columns=schema.names):
+        for batch in file.iter_batches(at_once, columns=schema.names, use_threads=True):
             rows = pa.RecordBatch.from_arrays(
                 [_convert(batch.column(field.name), field.type) for field in schema], schema=schema
             )
@@ -322,16 +329,17 @@ def decode_parquet_parts(
 
 def parquet_rows(content: memoryview | bytes) -> int:
     """Return how many rows the content of a PARQUET_DATA block has; raises as ``decode_parquet_data``."""
-    with _damage_named(), _content(content) as file:
+    with _damage_named():
+        file = _opened(content)
         check_footer(file, 1)
         return int(file.metadata.num_rows)
 
 
-def _content(content: memoryview | bytes) -> pq.ParquetFile:
-    return pq.ParquetFile(pa.BufferReader(pa.py_buffer(content)), coerce_int96_timestamp_unit="us")
+def _opened(content: memoryview | bytes) -> ParquetFile:
+    return ParquetFile(pa.BufferReader(pa.py_buffer(content)), int96_unit="us")
 
 
-def _wanted(file: pq.ParquetFile, columns: Collection[str] | None) -> pa.Schema:
+def _wanted(file: ParquetFile, columns: Collection[str] | None) -> pa.Schema:
     schema = file_schema(file.metadata)
     return pa.schema([field for field in schema if columns is None or field.name in columns])
 
@@ -349,10 +357,10 @@ def _damage_named() -> Iterator[None]:
         raise CorruptFileError(f"A Parquet data block is damaged: {_first_line(error)}.") from None
 
 
-def _read(file: pq.ParquetFile, schema: pa.Schema) -> pa.RecordBatch:
+def _read(file: ParquetFile, schema: pa.Schema) -> pa.RecordBatch:
     if not schema.names:
         return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), file.metadata.num_rows, [None]))
-    table = file.read(columns=schema.names)
+    table = file.read(schema.names, use_threads=True)
     arrays: list[pa.Array] = []
     for field in schema:
         array: Any = table.column(field.name).combine_chunks()

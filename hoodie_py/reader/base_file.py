@@ -8,21 +8,25 @@ comes in one request and the column chunks of each row group in a few coalesced 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet import check_footer, column_chunk_ranges
+from hoodie_py.formats.parquet_file import ParquetFile
 from hoodie_py.reader.coded import coded_columns, plain_array, plain_type
 from hoodie_py.reader.conform import Conformer, conform_batch, without_columns
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    import pyarrow.parquet as pq
 
 _TAIL = 1 << 20
 _MOST_AHEAD = 64 << 20
@@ -48,13 +52,9 @@ class BaseFileReader:
         self._buffer = 0
         try:
             source = self._source(files, base_file)
-            metadata = pq.read_metadata(source)
-            self._parquet = pq.ParquetFile(
-                source,
-                metadata=metadata,
-                read_dictionary=coded_columns(metadata),
-                buffer_size=self._buffer,
-                pre_buffer=False,
+            metadata = ParquetFile(source).metadata
+            self._parquet = ParquetFile(
+                source, metadata=metadata, read_dictionary=coded_columns(metadata), buffer_size=self._buffer
             )
             check_footer(self._parquet, DEFAULT_BATCH_ROWS)
         except HoodieError as error:
@@ -129,6 +129,8 @@ class BaseFileReader:
         if self._ranged is None:
             yield from groups
             return
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(1, thread_name_prefix="hoodie-ahead") as pool:
             coming: Future[list[tuple[int, bytes]]] | None = None
             for group, following in zip_longest(groups, groups[1:]):

@@ -7,14 +7,16 @@ that the log replaces are dropped afterwards: to drop codes and to gather string
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.reader.conform import constant
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _NESTED = (pa.ListArray, pa.StructArray, pa.MapArray)
 _LENGTH_BYTES = 4  # before each string that is not coded

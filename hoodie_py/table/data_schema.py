@@ -80,12 +80,12 @@ def _written_files(timeline: TableTimeline, instants: Iterable[Instant]) -> Iter
 
 
 def _parquet_schema(files: TableFiles, path: str) -> pa.Schema:
-    import pyarrow.parquet as pq
-
     from hoodie_py.formats.parquet import check_footer, spark_schema
+    from hoodie_py.formats.parquet_file import ParquetFile
 
     try:
-        with files.open_file(path) as source, pq.ParquetFile(source) as parquet:
+        with files.open_file(path) as source:
+            parquet = ParquetFile(source)
             check_footer(parquet, 1)
             return spark_schema(parquet.schema_arrow)
     except HoodieError:

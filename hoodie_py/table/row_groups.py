@@ -11,10 +11,9 @@ What is left out is certain to hold no row that passes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.arrays import booleans, from_texts
@@ -25,6 +24,9 @@ from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.table.evaluate import evaluate
 from hoodie_py.table.predicate import Column, Comparison, InList, Literal, Predicate, conjuncts
 from hoodie_py.table.pruning import may_match_statistics
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _MOST_KEYS = 1000  # looked up in a bloom filter
 _LEAST_GAIN = 4  # bytes saved in a row group, against those of the column that is read alone

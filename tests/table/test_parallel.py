@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable, InvalidQueryError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.parquet_file import ParquetFile
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.turn import ScanGivenUpError, Turn
 from hoodie_py.table import parallel
@@ -163,13 +163,13 @@ def test_columns_are_decoded_in_parallel_where_slices_are_fewer_than_cores(
     corpus: Corpus, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: set[bool] = set()
-    read = pq.ParquetFile.iter_batches
+    read = ParquetFile.iter_batches
 
     def iter_batches(*args: Any, use_threads: bool, **named: Any) -> Iterator[pa.RecordBatch]:
         asked.add(use_threads)
         yield from read(*args, use_threads=use_threads, **named)
 
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", iter_batches)
+    monkeypatch.setattr(ParquetFile, "iter_batches", iter_batches)
     table = HoodieTable.open(corpus(name))
     want = table.scan(options=ONE).to_arrow()
     assert asked == {False}

@@ -1,0 +1,111 @@
+"""An open Parquet file: what ``pyarrow.parquet.ParquetFile`` does for a reader, without the modules that come with it.
+
+``pyarrow.parquet`` imports ``pyarrow.fs``, and so the clients of S3 and other stores, and OpenSSL: 6 MB of memory and
+a fortieth of a second that reading, which gets its bytes from ``hoodie_storage``, has no use for.  The class that does
+the work is ``pyarrow._parquet.ParquetReader``, in all versions of pyarrow that this package runs on.  Its module is not
+public; if a later pyarrow has it elsewhere, it is found through ``pyarrow.parquet``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+try:
+    from pyarrow._parquet import ParquetReader
+except ImportError:
+    from pyarrow.parquet.core import ParquetReader
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+class ParquetFile:
+    """A Parquet file whose footer has been read.
+
+    Args:
+        source: the file, which stays open.
+        metadata: its footer, where that has been read before.
+        read_dictionary: numbers of the leaf columns that are given as dictionaries.
+        buffer_size: bytes read at a time of a column; 0 for whole column chunks.
+        int96_unit: unit of times stored as INT96.
+
+    Raises:
+        pyarrow.ArrowException, OSError: no Parquet file.
+    """
+
+    def __init__(
+        self,
+        source: pa.NativeFile,
+        *,
+        metadata: pq.FileMetaData | None = None,
+        read_dictionary: Sequence[int] | None = None,
+        buffer_size: int = 0,
+        int96_unit: str | None = None,
+    ) -> None:
+        self._reader = ParquetReader()
+        self._reader.open(
+            source,
+            metadata=metadata,
+            read_dictionary=read_dictionary,
+            buffer_size=buffer_size,
+            pre_buffer=False,
+            coerce_int96_timestamp_unit=int96_unit,
+        )
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer."""
+        return self._reader.metadata
+
+    @cached_property
+    def schema_arrow(self) -> pa.Schema:
+        """The columns as Arrow reads them."""
+        return self._reader.schema_arrow
+
+    def iter_batches(
+        self,
+        batch_size: int,
+        *,
+        columns: Collection[str],
+        row_groups: Sequence[int] | None = None,
+        use_threads: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows in file order.
+
+        Args:
+            batch_size: most rows in a batch.
+            columns: names of top-level columns; other names are ignored.
+            row_groups: which row groups; None for all.
+            use_threads: decode columns on Arrow's threads.
+
+        Raises:
+            pyarrow.ArrowException, OSError: pages that cannot be decoded.
+        """
+        groups = range(self._reader.num_row_groups) if row_groups is None else row_groups
+        batches: Any = self._reader.iter_batches(batch_size, groups, self._leaves(columns), use_threads)
+        left = sum(self.metadata.row_group(group).num_rows for group in groups)
+        batch = next(batches, None)
+        while batch is not None:
+            left -= batch.num_rows
+            is_last = left <= 0
+            given = [batch]  # what is given is not held here
+            batch = next(batches, None) if is_last else None  # which lets go of the pages of the last batch
+            yield given.pop()
+            if not is_last:
+                batch = next(batches, None)
+
+    def read(self, columns: Collection[str], *, use_threads: bool = False) -> pa.Table:
+        """Read all rows of some top-level columns; arguments and errors as for ``iter_batches``."""
+        return self._reader.read_all(self._leaves(columns), use_threads)
+
+    def _leaves(self, columns: Collection[str]) -> list[int]:
+        wanted = set(columns)
+        return [at for at, path in enumerate(self._paths) if path[0] in wanted]
+
+    @cached_property
+    def _paths(self) -> list[list[str]]:
+        return list(self._reader.column_paths)

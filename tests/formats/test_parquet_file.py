@@ -1,0 +1,95 @@
+"""An open Parquet file, beside pyarrow's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie_py.formats.parquet_file import ParquetFile
+
+ROWS = 1000
+TABLE = pa.table(
+    {
+        "a": range(ROWS),
+        "a.b": [f"{i}" for i in range(ROWS)],
+        "s": [{"a": i, "b": [f"x{i}"] * (i % 3)} for i in range(ROWS)],
+        "few": ["one", "two"] * (ROWS // 2),
+    }
+)
+
+
+def stored(row_group_size: int = 300) -> pa.BufferReader:
+    sink = pa.BufferOutputStream()
+    pq.write_table(TABLE, sink, row_group_size=row_group_size)
+    return pa.BufferReader(sink.getvalue())
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("columns", [["a"], ["a.b"], ["s", "a"], ["few", "absent"], TABLE.column_names])
+def test_top_level_columns_are_read_in_the_order_of_the_file(columns: list[str]) -> None:
+    file = ParquetFile(stored())
+    wanted = TABLE.select([name for name in TABLE.column_names if name in columns])
+    assert file.metadata.num_rows == ROWS
+    assert file.schema_arrow.names == TABLE.column_names
+    assert file.read(columns).equals(wanted)
+    assert pa.Table.from_batches(file.iter_batches(77, columns=columns)).equals(wanted)
+
+
+def test_row_groups_are_chosen_by_number() -> None:
+    batches = ParquetFile(stored()).iter_batches(ROWS, columns=["a"], row_groups=[3, 1])
+    found = pa.Table.from_batches(batches).column("a").to_pylist()
+    assert found == [*range(900, 1000), *range(300, 600)]
+
+
+def test_columns_may_come_as_dictionaries() -> None:
+    source = stored()
+    metadata = ParquetFile(source).metadata
+    at = [metadata.schema.column(i).path for i in range(metadata.num_columns)].index("few")
+    (batch,) = ParquetFile(source, metadata=metadata, read_dictionary=[at]).iter_batches(
+        ROWS, columns=["few"], row_groups=[0]
+    )
+    assert isinstance(batch.column(0), pa.DictionaryArray)
+    assert batch.column(0).to_pylist() == TABLE.column("few").to_pylist()[:300]
+
+
+def test_the_last_batch_and_its_pages_are_let_go_of_with_the_batch() -> None:
+    source = stored(ROWS)
+    before = pa.total_allocated_bytes()
+    batches = ParquetFile(source).iter_batches(ROWS, columns=TABLE.column_names)
+    batch = next(batches)
+    held = pa.total_allocated_bytes() - before
+    assert held >= batch.nbytes
+    del batch
+    assert pa.total_allocated_bytes() - before < held // 20
+    assert next(batches, None) is None
+
+
+def test_no_batch_is_held_here_while_another_is_wanted() -> None:
+    batches = ParquetFile(stored(ROWS)).iter_batches(100, columns=["a"])
+    references = sys.getrefcount(next(batches))
+    assert references == 1  # that of the call
+
+
+def test_bytes_that_are_no_parquet_file_are_arrows_error() -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        ParquetFile(pa.BufferReader(b"PAR1 nothing PAR1"))
+
+
+def test_the_class_is_found_where_pyarrow_has_it_elsewhere(tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    code = """
+import sys
+import pyarrow, pyarrow.parquet
+del pyarrow._parquet.ParquetReader
+from hoodie_py.formats.parquet_file import ParquetFile
+print(ParquetFile(pyarrow.OSFile(sys.argv[1])).metadata.num_rows)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "t.parquet")], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == [str(ROWS)]
