@@ -30,7 +30,7 @@ from hoodie_py.formats.limits import limits, refuse
 
 if TYPE_CHECKING:
     from hoodie_py.formats.avro_cursor import Budget
-    from hoodie_py.formats.avro_lanes import Block
+    from hoodie_py.formats.avro_lanes import Block, JoinedBlocks, Plan
 
 DATA_VERSIONS = range(1, 4)
 
@@ -96,7 +96,9 @@ def decode_avro_data(
     """
     names = _names(schema, columns)
     block = _block(content)
-    joint = _decode_in_lanes([block], schema, names)
+    plan = _lane_plan([block], schema, names)
+    joined = None if plan is None else _joined([block])
+    joint = None if plan is None or joined is None else _in_lanes(joined, plan)
     if joint is not None:
         return joint.batch
     if 0 < block.count < _FEW_RECORDS:
@@ -119,8 +121,8 @@ def decode_avro_blocks(
     """Decode the contents of blocks that have the same schema: small ones cost much less together than one by one.
 
     Args:
-        contents: the blocks' contents. Each is let go of once it is decoded, so that it is freed if the caller does not
-            hold it.
+        contents: the blocks' contents. Each is let go of as soon as it is to be decoded, so that it is freed if the
+            caller does not hold it.
         schema: the schema of the blocks' headers.
         columns: as for ``decode_avro_data``.
 
@@ -147,6 +149,7 @@ def decode_avro_blocks(
             yield joint
         else:
             yield from _decode_each(group, schema, names, done)
+        del joint
         done += size
 
 
@@ -160,12 +163,20 @@ def _group_sizes(contents: Sequence[memoryview | bytes]) -> list[int]:
 
 
 def _decode_group(
-    contents: Sequence[memoryview | bytes], schema: AvroSchema, names: frozenset[str] | None, budget: Budget
+    contents: list[memoryview | bytes], schema: AvroSchema, names: frozenset[str] | None, budget: Budget
 ) -> JointRows | None:
+    """Decode blocks together, if that works; a copy takes the place of their contents."""
     try:
-        return _decode_in_lanes([_block(content) for content in contents], schema, names, budget)
+        blocks = [_block(content) for content in contents]
     except HoodieError:
         return None  # which block it is comes out when each is decoded
+    plan = _lane_plan(blocks, schema, names)
+    joined = None if plan is None else _joined(blocks, budget)
+    if plan is None or joined is None:
+        return None
+    contents[:] = joined.contents
+    del blocks
+    return _in_lanes(joined, plan)
 
 
 def _decode_each(
@@ -183,20 +194,31 @@ def _names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str
     return None if columns is None else frozenset(columns).intersection(schema.arrow.names)
 
 
-def _decode_in_lanes(
-    blocks: Sequence[Block], schema: AvroSchema, names: frozenset[str] | None, budget: Budget | None = None
-) -> JointRows | None:
-    """Decode blocks column by column; None when that does not pay, or does not work."""
+def _lane_plan(blocks: Sequence[Block], schema: AvroSchema, names: frozenset[str] | None) -> Plan | None:
+    """Say how to decode blocks column by column; None when that does not pay, or does not work."""
     if sum(block.count for block in blocks) < _FEW_RECORDS:
         return None
-    from hoodie_py.formats.avro_cursor import Misfit
-    from hoodie_py.formats.avro_lanes import decode_in_lanes, lane_plan
+    from hoodie_py.formats.avro_lanes import lane_plan
 
-    plan = lane_plan(schema.record, names)
-    if plan is None:
-        return None
+    return lane_plan(schema.record, names)
+
+
+def _joined(blocks: Sequence[Block], budget: Budget | None = None) -> JoinedBlocks | None:
+    from hoodie_py.formats.avro_cursor import Misfit
+    from hoodie_py.formats.avro_lanes import JoinedBlocks
+
     try:
-        return decode_in_lanes(blocks, plan, budget)
+        return JoinedBlocks(blocks, budget)
+    except Misfit:
+        return None
+
+
+def _in_lanes(blocks: JoinedBlocks, plan: Plan) -> JointRows | None:
+    from hoodie_py.formats.avro_cursor import Misfit
+    from hoodie_py.formats.avro_lanes import decode_in_lanes
+
+    try:
+        return decode_in_lanes(blocks, plan)
     except Misfit:
         return None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -70,23 +71,51 @@ def budget_for(size: int) -> Budget:
     return Budget(max(_FREE_CELLS, _CELLS_PER_BYTE * size))
 
 
-def decode_in_lanes(blocks: Sequence[Block], plan: Plan, budget: Budget | None = None) -> JointRows:
-    """Decode data blocks of the same schema; give the rows of all blocks in order.
+class JoinedBlocks:
+    """A copy of blocks of the same schema in one piece; the blocks themselves may go.
 
     Args:
         blocks: the blocks; ``group_sizes`` says of how many it pays.
-        plan: how to read them.
         budget: what they may take beyond their bytes, where it is shared with others.
+
+    Raises:
+        Misfit: they are too long to be decoded together.
+    """
+
+    def __init__(self, blocks: Sequence[Block], budget: Budget | None = None) -> None:
+        _keep_freed_memory()
+        sizes = [len(block.content) for block in blocks]
+        self.source = Source([block.content for block in blocks], budget or budget_for(sum(sizes)))
+        self.counts = tuple(block.count for block in blocks)
+        self._starts = [block.start for block in blocks]
+        self._bounds = list(accumulate(sizes, initial=FRONT))
+
+    @property
+    def contents(self) -> list[memoryview]:
+        """The blocks' contents."""
+        raw = memoryview(self.source.raw)
+        return [raw[start:stop] for start, stop in pairwise(self._bounds)]
+
+    def stretches(self) -> list[Stretch]:
+        """Return where in the source the records of each block are, if it has any; Misfit if one has other bytes."""
+        found: list[Stretch] = []
+        for start, count, (offset, end) in zip(self._starts, self.counts, pairwise(self._bounds), strict=True):
+            if count:
+                found.append(Stretch(offset + start, end, count))
+            elif offset + start != end:
+                raise Misfit
+        return found
+
+
+def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> JointRows:
+    """Decode blocks as the plan says; give the rows of all blocks in order.
 
     Raises:
         Misfit: at least one of the blocks is damaged, or of a rare form.
 
     """
-    _keep_freed_memory()
-    if budget is None:
-        budget = budget_for(sum(len(block.content) for block in blocks))
     try:
-        return _decode_group(blocks, plan, budget)
+        return _decode_group(blocks, plan)
     except (IndexError, HoodieError, pa.ArrowInvalid):
         raise Misfit from None
 
@@ -115,19 +144,10 @@ def group_sizes(blocks: Sequence[Block]) -> list[int]:
     return [*sizes, blocks_in] if blocks_in else sizes
 
 
-def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> JointRows:
-    source = Source([block.content for block in blocks], budget)
-    stretches: list[Stretch] = []
-    offset = FRONT
-    for block in blocks:
-        end = offset + len(block.content)
-        if block.count:
-            stretches.append(Stretch(offset + block.start, end, block.count))
-        elif block.start != len(block.content):
-            raise Misfit
-        offset = end
+def _decode_group(blocks: JoinedBlocks, plan: Plan) -> JointRows:
+    source, stretches = blocks.source, blocks.stretches()
     if not stretches:
-        return JointRows(_empty(plan.schema), (0,) * len(blocks))
+        return JointRows(_empty(plan.schema), blocks.counts)
     starts, ends = record_bounds(source.raw, stretches)
     parts: list[pa.RecordBatch] = []
     at_once = _at_once(len(starts))
@@ -137,7 +157,7 @@ def _decode_group(blocks: Sequence[Block], plan: Plan, budget: Budget) -> JointR
         last = min(first + at_once, max(within, first + 1))
         parts += _decode_part(source, starts[first:last], ends[first:last], plan)
         first = last
-    return JointRows(_joined(plan.schema, parts), tuple(block.count for block in blocks))
+    return JointRows(_joined(plan.schema, parts), blocks.counts)
 
 
 def _at_once(records: int) -> int:

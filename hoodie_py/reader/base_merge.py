@@ -8,10 +8,10 @@ out.  Elsewhere base rows are merged batch by batch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,9 @@ from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _KEY_BATCH_ROWS = 65_536
 _MOST_KEYS_BY_BATCH = 1 << 17  # above, hashing the log's keys for each batch costs more than reading base keys ahead
@@ -98,6 +101,8 @@ class BaseMerge:
         if base_file is None or self._info.files.is_local:
             yield
             return
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(1, thread_name_prefix="hoodie-open") as pool:
             self._coming = pool.submit(BaseFileReader, self._info.files, base_file)
             yield
@@ -166,8 +171,11 @@ class BaseMerge:
                 yield Piece(batch, None)
             else:
                 met[records] = True
-                yield from self.meet(batch, hits, folded.take(records), log, columns)
-            del batch  # so that its memory is free when the next one is read
+                pieces = self.meet(batch, hits, folded.take(records), log, columns)
+                del batch  # so that rows that do not stay are free when those that do are handed on
+                yield from pieces
+                continue
+            del batch  # and its memory when the next one is read
 
     def _is_decided_ahead(self, base: BaseFileReader, meetings: Meetings, log: LogSide) -> bool:
         """Say whether ordering values are read and compared before the rows: a few large steps instead of some for
@@ -228,7 +236,7 @@ class BaseMerge:
     @staticmethod
     def _portions(batch: pa.RecordBatch, log: LogSide, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         """Cut a base batch so that what is gathered of it fits the memory budget."""
-        return iter((batch,)) if columns is not None and log.whole_rows else log.portions(batch)
+        return _given([batch]) if columns is not None and log.whole_rows else log.portions(batch)
 
     def _meetings(self, base: BaseFileReader, log: LogSide, folded: FoldedLog | None) -> Meetings:
         if folded is None:
@@ -269,7 +277,8 @@ class BaseMerge:
         keep[hits] = unchanged
         if columns is not None:
             batch = batch.select(columns)
-        yield Piece(filtered(batch, keep), merged)
+        batch = filtered(batch, keep)  # all others are let go of
+        yield Piece(batch, merged)
         log.store.release(mark)
 
     def _winners(
@@ -309,3 +318,9 @@ class BaseMerge:
                 field = batch.schema.field(at)
                 batch = batch.set_column(at, field, constant(value, field.type, batch.num_rows))
         return batch
+
+
+def _given(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches that are not held here any longer."""
+    while batches:
+        yield batches.pop(0)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +21,12 @@ import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, StorageError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.log import HeaderKey, LogBlock, block_at
+from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, block_at
 from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.spill import Spill
 
 _READ_THREADS = 8
+_SMALL_SHARE = 4  # of a file: a block of less than one in so many bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,8 @@ class _WholeLog:
         return self.content
 
     def scanned(self, block: LogBlock) -> ScannedBlock:
+        if block.type is BlockType.DELETE and len(block.content) * _SMALL_SHARE < len(self.content):
+            block = replace(block, content=memoryview(bytes(block.content)))  # or the whole file would wait for it
         return ScannedBlock(block, self.path)
 
 
@@ -193,6 +195,8 @@ def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, me
     if len(paths) <= 1:
         yield from ((path, files.read_view(path, _arrow_memory)) for path in paths)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(_READ_THREADS) as pool:
         yield from zip(paths, pool.map(lambda path: files.read_view(path, _arrow_memory), paths), strict=True)
 

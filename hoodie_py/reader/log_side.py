@@ -169,10 +169,11 @@ class LogSide:
         decoder = self._decoder(blocks)
         together = EntriesTogether(self.context, self.deletes, self._conform, decoder)
         deletes = DeletesTogether(self.context, blocks, self.spill.budget.portion)
-        for index, scanned in enumerate(blocks):
+        for index in range(len(blocks)):
+            scanned = blocks[index].without_content()  # or its file would be held while it is decoded
             with _located(scanned):
                 if scanned.block.type is BlockType.DELETE:
-                    yield self._deleted(scanned, deletes.of(index))
+                    yield self._deleted(blocks[index], deletes.of(index))
                 else:
                     yield from self._entries(scanned, decoder, together, index)
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro import AvroSchema, decode_avro_data
 from hoodie_py.formats.avro_cursor import Misfit
-from hoodie_py.formats.avro_lanes import Block, decode_in_lanes, lane_plan
+from hoodie_py.formats.avro_lanes import Block, JoinedBlocks, decode_in_lanes, lane_plan
 from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
 from tests.formats.log_writer import avro_data
 from tests.fuzz.seeds import all_files, is_log
@@ -133,7 +133,7 @@ def _by_columns(content: bytes, schema: AvroSchema) -> pa.RecordBatch | None:
     if plan is None:
         return None
     try:
-        found = decode_in_lanes([block], plan).batch
+        found = decode_in_lanes(JoinedBlocks([block]), plan).batch
     except Misfit:
         return None
     found.validate(full=True)
