@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _QUERY_TYPES = ("snapshot", "read_optimized")
 _LATER_QUERY_TYPES = ("incremental", "cdc")
 
-_BATCH_VALUES = 1 << 17
+_BATCH_VALUES = 1 << 18
 _LEAST_BATCH_ROWS = 8192
 
 
