@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 TABLE = "event_time_updates_mor_v9"
-_FOR_OTHER_STORES = {"fsspec", "asyncio", "hoodie_storage.remote", "hoodie_storage.options"}
+_FOR_OTHER_STORES = {"fsspec", "asyncio", "ssl", "hoodie_storage.remote", "hoodie_storage.options"}
+_FOR_WRITES = {"fastavro", "hashlib", "pyarrow.parquet", "pyarrow.fs"}
+_FOR_RARE_TABLES = {"hoodie_py.reader.payloads", "hoodie_py.reader.spill_directory", "hoodie_py.formats.kryo"}
 _FOR_ROWS = {"pyarrow.compute", "hoodie_py.reader.batch", "hoodie_py.reader.file_group", "hoodie_py.formats.avro_lanes"}
 _FOR_FILTERS = {"hoodie_py.table.evaluate", "hoodie_py.table.pruning", "hoodie_py.table.sql_filter"}
 _FOR_RARE_INSTANTS = {"hoodie_py.formats.plans", "hoodie_py.formats.archive", "hoodie_py.table.archive_loader"}
-_LATER = _FOR_OTHER_STORES | _FOR_ROWS | _FOR_FILTERS | _FOR_RARE_INSTANTS
+_NEVER = _FOR_OTHER_STORES | _FOR_WRITES | _FOR_RARE_TABLES | _FOR_FILTERS | _FOR_RARE_INSTANTS
+_LATER = _NEVER | _FOR_ROWS
 
 
 def imported(code: str, *arguments: str) -> set[str]:
@@ -29,6 +32,11 @@ def test_planning_a_local_scan_imports_no_more_than_it_needs(corpus: Callable[[s
     assert imported(code, str(corpus(TABLE))) & _LATER == set()
 
 
+def test_reading_merged_rows_imports_nothing_for_other_tables_stores_or_writes(corpus: Callable[[str], Path]) -> None:
+    code = "import hoodie_py\nassert hoodie_py.HoodieTable.open(sys.argv[1]).scan().to_arrow().num_rows"
+    assert imported(code, str(corpus(TABLE))) & _NEVER == set()
+
+
 def test_planning_for_spark_imports_no_more_than_it_needs(corpus: Callable[[str], Path]) -> None:
     pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
     code = """
@@ -36,4 +44,4 @@ from pyspark_hoodie import DefaultSource
 source = DefaultSource({"path": sys.argv[1]})
 assert source.reader(source.schema()).partitions()
 """
-    assert imported(code, str(corpus(TABLE))) & (_LATER - {"asyncio"}) == set()
+    assert imported(code, str(corpus(TABLE))) & (_LATER - {"asyncio", "ssl", "hashlib"}) == set()

@@ -30,7 +30,6 @@ from hoodie_py.formats.avro_bytes import read_count
 from hoodie_py.formats.delete_values import OrderingKind
 from hoodie_py.formats.delete_walk import DeleteWalk
 from hoodie_py.formats.even_deletes import EvenDeletes, even_deletes
-from hoodie_py.formats.kryo import read_deletes
 from hoodie_py.formats.limits import limits, refuse
 
 AVRO_VERSION = 3
@@ -123,6 +122,8 @@ _JAVA_KINDS = {
 
 
 def _decode_kryo(payload: bytes) -> DeleteRecords:
+    from hoodie_py.formats.kryo import read_deletes
+
     deletes = read_deletes(payload)
     pairs = [_without_default(_JAVA_KINDS[delete.kind], delete.value) for delete in deletes]
     try:

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.foreign_text import foreign_objects, foreign_texts
 from hoodie_py.reader.ordering import OrderingColumn
 
 _ORDER = "order."
@@ -28,6 +27,8 @@ def to_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> pa.Reco
         entries: what to store.
         extra: integers to go with them, one array a name.
     """
+    from hoodie_py.reader.foreign_text import foreign_texts
+
     columns = {"key": entries.keys, "row": pa.array(entries.rows), "code": pa.array(entries.codes)}
     columns["foreign"] = foreign_texts(entries.order.foreign, len(entries))
     columns |= {f"{_ORDER}{name}": column for name, column in entries.order.stored().items()}
@@ -37,6 +38,8 @@ def to_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> pa.Reco
 
 def from_batch(context: ArrowRecordContext, batch: pa.RecordBatch) -> BufferedBatch:
     """Return the entries that ``to_batch`` made a batch of; they share its memory."""
+    from hoodie_py.reader.foreign_text import foreign_objects
+
     names = batch.schema.names
     order = {name.removeprefix(_ORDER): batch.column(name) for name in names if name.startswith(_ORDER)}
     rows, codes = batch.column("row").to_numpy().view(), batch.column("code").to_numpy().view()

@@ -6,7 +6,7 @@ random number of its place (multilinear hashing, of which the upper bits are uni
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,7 +20,7 @@ class KeyHash:
     """A hash function; two of them differ."""
 
     def __init__(self) -> None:
-        self._random = np.random.default_rng(secrets.randbits(128))
+        self._random = np.random.default_rng(int.from_bytes(os.urandom(16), "little"))
         self._weights = self._draw(64)
 
     def parts_of_keys(self, keys: pa.Array, parts: int) -> np.ndarray:

@@ -16,7 +16,6 @@ from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.partial import partial_update_handler
-from hoodie_py.reader.payloads import builtin_payload_merger
 from hoodie_py.reader.registry import as_merger, find_merger, supplied_merger
 from hoodie_py.reader.strategies import (
     CommitTimeStrategy,
@@ -94,6 +93,8 @@ def _custom(config: TableConfig, options: Mapping[str, str]) -> RecordMerger:
     if supplied is not None:
         return supplied
     if config.is_payload_based and config.payload_class:
+        from hoodie_py.reader.payloads import builtin_payload_merger
+
         builtin = builtin_payload_merger(config.payload_class)
         if builtin is not None:
             return builtin

@@ -10,12 +10,11 @@ from __future__ import annotations
 import ctypes
 from collections import OrderedDict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,9 @@ import pyarrow as pa
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.read_stats import ReadStats, SpillStats
-from hoodie_py.reader.spill_directory import SpillDirectory, spill_error
+
+if TYPE_CHECKING:
+    from hoodie_py.reader.spill_directory import SpillDirectory
 
 _OPEN_MAPS = 64
 _SMALL = 1 << 16  # bytes of an array that is not worth a file
@@ -60,6 +61,8 @@ class Spill:
     def path(self) -> Path:
         """The directory."""
         if self._directory is None:
+            from hoodie_py.reader.spill_directory import SpillDirectory
+
             self._directory = SpillDirectory(self.budget.directory)
         return self._directory.path
 
@@ -109,6 +112,8 @@ class Spill:
 
     def copy(self, files: TableFiles, path: str, size: int) -> str:
         """Copy a table's file here, by ranges, and return the copy's path."""
+        from concurrent.futures import ThreadPoolExecutor
+
         step = min(_COPY_BYTES, max(1, self.budget.portion // _COPY_THREADS))
         ranges = ((start, min(start + step, size)) for start in range(0, size, step))
         copy = self.new_file()
@@ -133,6 +138,8 @@ class Spill:
         try:
             yield
         except OSError as error:
+            from hoodie_py.reader.spill_directory import spill_error
+
             raise spill_error(error, str(self.path)) from error
 
     def new_file(self) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import re
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from hoodie_py.errors import InvalidQueryError
 
@@ -26,6 +25,8 @@ def parse_zone(name: str | None, table_zone: str) -> datetime.tzinfo:
     """
     if table_zone == "UTC" or name is None:
         return datetime.UTC
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as error:

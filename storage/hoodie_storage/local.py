@@ -14,7 +14,6 @@ import ctypes
 import errno
 import os
 import re
-import shutil
 import stat
 import sys
 import time
@@ -135,7 +134,8 @@ class LocalBackend:
         path = Path(self.inside(key))
         with _scratch(path) as (scratch, file):
             with Path(source).open("rb") as content:
-                shutil.copyfileobj(content, file, _COPIED_AT_ONCE)
+                while piece := content.read(_COPIED_AT_ONCE):
+                    file.write(piece)
             _flush(file)
             _name(scratch, path)
 

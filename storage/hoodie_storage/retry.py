@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +28,9 @@ class RetryPolicy:
 
     def pause(self, failures: int) -> float:
         """Return a pause in seconds after so many failures: anything up to the limit, so that callers spread out."""
-        return random.uniform(0, min(self.longest_pause, self.first_pause * 2 ** (failures - 1)))
+        from random import uniform
+
+        return uniform(0, min(self.longest_pause, self.first_pause * 2 ** (failures - 1)))
 
 
 ONCE = RetryPolicy(attempts=1)
