@@ -35,4 +35,4 @@ def settle_allocators() -> None:
         ctypes.CDLL(None).mallopt(_ARENA_MAX, cores)
     if "pyarrow" not in sys.modules:
         os.environ.setdefault(CHOICE, "jemalloc")
-        os.environ.setdefault(JEMALLOC, f"narenas:{heaps},tcache:false")
+        os.environ.setdefault(JEMALLOC, f"narenas:{heaps},tcache:false,muzzy_decay_ms:0")

@@ -72,5 +72,5 @@ def test_there_are_no_more_heaps_than_cores_unless_the_environment_says_how_many
     assert int(said_by(f"import hoodie_py\n{_HEAPS}", MALLOC_ARENA_MAX="5")) == 5
     assert int(said_by(f"import hoodie_py\n{_HEAPS}", GLIBC_TUNABLES="glibc.malloc.arena_max=4")) == 4
     setting = f"import os, hoodie_py; print(os.environ[{JEMALLOC!r}])"
-    assert said_by(setting) == f"narenas:{max(1, cores // 2)},tcache:false"
+    assert said_by(setting) == f"narenas:{max(1, cores // 2)},tcache:false,muzzy_decay_ms:0"
     assert said_by(setting, **{JEMALLOC: "narenas:3"}) == "narenas:3"

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from sys import intern
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.limits import limits
@@ -109,7 +110,8 @@ def parse_log_file_name(name: str) -> LogFileName | None:
     match = _LOG_FILE.fullmatch(name)
     if match is None:
         return None
-    return LogFileName(match[1], match[2], int(match[3]), match[4], match[5] or "")
+    token = None if match[4] is None else intern(match[4])  # texts that many files share are kept once
+    return LogFileName(intern(match[1]), intern(match[2]), int(match[3]), token, match[5] or "")
 
 
 def base_file_name(file_id: str, write_token: str, instant: str, extension: str = ".parquet") -> str:

@@ -49,6 +49,7 @@ class LocalBackend:
     """Files below one folder, which itself may be a symbolic link."""
 
     parallel = 4
+    requests_a_thread = 8
 
     def __init__(self, root: str) -> None:
         self._root = root
