@@ -35,6 +35,7 @@ class ParquetFile:
 
     Raises:
         pyarrow.ArrowException, OSError: no Parquet file.
+        ValueError: names of columns that are not UTF-8.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ParquetFile:
             pre_buffer=False,
             coerce_int96_timestamp_unit=int96_unit,
         )
+        self._paths: list[list[str]] = list(self._reader.column_paths)  # now, as their names may be damaged
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -105,7 +107,3 @@ class ParquetFile:
     def _leaves(self, columns: Collection[str]) -> list[int]:
         wanted = set(columns)
         return [at for at, path in enumerate(self._paths) if path[0] in wanted]
-
-    @cached_property
-    def _paths(self) -> list[list[str]]:
-        return list(self._reader.column_paths)

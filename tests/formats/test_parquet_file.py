@@ -80,6 +80,15 @@ def test_bytes_that_are_no_parquet_file_are_arrows_error() -> None:
         ParquetFile(pa.BufferReader(b"PAR1 nothing PAR1"))
 
 
+@pytest.mark.parametrize("name", [b"few", b"element"])
+def test_names_that_are_not_utf_8_are_an_error_when_the_file_is_opened(name: bytes) -> None:
+    whole = stored().read_buffer().to_pybytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    damaged = whole[:footer] + whole[footer:].replace(name, b"\xe9" + name[1:])
+    with pytest.raises(ValueError, match="utf-8"):
+        ParquetFile(pa.BufferReader(damaged))
+
+
 def test_the_class_is_found_where_pyarrow_has_it_elsewhere(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "t.parquet")
     code = """
