@@ -61,10 +61,14 @@ def decode_bitmap(data: bytes, allow: Callable[[int], None]) -> Values:
     except (struct.error, ValueError, IndexError):
         raise CorruptFileError("A 64-bit roaring bitmap is cut short.") from None
     allow(sum(container.size for container in containers))
-    parts = [_lower_bits(container) + container.upper for container in containers]
-    values = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
-    if not (values[1:] > values[:-1]).all():
-        raise CorruptFileError("The values of a 64-bit roaring bitmap are not ascending.")
+    values = np.empty(sum(container.size for container in containers), np.int64)
+    done, last = 0, -1
+    for container in containers:
+        lower = _lower_bits(container)
+        if container.upper <= last or not (lower[1:] > lower[:-1]).all():
+            raise CorruptFileError("The values of a 64-bit roaring bitmap are not ascending.")
+        np.add(lower, container.upper, out=values[done : done + container.size])
+        done, last = done + container.size, container.upper
     return values
 
 
