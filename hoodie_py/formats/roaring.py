@@ -17,7 +17,7 @@ before any is written out.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +57,7 @@ def decode_bitmap(data: bytes, allow: Callable[[int], None]) -> Values:
         CorruptFileError: not such a bitmap, or values of more than 63 bits.
     """
     try:
-        containers = list(_containers(data))
+        containers = _containers(data)
     except (struct.error, ValueError, IndexError):
         raise CorruptFileError("A 64-bit roaring bitmap is cut short.") from None
     allow(sum(container.size for container in containers))
@@ -72,20 +72,22 @@ def decode_bitmap(data: bytes, allow: Callable[[int], None]) -> Values:
     return values
 
 
-def _containers(data: bytes) -> Iterator[_Container]:
+def _containers(data: bytes) -> list[_Container]:
     (buckets,) = _U64.unpack_from(data)
     if buckets * _SMALLEST_BUCKET > len(data):
         raise CorruptFileError(f"A 64-bit roaring bitmap of {len(data)} bytes cannot have {buckets} buckets.")
+    found: list[_Container] = []
     at = _U64.size
     for _ in range(buckets):
         (upper,) = _U32.unpack_from(data, at)
         if upper > _LARGEST_UPPER:
             raise CorruptFileError("A 64-bit roaring bitmap has values of more than 63 bits.")
-        at = yield from _bucket(data, at + _U32.size, upper << 32)
+        at = _read_bucket(data, at + _U32.size, upper << 32, found)
+    return found
 
 
-def _bucket(data: bytes, at: int, upper: int) -> Generator[_Container, None, int]:
-    """Yield the containers of a bucket, and return the place behind it."""
+def _read_bucket(data: bytes, at: int, upper: int, found: list[_Container]) -> int:
+    """Add the containers of a bucket to those found, and return the place behind it."""
     (cookie,) = _U32.unpack_from(data, at)
     at += _U32.size
     if cookie & 0xFFFF == _WITH_RUNS:
@@ -112,7 +114,7 @@ def _bucket(data: bytes, at: int, upper: int) -> Generator[_Container, None, int
             length *= 2
         else:
             length = count if count <= _MOST_LISTED else _BITS // 16
-        yield _Container(upper | middle << 16, count, np.frombuffer(data, "<u2", length, at), runs)
+        found.append(_Container(upper | middle << 16, count, np.frombuffer(data, "<u2", length, at), runs))
         at += _U16.size * length
     return at
 
