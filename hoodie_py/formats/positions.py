@@ -8,6 +8,7 @@ them is written out.
 from __future__ import annotations
 
 import binascii
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -48,11 +49,11 @@ def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int6
         data = binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
         raise CorruptFileError("Record positions are not Base64 text.") from None
+    return decode_bitmap(data, partial(_allow, count))
 
-    def allow(found: int) -> None:
-        if count is not None and found != count:
-            raise CorruptFileError(f"A block of {count} records has {found} record positions.")
-        if found > limits().block_records:
-            refuse(CorruptFileError, f"A block has {found} record positions", "block_records")
 
-    return decode_bitmap(data, allow)
+def _allow(count: int | None, found: int) -> None:
+    if count is not None and found != count:
+        raise CorruptFileError(f"A block of {count} records has {found} record positions.")
+    if found > limits().block_records:
+        refuse(CorruptFileError, f"A block has {found} record positions", "block_records")
