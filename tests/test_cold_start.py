@@ -12,7 +12,7 @@ import pytest
 
 TABLE = "event_time_updates_mor_v9"
 _FOR_OTHER_STORES = {"fsspec", "asyncio", "ssl", "hoodie_storage.remote", "hoodie_storage.options"}
-_FOR_WRITES = {"fastavro", "hashlib", "pyarrow.parquet", "pyarrow.fs", "pyroaring"}
+_FOR_WRITES = {"fastavro", "hashlib", "pyarrow.parquet", "pyarrow.fs"}
 _FOR_RARE_TABLES = {"hoodie_py.reader.payloads", "hoodie_py.reader.spill_directory", "hoodie_py.formats.kryo"}
 _FOR_ROWS = {"pyarrow.compute", "hoodie_py.reader.batch", "hoodie_py.reader.file_group", "hoodie_py.formats.avro_lanes"}
 _FOR_FILTERS = {"hoodie_py.table.evaluate", "hoodie_py.table.pruning", "hoodie_py.table.sql_filter"}

@@ -8,14 +8,17 @@ them is written out.
 from __future__ import annotations
 
 import binascii
-from functools import partial
+import struct
 
 import numpy as np
 import numpy.typing as npt
+from pyroaring import BitMap64
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.limits import limits, refuse
-from hoodie_py.formats.roaring import decode_bitmap
+
+_BUCKET_COUNT = struct.Struct("<Q")
+_SMALLEST_BUCKET = 12
 
 
 def encode_positions(positions: npt.NDArray[np.int64]) -> str:
@@ -24,8 +27,6 @@ def encode_positions(positions: npt.NDArray[np.int64]) -> str:
     Args:
         positions: row numbers, each once.
     """
-    from pyroaring import BitMap64
-
     bitmap = BitMap64(positions.astype(np.uint64))
     bitmap.run_optimize()
     return binascii.b2a_base64(bitmap.serialize(), newline=False).decode()
@@ -49,11 +50,23 @@ def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int6
         data = binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
         raise CorruptFileError("Record positions are not Base64 text.") from None
-    return decode_bitmap(data, partial(_allow, count))
-
-
-def _allow(count: int | None, found: int) -> None:
+    if len(data) < _BUCKET_COUNT.size:
+        raise CorruptFileError(f"Record positions of {len(data)} bytes are too short.")
+    (buckets,) = _BUCKET_COUNT.unpack_from(data)
+    if buckets * _SMALLEST_BUCKET > len(data):
+        raise CorruptFileError(f"Record positions of {len(data)} bytes cannot have {buckets} buckets.")
+    try:
+        bitmap = BitMap64.deserialize(data)
+    except (ValueError, IndexError, OverflowError, MemoryError):
+        raise CorruptFileError("Record positions are not a 64-bit roaring bitmap.") from None
+    found = len(bitmap)
     if count is not None and found != count:
         raise CorruptFileError(f"A block of {count} records has {found} record positions.")
     if found > limits().block_records:
         refuse(CorruptFileError, f"A block has {found} record positions", "block_records")
+    positions = np.asarray(bitmap.to_array(), dtype=np.uint64)
+    if found and int(positions[-1]) >= 1 << 63:
+        raise CorruptFileError(f"Record position {int(positions[-1])} is out of range.")
+    if found > 1 and not bool((positions[1:] > positions[:-1]).all()):
+        raise CorruptFileError("Record positions are not ascending.")
+    return positions.view(np.int64)

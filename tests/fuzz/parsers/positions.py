@@ -43,6 +43,4 @@ def parse(data: bytes) -> None:
             positions = decode_positions(text)
             assert len(positions) < 2 or (positions[1:] > positions[:-1]).all()
             assert len(positions) == 0 or positions[0] >= 0
-            count = len(positions)
-            del positions
-            assert len(decode_positions(text, count)) == count
+            assert len(decode_positions(text, len(positions))) == len(positions)
