@@ -30,7 +30,7 @@ from hoodie_py.formats.limits import limits, refuse
 
 if TYPE_CHECKING:
     from hoodie_py.formats.avro_cursor import Budget
-    from hoodie_py.formats.avro_lanes import Block, JoinedBlocks, Plan
+    from hoodie_py.formats.avro_lanes import Block
 
 DATA_VERSIONS = range(1, 4)
 
@@ -96,9 +96,7 @@ def decode_avro_data(
     """
     names = _names(schema, columns)
     block = _block(content)
-    plan = _lane_plan([block], schema, names)
-    joined = None if plan is None else _joined([block])
-    joint = None if plan is None or joined is None else _in_lanes(joined, plan)
+    joint = _decode_in_lanes([content], [block], schema, names)
     if joint is not None:
         return joint.batch
     if 0 < block.count < _FEW_RECORDS:
@@ -165,18 +163,11 @@ def _group_sizes(contents: Sequence[memoryview | bytes]) -> list[int]:
 def _decode_group(
     contents: list[memoryview | bytes], schema: AvroSchema, names: frozenset[str] | None, budget: Budget
 ) -> JointRows | None:
-    """Decode blocks together, if that works; a copy takes the place of their contents."""
     try:
         blocks = [_block(content) for content in contents]
     except HoodieError:
         return None  # which block it is comes out when each is decoded
-    plan = _lane_plan(blocks, schema, names)
-    joined = None if plan is None else _joined(blocks, budget)
-    if plan is None or joined is None:
-        return None
-    contents[:] = joined.contents
-    del blocks
-    return _in_lanes(joined, plan)
+    return _decode_in_lanes(contents, blocks, schema, names, budget)
 
 
 def _decode_each(
@@ -194,31 +185,31 @@ def _names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str
     return None if columns is None else frozenset(columns).intersection(schema.arrow.names)
 
 
-def _lane_plan(blocks: Sequence[Block], schema: AvroSchema, names: frozenset[str] | None) -> Plan | None:
-    """Say how to decode blocks column by column; None when that does not pay, or does not work."""
+def _decode_in_lanes(
+    contents: list[memoryview | bytes],
+    blocks: list[Block],
+    schema: AvroSchema,
+    names: frozenset[str] | None,
+    budget: Budget | None = None,
+) -> JointRows | None:
+    """Decode blocks column by column; None when that does not pay, or does not work.
+
+    Where it is tried a copy takes the place of the contents and the list of blocks is empty, so that what they lie in
+    is freed meanwhile.
+    """
     if sum(block.count for block in blocks) < _FEW_RECORDS:
         return None
-    from hoodie_py.formats.avro_lanes import lane_plan
-
-    return lane_plan(schema.record, names)
-
-
-def _joined(blocks: Sequence[Block], budget: Budget | None = None) -> JoinedBlocks | None:
     from hoodie_py.formats.avro_cursor import Misfit
-    from hoodie_py.formats.avro_lanes import JoinedBlocks
+    from hoodie_py.formats.avro_lanes import JoinedBlocks, decode_in_lanes, lane_plan
 
-    try:
-        return JoinedBlocks(blocks, budget)
-    except Misfit:
+    plan = lane_plan(schema.record, names)
+    if plan is None:
         return None
-
-
-def _in_lanes(blocks: JoinedBlocks, plan: Plan) -> JointRows | None:
-    from hoodie_py.formats.avro_cursor import Misfit
-    from hoodie_py.formats.avro_lanes import decode_in_lanes
-
     try:
-        return decode_in_lanes(blocks, plan)
+        joined = JoinedBlocks(blocks, budget)
+        contents[:] = joined.contents
+        blocks.clear()
+        return decode_in_lanes(joined, plan)
     except Misfit:
         return None
 

@@ -70,13 +70,12 @@ def bad_branch(branch: int, pos: int) -> CorruptFileError:
     return CorruptFileError(f"An Avro union has no branch {branch}.", offset=pos)
 
 
-def skip(data: bytes, node: AvroType, charge: Callable[[int], None] | None = None) -> Step:
+def skip(data: bytes, node: AvroType) -> Step:
     """Make the step over a value of a type.
 
     Args:
         data: what the step goes over.
         node: the type.
-        charge: is told the count of every block of items of arrays and maps; what it raises ends the step.
 
     """
     match node:
@@ -89,14 +88,14 @@ def skip(data: bytes, node: AvroType, charge: Callable[[int], None] | None = Non
         case Primitive() | Fixed() | Decimal():
             return _over(node.min_size)
         case Array():
-            return _over_blocks(data, node.items.min_size, skip(data, node.items, charge), charge)
+            return _over_blocks(data, node.items.min_size, skip(data, node.items))
         case Map():
-            entry = _over_entry(data, skip(data, node.values, charge))
-            return _over_blocks(data, 1 + node.values.min_size, entry, charge)
+            entry = _over_entry(data, skip(data, node.values))
+            return _over_blocks(data, 1 + node.values.min_size, entry)
         case Record():
-            return _over_fields([skip(data, field.type, charge) for field in node.fields if field.type.min_size])
+            return _over_fields([skip(data, field.type) for field in node.fields if field.type.min_size])
         case Union():
-            return _over_union(data, [skip(data, branch, charge) for branch in node.branches])
+            return _over_union(data, [skip(data, branch) for branch in node.branches])
     raise TypeError(type(node).__name__)
 
 
@@ -156,14 +155,12 @@ def _over_union(data: bytes, steps: list[Step]) -> Step:
     return step
 
 
-def _over_blocks(data: bytes, min_size: int, item: Step, charge: Callable[[int], None] | None) -> Step:
+def _over_blocks(data: bytes, min_size: int, item: Step) -> Step:
     def step(pos: int, end: int) -> int:
         while True:
             count, pos = read_count(data, pos, end, min_size)
             if count == 0:
                 return pos
-            if charge is not None:
-                charge(count)
             for _ in range(count):
                 pos = item(pos, end)
 

@@ -199,15 +199,15 @@ def _array(data: bytes, min_size: int, item: Reader, charge: Charge) -> Reader:
 def _map(data: bytes, min_size: int, value: Reader, charge: Charge) -> Reader:
     key = _string(data)
 
+    def entry(pos: int, end: int) -> tuple[tuple[str, Any], int]:
+        name, pos = key(pos, end)
+        found, pos = value(pos, end)
+        return (name, found), pos
+
+    entries = _array(data, min_size, entry, charge)
+
     def read(pos: int, end: int) -> tuple[dict[str, Any], int]:
-        entries: dict[str, Any] = {}
-        while True:
-            count, pos = read_count(data, pos, end, min_size)
-            if count == 0:
-                return entries, pos
-            charge(count)
-            for _ in range(count):
-                name, pos = key(pos, end)
-                entries[name], pos = value(pos, end)
+        found, pos = entries(pos, end)
+        return dict(found), pos
 
     return read

@@ -171,11 +171,8 @@ class BaseMerge:
                 yield Piece(batch, None)
             else:
                 met[records] = True
-                pieces = self.meet(batch, hits, folded.take(records), log, columns)
-                del batch  # so that rows that do not stay are free when those that do are handed on
-                yield from pieces
-                continue
-            del batch  # and its memory when the next one is read
+                yield from self.meet(batch, hits, folded.take(records), log, columns)
+            del batch  # so that its memory is free when the next one is read
 
     def _is_decided_ahead(self, base: BaseFileReader, meetings: Meetings, log: LogSide) -> bool:
         """Say whether ordering values are read and compared before the rows: a few large steps instead of some for
@@ -236,7 +233,7 @@ class BaseMerge:
     @staticmethod
     def _portions(batch: pa.RecordBatch, log: LogSide, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         """Cut a base batch so that what is gathered of it fits the memory budget."""
-        return _given([batch]) if columns is not None and log.whole_rows else log.portions(batch)
+        return iter((batch,)) if columns is not None and log.whole_rows else log.portions(batch)
 
     def _meetings(self, base: BaseFileReader, log: LogSide, folded: FoldedLog | None) -> Meetings:
         if folded is None:
@@ -277,8 +274,7 @@ class BaseMerge:
         keep[hits] = unchanged
         if columns is not None:
             batch = batch.select(columns)
-        batch = filtered(batch, keep)  # all others are let go of
-        yield Piece(batch, merged)
+        yield Piece(filtered(batch, keep), merged)
         log.store.release(mark)
 
     def _winners(
@@ -318,9 +314,3 @@ class BaseMerge:
                 field = batch.schema.field(at)
                 batch = batch.set_column(at, field, constant(value, field.type, batch.num_rows))
         return batch
-
-
-def _given(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches that are not held here any longer."""
-    while batches:
-        yield batches.pop(0)

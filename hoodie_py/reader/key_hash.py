@@ -20,7 +20,8 @@ class KeyHash:
     """A hash function; two of them differ."""
 
     def __init__(self) -> None:
-        self._random = np.random.default_rng(int.from_bytes(os.urandom(16), "little"))
+        seed = int.from_bytes(os.urandom(16), "little")  # the module secrets would bring OpenSSL
+        self._random = np.random.default_rng(seed)
         self._weights = self._draw(64)
 
     def parts_of_keys(self, keys: pa.Array, parts: int) -> np.ndarray:

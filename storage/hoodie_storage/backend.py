@@ -25,9 +25,6 @@ class Backend(Protocol):
     parallel: int
     """How many requests may be under way at once."""
 
-    requests_a_thread: int
-    """How many requests are worth a thread: one that is answered in microseconds is not."""
-
     def read(self, key: str) -> bytes:
         """Read a file."""
         ...

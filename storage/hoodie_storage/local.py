@@ -49,7 +49,6 @@ class LocalBackend:
     """Files below one folder, which itself may be a symbolic link."""
 
     parallel = 4
-    requests_a_thread = 8
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -132,11 +131,12 @@ class LocalBackend:
 
     def create_from(self, key: str, source: str) -> None:
         """Copy a local file to a place where there is none."""
+        from shutil import copyfileobj
+
         path = Path(self.inside(key))
         with _scratch(path) as (scratch, file):
             with Path(source).open("rb") as content:
-                while piece := content.read(_COPIED_AT_ONCE):
-                    file.write(piece)
+                copyfileobj(content, file, _COPIED_AT_ONCE)
             _flush(file)
             _name(scratch, path)
 

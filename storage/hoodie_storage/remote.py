@@ -70,8 +70,6 @@ class RemoteBackend:
         seconds: how long a request may take, besides a second for each mebibyte.
     """
 
-    requests_a_thread = 1
-
     def __init__(self, system: Any, protocol: str, seconds: float = SECONDS) -> None:
         self._system = system
         self._protocol = protocol

@@ -132,9 +132,9 @@ class Store:
         return plan.cut([answers[each] for each in plan.requests])
 
     def list_many(self, paths: Sequence[str]) -> list[list[FileInfo]]:
-        """Return the listings of several folders, in the order asked; many are made at once. Raises NotFoundError."""
+        """Return the listings of several folders, made at once, in the order asked. Raises NotFoundError."""
         backend, _ = self._backend()
-        width = min(backend.parallel, -(-len(paths) // backend.requests_a_thread))
+        width = min(backend.parallel, len(paths))
         if width <= 1:
             return [self.list(path) for path in paths]
         from concurrent.futures import ThreadPoolExecutor

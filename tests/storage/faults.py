@@ -38,7 +38,6 @@ class FaultyBackend:
         self.calls: list[str] = []
         self.ranges = 0
         self.parallel = 8
-        self.requests_a_thread = 1
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         def call(*args: Any) -> Any:

@@ -184,7 +184,7 @@ class CutBackend:
         self._number = number
         self._moment = moment
         self._guard = threading.Lock()
-        self.parallel, self.requests_a_thread = 1, 1
+        self.parallel = 1
         self.calls = 0
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
