@@ -147,7 +147,7 @@ def decode_avro_blocks(
             yield joint
         else:
             yield from _decode_each(group, schema, names, done)
-        del joint
+        del joint  # before the next group is decoded
         done += size
 
 

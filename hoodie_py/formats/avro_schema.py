@@ -158,7 +158,7 @@ def parse_record(text: str) -> Record:
         refuse(UnsupportedFeatureError, f"An Avro schema has {len(text)} characters", "schema_chars")
     try:
         tree = json.loads(text)
-        if "\\u" in text:  # an escape can stand for half a character, which no name in Arrow may have
+        if "\\u" in text or not text.isascii():  # either may have half a character, which no name in Arrow has
             json.dumps(tree, ensure_ascii=False).encode()
     except RecursionError:
         raise UnsupportedFeatureError("The Avro schema is nested too deeply.") from None

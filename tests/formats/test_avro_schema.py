@@ -224,3 +224,21 @@ def test_any_json_is_a_schema_or_a_typed_error(tree: Any) -> None:
         parse(record(tree))
     except HoodieError:
         return
+
+
+@pytest.mark.parametrize("text", [r'"\ud800"', '"\ud800"'], ids=["escaped", "as it is"])
+@pytest.mark.parametrize("place", ["name", "symbol", "default"])
+def test_half_a_character_is_refused(place: str, text: str) -> None:
+    name = text if place == "name" else '"f"'
+    kind = f'{{"type": "enum", "name": "e", "symbols": [{text}]}}' if place == "symbol" else '"string"'
+    default = text if place == "default" else '"x"'
+    with pytest.raises(CorruptFileError, match="not Unicode"):
+        parse_record(
+            f'{{"type": "record", "name": "r", "fields": [{{"name": {name}, "type": {kind}, "default": {default}}}]}}'
+        )
+
+
+def test_characters_of_all_planes_are_names() -> None:
+    tree = {"type": "record", "name": "r", "fields": [{"name": "é\U0001f600", "type": "int"}]}
+    assert parse(tree).fields[0].name == "é\U0001f600"  # json.dumps writes pairs of escapes
+    assert parse_record(json.dumps(tree, ensure_ascii=False)).fields[0].name == "é\U0001f600"
