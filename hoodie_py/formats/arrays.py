@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie_py.formats.kernels import call
+
 _TYPES = {np.dtype(str(t)): t for t in (pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64())}
 _FLOATS: dict[pa.DataType, np.dtype[Any]] = {
     pa.float16(): np.dtype(np.float16),
@@ -50,7 +52,7 @@ def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
 
 def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
     """Say for each value whether it is not null."""
-    return np.ones(len(array), np.bool_) if not array.null_count else booleans(array.is_valid())
+    return np.ones(len(array), np.bool_) if not array.null_count else booleans(call("is_valid", array))
 
 
 def booleans(array: pa.Array) -> npt.NDArray[np.bool_]:

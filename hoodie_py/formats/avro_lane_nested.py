@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.formats.avro_bytes import Step, skip
 from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, bitmap, largest, smallest
@@ -38,6 +37,7 @@ from hoodie_py.formats.avro_schema import (
     is_null,
 )
 from hoodie_py.formats.avro_types import arrow_type, widened
+from hoodie_py.formats.kernels import call, cast
 
 _ITEMS_AT_ONCE = 1 << 15
 _LONGEST_FIXED_DECIMAL = 64
@@ -205,6 +205,7 @@ class _NullableReader:
         self._reader = lane_reader(member)
         self._arrow = arrow_type(member)
         self._value_byte = 0 if is_null(node.branches[1]) else 2
+        self._value_bytes = bytes([self._value_byte])
         self._hidden_cells = member.width - 1
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
@@ -222,6 +223,8 @@ class _NullableReader:
         """Give how many lanes have a value, and which: None when all have."""
         numbers = source.bytes.take(places)
         places += 1 if mask is None else mask
+        if mask is None and numbers.tobytes() == self._value_bytes * len(numbers):  # a tenth of the time of the below
+            return len(numbers), None
         reached = numbers if mask is None else numbers[mask]
         low, high = smallest(reached), largest(reached)
         if low == high:
@@ -259,7 +262,7 @@ class _UnionReader:
             else:
                 members.append(pa.nulls(len(places), arrow_type(branch)))
         if self._wide is not None:
-            return pc.coalesce(*(member.cast(self._wide) for member in members))
+            return call("coalesce", *(cast(member, self._wide) for member in members))
         if len(members) == 1:
             return members[0]
         return pa.Array.from_buffers(self._arrow, len(places), [bitmap(valid)], children=members)

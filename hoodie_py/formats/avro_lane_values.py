@@ -28,6 +28,7 @@ from hoodie_py.formats.avro_cursor import (
 )
 from hoodie_py.formats.avro_schema import Enum, Fixed, Primitive
 from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, arrow_type
+from hoodie_py.formats.kernels import taken
 
 _WORD = 8
 _MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
@@ -153,7 +154,7 @@ class EnumReader(_Varying):
             raise Misfit
         source.budget.charge(len(raw) * self._cells)
         numbers = (raw >> raw.dtype.type(1)).astype(np.int32)
-        return self._symbols.take(from_numpy(numbers, None if mask is None else ~mask))
+        return taken(self._symbols, from_numpy(numbers, None if mask is None else ~mask))
 
 
 class TextReader:
@@ -211,8 +212,8 @@ def _gathered(source: Source, places: Places, lengths: Unsigned) -> tuple[pa.Buf
     if largest(stops) > source.size:
         raise Misfit
     entries = pa.Array.from_buffers(pa.binary(), 2 * rows, [None, pa.py_buffer(bounds), source.buffer])
-    taken = entries.take(from_numpy(np.arange(0, 2 * rows, 2, dtype=np.int32)))
-    _, offsets, data = taken.buffers()
+    texts = taken(entries, from_numpy(np.arange(0, 2 * rows, 2, dtype=np.int32)))
+    _, offsets, data = texts.buffers()
     return data, offsets
 
 

@@ -16,6 +16,7 @@ from hoodie_py.formats.avro_bytes import read_span, read_varint
 from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Source, zigzag
 from hoodie_py.formats.delete_values import OrderingKind, read_null_or_value, read_ordering
 from hoodie_py.formats.even_deletes import INT_LIMIT, INTEGER_TAGS, NOT_SHORT, PRESENT, SMALL_KINDS
+from hoodie_py.formats.kernels import cast, taken
 
 _MANY = 48  # integers that are quicker read together
 _IS_SMALL = np.array([kind in SMALL_KINDS for kind in OrderingKind])
@@ -135,9 +136,9 @@ def _keys(payload: bytes, bounds: array[int]) -> pa.StringArray:
     offsets[-1] = bounds[-1] if count else 0
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(payload)]
     pieces = pa.Array.from_buffers(pa.large_string(), 2 * count, buffers)
-    keys = pieces.take(from_numpy(np.arange(0, 2 * count, 2, dtype=np.int64)))
+    keys = taken(pieces, from_numpy(np.arange(0, 2 * count, 2, dtype=np.int64)))
     try:
         keys.validate(full=True)
-        return keys.cast(pa.string())
+        return cast(keys, pa.string())
     except pa.ArrowInvalid:
         raise CorruptFileError("A deleted key is not UTF-8.") from None

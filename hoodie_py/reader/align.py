@@ -11,10 +11,10 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.arrays import numbers
+from hoodie_py.formats.kernels import call, found_in
 
 _SPARSE = 64  # numbers in so many times more places than there are numbers are sorted
 
@@ -25,7 +25,7 @@ def number_keys(keys: pa.Array) -> tuple[np.ndarray, int]:
     Returns:
         (codes, count): int64 number of each entry's key, and how many keys there are.
     """
-    encoded = keys.dictionary_encode()
+    encoded = call("dictionary_encode", keys)
     return numbers(encoded.indices).astype(np.int64), len(encoded.dictionary)
 
 
@@ -62,7 +62,7 @@ def rounds(codes: np.ndarray, count: int) -> list[np.ndarray]:
 
 def find_keys(base_keys: pa.ChunkedArray, log_keys: pa.Array) -> np.ndarray:
     """Find for each base row the log key that equals its own, -1 for none."""
-    found = pc.index_in(base_keys, value_set=log_keys)
+    found = found_in(base_keys, log_keys)
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
     return numbers(found, -1).astype(np.int64)
@@ -197,7 +197,7 @@ class MeetingsByKey:
         self._row = np.empty(len(log_keys), np.int64)  # of the latest batch, to see keys that it repeats
 
     def of(self, batch: pa.RecordBatch) -> Pairs:
-        found = pc.index_in(self._keys_of(batch), value_set=self._log_keys)
+        found = found_in(self._keys_of(batch), self._log_keys)
         if found.null_count == len(found):
             return _NONE, _NONE
         at = numbers(found, -1)

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.kernels import taken
 from hoodie_py.reader.align import NO_MEETINGS, Meetings, MeetingsByKey, MeetingsByRow, meetings_by_position
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.batch import BufferedBatch
@@ -268,7 +269,7 @@ class BaseMerge:
         if columns is not None and log.whole_rows:
             merged, unchanged = self._winners(batch, hits, newer, log)
         else:
-            rows = conform_batch(batch.take(from_numpy(hits)), log.schema, absent=self._nulls)
+            rows = conform_batch(taken(batch, from_numpy(hits)), log.schema, absent=self._nulls)
             merged, unchanged = self._result(log.store.add(rows), rows, newer, log)
         keep = np.ones(batch.num_rows, bool)
         keep[hits] = unchanged
@@ -281,7 +282,7 @@ class BaseMerge:
         self, batch: pa.RecordBatch, hits: np.ndarray, newer: BufferedBatch, log: LogSide
     ) -> tuple[Merged, np.ndarray]:
         """Merge where one version wins as it is: of base rows only what decides is looked at."""
-        rows = conform_batch(batch.select(log.deciding.names).take(from_numpy(hits)), log.deciding)
+        rows = conform_batch(taken(batch.select(log.deciding.names), from_numpy(hits)), log.deciding)
         return self._result(log.store.reserve(len(hits)), rows, newer, log)
 
     def _result(

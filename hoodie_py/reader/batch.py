@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.errors import MergeError
 from hoodie_py.formats.arrays import booleans, from_numpy
+from hoodie_py.formats.kernels import call, cast, taken
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row, fitting_array
 from hoodie_py.reader.fields import field_values, top_level
 from hoodie_py.reader.ordering import OrderingColumn
@@ -48,7 +48,7 @@ class LateKeys:
     def array(self) -> pa.Array:
         """The keys as a string array."""
         if self._at is not None:
-            self._keys, self._at = self._keys.take(_indices(self._at)), None
+            self._keys, self._at = taken(self._keys, _indices(self._at)), None
         return self._keys
 
     def take(self, at: np.ndarray) -> LateKeys:
@@ -221,7 +221,7 @@ class BufferedBatch:
             return
         made, own = keys.keys_of_batch(batch), self.keys.take(_indices(at))
         if not made.equals(own):
-            wrong = int(pc.index(pc.equal(made, own), False).as_py())
+            wrong = int(np.flatnonzero(~booleans(call("equal", made, own)))[0])
             raise MergeError(f"A merger made a row whose key is {made[wrong].as_py()!r}.", key=own[wrong].as_py())
 
     def record(self, index: int) -> BufferedRecord[Row]:
@@ -326,7 +326,7 @@ def _fitting(values: Any, field: pa.Field) -> pa.Array:
         return fitting_array(values, field)
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     try:
-        return array.cast(field.type)
+        return cast(array, field.type)
     except pa.ArrowException as error:
         raise MergeError(f"A merged value does not fit its column: {error}", column=field.name) from error
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.errors import MergeError
+from hoodie_py.formats.kernels import call
 from hoodie_py.reader.align import number_keys, number_positions, rounds
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.entry_batches import entry_bytes
@@ -161,7 +161,7 @@ class LogBuffer:
             return False
         context = self._blocks[0].entries.context
         keys = pa.chunked_array([block.entries.keys for block in self._blocks])
-        if pc.count_distinct(keys).as_py() * _FEW > len(keys):
+        if call("count_distinct", keys).as_py() * _FEW > len(keys):
             return False
         records, _ = self._fold_held()
         rows = context.store.compact(records.rows, spill.budget.rows_at_once(context.store.row_bytes))

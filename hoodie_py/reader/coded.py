@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.kernels import taken
 from hoodie_py.reader.conform import constant
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _NESTED = (pa.ListArray, pa.StructArray, pa.MapArray)
 _LENGTH_BYTES = 4  # before each string that is not coded
+_SPARE = 16  # one row in so many is written beyond what is asked for
 
 
 def coded_columns(metadata: pq.FileMetaData) -> list[int]:
@@ -71,11 +73,11 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
         type_: its ``plain_type``.
     """
     if isinstance(array, pa.DictionaryArray):
-        return array.dictionary_decode()
+        return taken(array.dictionary, array.indices)
     if not isinstance(array, _NESTED) or array.type.equals(type_):
         return array
     if array.offset:
-        array = array.take(from_numpy(np.arange(len(array))))
+        array = taken(array, from_numpy(np.arange(len(array))))
     if pa.types.is_map(type_):
         entry = type_.field(0).type
         pairs = [plain_array(array.keys, type_.key_type), plain_array(array.items, type_.item_type)]
@@ -88,10 +90,15 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, len(array), valid, null_count=array.null_count, children=children)
 
 
+def _round_length(length: int) -> int:
+    """Return some more rows than asked for: batches of which the log dropped rows are rarely of the same length."""
+    return length + length // _SPARE
+
+
 class Decoder:
     """Writes out columns that repeat values: dictionaries, which ``BaseFileReader.batches`` may give, and constants.
 
-    A value that all rows repeat is written out once, for as many rows as a batch ever had, and sliced.
+    A value that all rows repeat is written out once, for some more rows than a batch ever had, and sliced.
     """
 
     def __init__(self) -> None:
@@ -102,7 +109,7 @@ class Decoder:
         """Return a column of one value, always the same for a field; null for None."""
         written = self._constants.get(field.name)
         if written is None or len(written) < length:
-            written = self._constants[field.name] = constant(value, field.type, length)
+            written = self._constants[field.name] = constant(value, field.type, _round_length(length))
         return written.slice(0, length)
 
     def plain(self, field: pa.Field, array: pa.Array) -> pa.Array:
@@ -115,10 +122,10 @@ class Decoder:
         if not isinstance(array, pa.DictionaryArray):
             return plain_array(array, field.type) if isinstance(array, _NESTED) else array
         if len(array.dictionary) != 1 or array.null_count or array.dictionary.null_count:
-            return array.dictionary_decode()
+            return taken(array.dictionary, array.indices)
         value = array.dictionary[0]
         written = self._values.get((field.name, value.as_py()))
         if written is None or len(written) < len(array):
             self._values = {key: kept for key, kept in self._values.items() if key[0] != field.name}
-            written = self._values[field.name, value.as_py()] = pa.repeat(value, len(array))
+            written = self._values[field.name, value.as_py()] = pa.repeat(value, _round_length(len(array)))
         return written.slice(0, len(array))

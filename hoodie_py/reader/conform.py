@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.kernels import cast, kept
 
 
 class Nulls:
@@ -110,7 +110,7 @@ class Conformer:
 def filtered(batch: pa.RecordBatch, keep: np.ndarray) -> pa.RecordBatch:
     """Return the rows of a batch whose mask is set; a batch may have no columns."""
     if batch.num_columns:
-        return batch.filter(from_numpy(keep))
+        return kept(batch, from_numpy(keep))
     return without_columns(int(np.count_nonzero(keep)))
 
 
@@ -124,7 +124,7 @@ def constant(value: Any, type_: pa.DataType, length: int) -> pa.Array:
     if value is None:
         return pa.nulls(length, type_)
     if isinstance(value, pa.Scalar):
-        return pa.repeat(value.cast(type_), length)
+        return pa.repeat(cast(value, type_), length)
     if isinstance(value, str) and type_ == pa.string():
         text = value.encode()
         offsets = pa.py_buffer(np.array([0, len(text)], np.int32))
@@ -272,7 +272,7 @@ def java_float_text(value: float, single: bool) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
-    shortest = Decimal(str(pc.cast(pa.scalar(value, pa.float32()), pa.string())) if single else repr(value))
+    shortest = Decimal(str(cast(pa.scalar(value, pa.float32()), pa.string())) if single else repr(value))
     if len(shortest.as_tuple().digits) == 1 and not single:
         shortest = Decimal(f"{value:.1e}")  # Java picks the closest of at least two digits
     sign, digits, exponent = shortest.as_tuple()

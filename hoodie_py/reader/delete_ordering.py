@@ -20,6 +20,7 @@ import pyarrow as pa
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.delete_values import OrderingKind
 from hoodie_py.formats.deletes import DeleteRecords
+from hoodie_py.formats.kernels import cast
 from hoodie_py.reader.ordering import Foreign, OrderingColumn
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
@@ -77,7 +78,7 @@ def _plain_column(kinds: np.ndarray, numbers: np.ndarray, type_: pa.DataType) ->
     if not plain.all():
         return None
     storage = pa.int32() if type_.bit_width == _INT_BITS else pa.int64()
-    return from_numpy(numbers, missing).cast(storage).view(type_)
+    return cast(from_numpy(numbers, missing), storage).view(type_)
 
 
 def _single(kind: int, value: Any, type_: pa.DataType) -> Any:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, MergeError
 from hoodie_py.formats.arrays import booleans, numbers
+from hoodie_py.formats.kernels import call, cast
 from hoodie_py.formats.option_keys import DELETE_FIELD, DELETE_MARKER
 from hoodie_py.reader.records import DELETE, NO_OPERATION, HoodieOperation
 
@@ -81,13 +81,13 @@ class DeleteRules:
         if self.flag and IS_DELETED_FIELD in batch.schema.names:
             deleted |= _mask(batch.column(IS_DELETED_FIELD))
         if self.marker_field is not None and self.marker_field in batch.schema.names:
-            deleted |= _mask(pc.equal(_as_text(batch.column(self.marker_field)), self.marker))
+            deleted |= _mask(call("equal", _as_text(batch.column(self.marker_field)), pa.scalar(self.marker)))
         keeps = codes == HoodieOperation.UPDATE_BEFORE.code
         return np.where(deleted & ~keeps, np.int8(DELETE), codes).astype(np.int8)
 
 
 def _operation_codes(column: pa.Array) -> np.ndarray:
-    encoded = column.cast(pa.string()).dictionary_encode()
+    encoded = call("dictionary_encode", _as_text(column))
     codes = np.full(len(encoded.dictionary) + 1, NO_OPERATION, np.int8)
     for i, text in enumerate(encoded.dictionary.to_pylist()):
         if text not in _CODES:
@@ -104,4 +104,4 @@ def _mask(values: pa.Array) -> np.ndarray:
 
 
 def _as_text(column: pa.Array) -> pa.Array:
-    return column if pa.types.is_string(column.type) else column.cast(pa.string())
+    return column if pa.types.is_string(column.type) else cast(column, pa.string())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 
 def top_level(schema: pa.Schema, name: str) -> str:
@@ -35,5 +34,7 @@ def field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Return the values of a column or nested field; null where a parent is null."""
     if name in batch.schema.names:
         return batch.column(name)
+    import pyarrow.compute as pc
+
     head, *path = name.split(".")
     return pc.struct_field(batch.column(head), path)

@@ -14,7 +14,7 @@ import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from io import FileIO
 from typing import Protocol
 
 import pyarrow as pa
@@ -58,6 +58,8 @@ class ScannedBlock:
 
     def without_content(self) -> ScannedBlock:
         """Return the block for what its headers say."""
+        if not self.block.content:
+            return self
         return replace(self, block=replace(self.block, content=memoryview(b"")))
 
 
@@ -173,7 +175,7 @@ class _Turns:
         return self._copies[path]
 
     def _mapped(self, path: str, local: str) -> bytes | mmap.mmap:
-        with _named(path), Path(local).open("rb") as file:
+        with _named(path), FileIO(local) as file:
             if not file.seek(0, 2):
                 return b""  # there is nothing to map
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.formats.arrays import booleans, from_numpy, is_valid, numbers
+from hoodie_py.formats.kernels import call, taken
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 Mask = np.ndarray
@@ -100,7 +100,7 @@ class OrderingColumn:
     def take(self, indices: np.ndarray) -> OrderingColumn:
         """Return the entries at the indices."""
         at = from_numpy(indices.astype(np.int64, copy=False))
-        parts = tuple(_Part(p.values.take(at), p.default[indices]) for p in self.parts)
+        parts = tuple(_Part(taken(p.values, at), p.default[indices]) for p in self.parts)
         return OrderingColumn(parts, self.default[indices], None if self.foreign is None else self.foreign[indices])
 
     def slice(self, start: int, stop: int) -> OrderingColumn:
@@ -114,7 +114,7 @@ class OrderingColumn:
         """Return own entries where the mask is set, the other's elsewhere."""
         arrow_mask = from_numpy(np.asarray(mask, bool))
         parts = tuple(
-            _Part(pc.if_else(arrow_mask, mine.values, theirs.values), np.where(mask, mine.default, theirs.default))
+            _Part(call("if_else", arrow_mask, mine.values, theirs.values), np.where(mask, mine.default, theirs.default))
             for mine, theirs in zip(self.parts, other.parts, strict=True)
         )
         foreign = None
@@ -192,7 +192,7 @@ class OrderingColumn:
             return pa.nulls(self.length)
         if len(self.parts) == 1:
             part = self.parts[0]
-            return pc.if_else(pa.array(part.default), pa.scalar(None, part.values.type), part.values)
+            return call("if_else", pa.array(part.default), pa.scalar(None, part.values.type), part.values)
         return pa.StructArray.from_arrays(
             [p.values for p in self.parts], [f"f{i}" for i in range(len(self.parts))], mask=pa.array(self.default)
         )
@@ -285,8 +285,8 @@ def _codes(values: pa.Array) -> np.ndarray:
     natural = _natural_codes(values)
     if natural is not None:
         return natural
-    encoded = values.dictionary_encode()
-    order = numbers(pc.sort_indices(encoded.dictionary))
+    encoded = call("dictionary_encode", values)
+    order = numbers(call("array_sort_indices", encoded.dictionary))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     return np.asarray(rank[numbers(encoded.indices)]) if len(order) else np.zeros(len(values), np.int64)
@@ -315,8 +315,8 @@ def _compare_parts(older: _Part, newer: _Part) -> tuple[np.ndarray, Mask]:
     if mine is not None and theirs is not None:
         sign = (mine > theirs).astype(np.int8) - (mine < theirs).astype(np.int8)
     else:
-        above = booleans(pc.greater(older.values, newer.values))
-        below = booleans(pc.less(older.values, newer.values))
+        above = booleans(call("greater", older.values, newer.values))
+        below = booleans(call("less", older.values, newer.values))
         sign = above.astype(np.int8) - below.astype(np.int8)
     if older.integer:
         return sign, np.zeros(len(sign), bool)

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.arrays import booleans, from_numpy, is_valid
+from hoodie_py.formats.kernels import call, taken
 from hoodie_py.formats.option_keys import UNAVAILABLE_VALUE
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.batch import BufferedBatch
@@ -48,11 +49,11 @@ class IgnoreDefaults(PartialUpdateHandler):
 
     def yields(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
         if default is None:
-            return np.asarray(values.is_null()) if values.null_count else None
+            return ~is_valid(values) if values.null_count else None
         if isinstance(default, bool) and pa.types.is_boolean(values.type):
-            return _true(pc.equal(values, default))
+            return booleans(call("equal", values, pa.scalar(default)))
         if isinstance(default, int) and default in _SMALL_INTS and pa.types.is_integer(values.type):
-            return _true(pc.equal(values, default))
+            return booleans(call("equal", values, pa.scalar(default)))
         return None
 
 
@@ -72,9 +73,9 @@ class FillUnavailable(PartialUpdateHandler):
         if self._placeholder is None:
             return None
         if pa.types.is_string(values.type):
-            return _true(pc.equal(values, self._placeholder))
+            return booleans(call("equal", values, pa.scalar(self._placeholder)))
         if self._binary and pa.types.is_binary(values.type):
-            return _true(pc.equal(values, pa.scalar(self._placeholder.encode(), values.type)))
+            return booleans(call("equal", values, pa.scalar(self._placeholder.encode(), values.type)))
         return None
 
 
@@ -142,7 +143,7 @@ def _patched(
         if stands is not None:
             mask = stands[changed]
             values = (
-                pc.if_else(pa.array(mask), theirs.column(field.name), batch.column(i))
+                call("if_else", from_numpy(mask), theirs.column(field.name), batch.column(i))
                 if _selectable(field.type)
                 else _chosen(mask, theirs.column(field.name), batch.column(i))
             )
@@ -163,8 +164,4 @@ def _selectable(type_: pa.DataType) -> bool:
 def _chosen(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
     """Choose row by row between two nested columns by one gather over both."""
     both = pa.concat_arrays([first, second])
-    return both.take(pa.array(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))
-
-
-def _true(mask: pa.Array) -> np.ndarray:
-    return np.asarray(mask.fill_null(False).to_numpy(zero_copy_only=False), bool)
+    return taken(both, from_numpy(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.errors import CorruptFileError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.arrays import is_valid
+from hoodie_py.formats.kernels import cast
 from hoodie_py.reader.fields import field_values
 
 RECORD_KEY_FIELD = "_hoodie_record_key"
@@ -62,7 +64,7 @@ class RecordKeys:
             raise CorruptFileError(
                 "A row has no record key.",
                 column=",".join(self.columns),
-                row=int(pc.index(pc.is_null(keys), True).as_py()),
+                row=int(np.flatnonzero(~is_valid(keys))[0]),
             )
         return keys
 
@@ -78,7 +80,7 @@ class RecordKeys:
         if len(self.columns) > 1 or self.columns[0] not in schema.names:
             return {}
         try:
-            return {self.columns[0]: pa.scalar(key).cast(schema.field(self.columns[0]).type).as_py()}
+            return {self.columns[0]: cast(pa.scalar(key), schema.field(self.columns[0]).type).as_py()}
         except pa.ArrowException:
             return {}
 
@@ -96,10 +98,12 @@ class RecordKeys:
             pa.types.is_large_string(type_) or pa.types.is_dictionary(type_) or pa.types.is_null(type_)
         ):
             raise UnsupportedFeatureError(f"Record keys computed from a column of type {type_}.", column=name)
-        return column.cast(pa.string())
+        return cast(column, pa.string())
 
 
 def _composite(names: tuple[str, ...], columns: list[pa.Array]) -> pa.Array:
+    import pyarrow.compute as pc
+
     parts = []
     for name, column in zip(names, columns, strict=True):
         filled = pc.if_else(pc.equal(column, ""), _EMPTY, column).fill_null(_NULL)

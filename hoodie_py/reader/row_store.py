@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.formats.arrays import booleans, from_numpy
+from hoodie_py.formats.kernels import taken
 from hoodie_py.reader.conform import one_batch, without_columns
 from hoodie_py.reader.spill import Spill, Spilled
 
@@ -157,7 +158,7 @@ class RowStore:
                 pieces.append(_nulls(schema, len(where)))
             else:
                 local = from_numpy(handles[where] - self._starts[chunk_index])
-                pieces.append(self._rows_of(self._chunks[chunk_index]).select(names).take(local))
+                pieces.append(taken(self._rows_of(self._chunks[chunk_index]).select(names), local))
             positions.append(where)
         if not pieces:
             return _nulls(schema, 0)
@@ -169,7 +170,7 @@ class RowStore:
             return whole
         back = np.empty(len(handles), np.int64)
         back[order] = np.arange(len(handles))
-        return whole.take(from_numpy(back))
+        return taken(whole, from_numpy(back))
 
     def column(self, handles: np.ndarray, name: str) -> pa.Array:
         """Gather one column; null where the handle is -1."""

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from hoodie_py.formats.arrays import booleans
+from hoodie_py.formats.kernels import call
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.conform import one_batch
@@ -110,7 +111,7 @@ class SpilledEntries:
         """Return the numbers of the blocks that have versions of a key; entries must be complete."""
         found: list[int] = []
         for batch in self._batches(self._written):
-            has = pc.equal(batch.column("key"), key).to_numpy(zero_copy_only=False)
+            has = booleans(call("equal", batch.column("key"), pa.scalar(key)))
             found += np.unique(extra_of(batch, "block")[has]).tolist()
         return list(dict.fromkeys(found))
 

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from contextvars import copy_context
-from pathlib import Path
+from io import FileIO
 
 import pyarrow as pa
 
@@ -31,7 +31,7 @@ from hoodie_py.reader.turn import ScanGivenUpError, Turn
 _VARIABLE = "HOODIE_PY_READ_THREADS"
 _MOST_THREADS = 1024
 _WAITING = 1  # batches of each thread
-_CGROUP = Path("/sys/fs/cgroup/cpu.max")
+_CGROUP = "/sys/fs/cgroup/cpu.max"
 
 Batches = Callable[[], Generator[pa.RecordBatch, None, None]]
 Numbered = tuple[int, pa.RecordBatch]
@@ -58,7 +58,8 @@ def thread_count(options: Mapping[str, str]) -> int:
 def _cores() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        quota, period = _CGROUP.read_text().split()
+        with FileIO(_CGROUP) as file:
+            quota, period = file.readall().decode().split()
     except (OSError, ValueError):
         return cores
     return cores if not quota.isdecimal() else max(1, min(cores, round(int(quota) / int(period))))

@@ -19,12 +19,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import IO
+from io import FileIO
+from typing import IO, TYPE_CHECKING
 from uuid import uuid4
 
 if sys.platform != "win32":
     import fcntl
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 from hoodie_storage.backend import Entry
 from hoodie_storage.errors import PathError, ShortReadError, UnsupportedStoreError
@@ -39,6 +42,12 @@ _SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _ABANDONED = 24 * 3600.0  # seconds; beside the lock, since some network file systems keep locks to one machine
 # Linux: renameat2 with RENAME_NOREPLACE; macOS: renamex_np with RENAME_EXCL.
 _HERE, _NO_REPLACING, _EXCLUSIVE = -100, 1, 4
+
+
+def _path(*parts: str) -> Path:
+    from pathlib import Path  # what is only read does without: 0.6 MB of modules, and each part of a name kept for good
+
+    return Path(*parts)
 
 
 def _is_below(path: str, root: str) -> bool:
@@ -88,11 +97,12 @@ class LocalBackend:
 
     def read(self, key: str) -> bytes:
         """Read a file."""
-        return Path(self.inside(key)).read_bytes()
+        with FileIO(self.inside(key)) as file:
+            return file.readall()
 
     def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:
         """Read a file into given memory; what is written behind its end meanwhile is left out."""
-        with Path(self.inside(key)).open("rb", buffering=0) as file:
+        with FileIO(self.inside(key)) as file:
             content = memory(os.fstat(file.fileno()).st_size)
             read = 0
             while read < len(content) and (count := file.readinto(content[read:])):
@@ -101,7 +111,7 @@ class LocalBackend:
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:
         """Read each range."""
-        with Path(self.inside(key)).open("rb", buffering=0) as file:
+        with FileIO(self.inside(key)) as file:
             return [_pread(file.fileno(), start, stop) for start, stop in ranges]
 
     def list(self, key: str) -> list[Entry]:
@@ -111,20 +121,20 @@ class LocalBackend:
 
     def stat(self, key: str) -> Entry:
         """Look at one place."""
-        found = Path(self.inside(key)).stat()
+        found = os.stat(self.inside(key))
         is_dir = stat.S_ISDIR(found.st_mode)
         return Entry("", 0, is_dir=True) if is_dir else Entry("", found.st_size, False, _milliseconds(found))
 
     def put(self, key: str, data: bytes) -> None:
         """Write a file, or write over it."""
-        path = Path(self.inside(key))
+        path = _path(self.inside(key))
         with _scratch(path) as (scratch, file):
             _write(file, data)
             scratch.replace(path)
 
     def create(self, key: str, data: bytes) -> None:
         """Write a file if there is none."""
-        path = Path(self.inside(key))
+        path = _path(self.inside(key))
         with _scratch(path) as (scratch, file):
             _write(file, data)
             _name(scratch, path)
@@ -133,9 +143,9 @@ class LocalBackend:
         """Copy a local file to a place where there is none."""
         from shutil import copyfileobj
 
-        path = Path(self.inside(key))
+        path = _path(self.inside(key))
         with _scratch(path) as (scratch, file):
-            with Path(source).open("rb") as content:
+            with _path(source).open("rb") as content:
                 copyfileobj(content, file, _COPIED_AT_ONCE)
             _flush(file)
             _name(scratch, path)
@@ -143,7 +153,7 @@ class LocalBackend:
     def remove_scratch(self, key: str) -> int:
         """Remove scratch files below a folder that are nobody's, and return how many that were."""
         walked = os.walk(self.inside(key))
-        return sum(_removed(Path(folder, name)) for folder, _, names in walked for name in names if _is_scratch(name))
+        return sum(_removed(_path(folder, name)) for folder, _, names in walked for name in names if _is_scratch(name))
 
     def read_with_etag(self, key: str) -> tuple[bytes, str]:
         """Refuse: local files have no version marks."""
@@ -155,14 +165,14 @@ class LocalBackend:
 
     def delete(self, key: str) -> None:
         """Remove a file."""
-        self.inside(str(Path(key).parent))
-        Path(key).unlink()
+        self.inside(str(_path(key).parent))
+        _path(key).unlink()
 
     def remove_folder(self, key: str) -> None:
         """Remove a folder if it is empty."""
-        self.inside(str(Path(key).parent))
+        self.inside(str(_path(key).parent))
         try:
-            Path(key).rmdir()
+            _path(key).rmdir()
         except OSError as error:
             if error.errno not in _NOT_EMPTY:
                 raise

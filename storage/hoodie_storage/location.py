@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import urlsplit
 
 from hoodie_storage.errors import PathError
 from hoodie_storage.redact import redact_uri
@@ -69,8 +67,7 @@ def parse_location(place: str | os.PathLike[str]) -> Location:
 
 
 def _local(text: str) -> Location:
-    path = str(Path(text).expanduser().absolute())
-    path = os.path.normpath(path)
+    path = os.path.abspath(os.path.expanduser(text))
     return Location("file", path, path)
 
 
@@ -84,6 +81,8 @@ def _path_of_file_uri(rest: str) -> str:
 
 
 def _s3(text: str, rest: str) -> Location:
+    from urllib.parse import urlsplit
+
     if "@" in urlsplit(text).netloc:
         raise PathError(
             f"credentials inside {redact_uri(text)!r}", hint="Give them in storage_options, or in the environment."

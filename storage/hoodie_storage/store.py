@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 from hoodie_storage import classify
@@ -38,6 +37,7 @@ T = TypeVar("T")
 # s3fs takes what follows for a version.
 _VERSION = "?versionId="
 _MISSING = 404
+_FEW_FOLDERS = 8  # on local disks: listed sooner than threads are started
 _CONFLICT = 409
 _CREATED_MEANWHILE = 412
 
@@ -135,7 +135,7 @@ class Store:
         """Return the listings of several folders, made at once, in the order asked. Raises NotFoundError."""
         backend, _ = self._backend()
         width = min(backend.parallel, len(paths))
-        if width <= 1:
+        if width <= 1 or (self._location.protocol == "file" and len(paths) <= _FEW_FOLDERS):
             return [self.list(path) for path in paths]
         from concurrent.futures import ThreadPoolExecutor
 
@@ -220,7 +220,7 @@ class Store:
             found = self.stat(path).size
         except StorageFault:
             raise self._unknown(problem, path) from None
-        if found != Path(source).stat().st_size:
+        if found != os.stat(source).st_size:
             raise AlreadyExistsError("there is another file already", operation="create", path=self._show(path))
 
     def read_with_etag(self, path: str) -> tuple[bytes, str]:

@@ -8,6 +8,7 @@ import os
 import threading
 import zipfile
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from uuid import uuid4
 
@@ -174,11 +175,11 @@ class TestLocal(StorageTests):
         assert [info.path for info in store.list("")] == ["a", "b", "c"]
 
     def test_permission_denied(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        def denied(self: Path) -> bytes:
-            raise PermissionError(13, "Permission denied", str(self))
+        def denied(path: str) -> FileIO:
+            raise PermissionError(13, "Permission denied", path)
 
         store.put("a", b"x")
-        monkeypatch.setattr(Path, "read_bytes", denied)
+        monkeypatch.setattr(local, "FileIO", denied)
         with pytest.raises(AccessDeniedError, match="mode") as caught:
             store.read("a")
         assert isinstance(caught.value, PermissionError)
