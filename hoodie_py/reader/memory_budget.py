@@ -12,7 +12,7 @@ import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from io import FileIO
 
 from hoodie_py.formats.option_keys import MERGE_MEMORY, SPILL_PATH, option
 from hoodie_py.reader.read_info import ReadOptions
@@ -21,7 +21,7 @@ _SHARE = 4  # a quarter of the machine's memory is for log sides
 _OWN_SHARE = 8  # an eighth of the process's own limit, as addresses that are reserved or mapped count there too
 _FOLD_COPIES = 6  # what a fold makes of entries: joined, numbered, sorted, gathered
 _SMALL_FILE = 1 << 22
-_CGROUP_ROOT = Path("/sys/fs/cgroup")
+_CGROUP_ROOT = "/sys/fs/cgroup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def memory_share(limit: int | None, readers: int) -> int:
 def _machine_memory() -> int:
     """Return the memory of the machine or, if that is less, of the container, as it was when first asked."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([physical, *_cgroup_limits(Path("/proc/self/cgroup"), _CGROUP_ROOT)])
+    return min([physical, *_cgroup_limits("/proc/self/cgroup", _CGROUP_ROOT)])
 
 
 def _processors() -> int:
@@ -122,33 +122,31 @@ def _address_space() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def _cgroup_limits(membership: Path, root: Path) -> Iterator[int]:
+def _cgroup_limits(membership: str | os.PathLike[str], root: str | os.PathLike[str]) -> Iterator[int]:
     """Yield the memory limits of the process's control groups, of version 2 or 1, and of those around them."""
-    try:
-        lines = membership.read_text("utf-8").splitlines()
-    except OSError:  # not Linux, or not to be known: then the machine's memory counts
-        return
+    lines = _text_in(membership).splitlines()  # none where that is not to be known: then the machine's memory counts
     for line in lines:
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
-            top, name = root, "memory.max"
+            top, name = str(root), "memory.max"
         elif "memory" in controllers.split(","):
-            top, name = root / "memory", "memory.limit_in_bytes"
+            top, name = f"{root}/memory", "memory.limit_in_bytes"
         else:
             continue
-        group = top / path.lstrip("/")
-        for place in (group, *group.parents):
-            limit = _number_in(place / name)
-            if limit is not None:
-                yield limit
-            if place == top:
+        group = f"{top}/{path.strip('/')}".rstrip("/")
+        while True:
+            limit = _text_in(f"{group}/{name}").strip()
+            if limit.isdecimal():  # not the word max
+                yield int(limit)
+            if len(group) <= len(top):
                 break
+            group = group.rpartition("/")[0]
 
 
-def _number_in(path: Path) -> int | None:
-    """Return the number that a file holds; None for no file or the word max."""
+def _text_in(path: str | os.PathLike[str]) -> str:
+    """Return the text of a file; none where there is no such file, or no text in it."""
     try:
-        text = path.read_text("ascii").strip()
+        with FileIO(path) as file:
+            return file.readall().decode()
     except (OSError, UnicodeDecodeError):
-        return None
-    return int(text) if text.isdecimal() else None
+        return ""

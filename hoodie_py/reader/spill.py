@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,8 @@ from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.read_stats import ReadStats, SpillStats
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hoodie_py.reader.spill_directory import SpillDirectory
 
 _OPEN_MAPS = 64
@@ -103,7 +104,7 @@ class Spill:
         if size <= max(_SMALL, self.budget.portion // 4):
             return np.full(length, fill, dtype)
         path = self.new_file()
-        with self.guard(), Path(path).open("w+b") as file:
+        with self.guard(), path.open("w+b") as file:
             for start in range(0, length, _FILLED):  # written out, as a full disk is an error here and a signal later
                 np.full(min(_FILLED, length - start), fill, dtype).tofile(file)
             array: np.ndarray = np.memmap(file, dtype, "r+", shape=(length,))
@@ -117,7 +118,7 @@ class Spill:
         step = min(_COPY_BYTES, max(1, self.budget.portion // _COPY_THREADS))
         ranges = ((start, min(start + step, size)) for start in range(0, size, step))
         copy = self.new_file()
-        with Path(copy).open("wb") as target, ThreadPoolExecutor(_COPY_THREADS) as pool:
+        with copy.open("wb") as target, ThreadPoolExecutor(_COPY_THREADS) as pool:
             while some := list(islice(ranges, _COPY_THREADS)):
                 for data in pool.map(lambda each: files.read_range(path, *each), some):
                     with self.guard():
@@ -125,7 +126,7 @@ class Spill:
             with self.guard():
                 target.flush()
         self.count(size)
-        return copy
+        return str(copy)
 
     def count(self, size: int) -> None:
         """Note a file that is complete."""
@@ -142,10 +143,10 @@ class Spill:
 
             raise spill_error(error, str(self.path)) from error
 
-    def new_file(self) -> str:
+    def new_file(self) -> Path:
         """Return the path of another file."""
         self._files += 1
-        return str(self.path / str(self._files))
+        return self.path / str(self._files)
 
     def _map(self, file: str) -> Any:
         found = self._maps.get(file)
@@ -187,7 +188,7 @@ class SpillWriter:
         """Write a batch."""
         with self._spill.guard():
             if self._writer is None:
-                self._file = self._spill.new_file()
+                self._file = str(self._spill.new_file())
                 self._sink = pa.OSFile(self._file, "wb")
                 self._writer = pa.ipc.new_file(self._sink, self._schema)
                 self._batches = 0
