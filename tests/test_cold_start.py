@@ -14,18 +14,13 @@ TABLE = "event_time_updates_mor_v9"
 _FOR_OTHER_STORES = {"fsspec", "asyncio", "ssl", "hoodie_storage.remote", "hoodie_storage.options"}
 _FOR_WRITES = {"fastavro", "hashlib", "pyarrow.parquet", "pyarrow.fs"}
 _FOR_RARE_TABLES = {"hoodie_py.reader.payloads", "hoodie_py.reader.spill_directory", "hoodie_py.formats.kryo"}
-_HEAVY = {
-    "pyarrow.compute",
-    "pathlib",
-    "urllib.parse",
-    "logging",
-    "concurrent.futures",
-}  # not to read a local table
+_HEAVY = {"pyarrow.compute", "pathlib", "urllib.parse", "logging", "concurrent.futures"}
 _FOR_ROWS = {"hoodie_py.reader.batch", "hoodie_py.reader.file_group", "hoodie_py.formats.avro_lanes"}
 _FOR_FILTERS = {"hoodie_py.table.evaluate", "hoodie_py.table.pruning", "hoodie_py.table.sql_filter"}
 _FOR_RARE_INSTANTS = {"hoodie_py.formats.plans", "hoodie_py.formats.archive", "hoodie_py.table.archive_loader"}
 _NEVER = _FOR_OTHER_STORES | _FOR_WRITES | _HEAVY | _FOR_RARE_TABLES | _FOR_FILTERS | _FOR_RARE_INSTANTS
 _LATER = _NEVER | _FOR_ROWS
+_OF_PYSPARK = {"asyncio", "ssl", "hashlib", "pathlib", "urllib.parse", "logging", "concurrent.futures"}
 
 
 def imported(code: str, *arguments: str) -> set[str]:
@@ -51,4 +46,4 @@ from pyspark_hoodie import DefaultSource
 source = DefaultSource({"path": sys.argv[1]})
 assert source.reader(source.schema()).partitions()
 """
-    assert imported(code, str(corpus(TABLE))) & (_LATER - _HEAVY - {"asyncio", "ssl", "hashlib"}) == set()
+    assert imported(code, str(corpus(TABLE))) & (_LATER - _OF_PYSPARK) == set()

@@ -90,7 +90,7 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, len(array), valid, null_count=array.null_count, children=children)
 
 
-def _round_length(length: int) -> int:
+def _with_spare(length: int) -> int:
     """Return some more rows than asked for: batches of which the log dropped rows are rarely of the same length."""
     return length + length // _SPARE
 
@@ -109,7 +109,7 @@ class Decoder:
         """Return a column of one value, always the same for a field; null for None."""
         written = self._constants.get(field.name)
         if written is None or len(written) < length:
-            written = self._constants[field.name] = constant(value, field.type, _round_length(length))
+            written = self._constants[field.name] = constant(value, field.type, _with_spare(length))
         return written.slice(0, length)
 
     def plain(self, field: pa.Field, array: pa.Array) -> pa.Array:
@@ -127,5 +127,5 @@ class Decoder:
         written = self._values.get((field.name, value.as_py()))
         if written is None or len(written) < len(array):
             self._values = {key: kept for key, kept in self._values.items() if key[0] != field.name}
-            written = self._values[field.name, value.as_py()] = pa.repeat(value, _round_length(len(array)))
+            written = self._values[field.name, value.as_py()] = pa.repeat(value, _with_spare(len(array)))
         return written.slice(0, len(array))

@@ -45,7 +45,7 @@ _HERE, _NO_REPLACING, _EXCLUSIVE = -100, 1, 4
 
 
 def _path(*parts: str) -> Path:
-    from pathlib import Path  # what is only read does without: 0.6 MB of modules, and each part of a name kept for good
+    from pathlib import Path  # 0.6 MB of modules that a read does without
 
     return Path(*parts)
 

@@ -132,7 +132,10 @@ class Store:
         return plan.cut([answers[each] for each in plan.requests])
 
     def list_many(self, paths: Sequence[str]) -> list[list[FileInfo]]:
-        """Return the listings of several folders, made at once, in the order asked. Raises NotFoundError."""
+        """Return the listings of several folders, in the order asked. Raises NotFoundError.
+
+        They are made at once, but for a few local ones.
+        """
         backend, _ = self._backend()
         width = min(backend.parallel, len(paths))
         if width <= 1 or (self._location.protocol == "file" and len(paths) <= _FEW_FOLDERS):
