@@ -1,7 +1,9 @@
 """A hash of record keys, for splitting keys into parts that fit into memory.
 
 Keys come from strangers, so the hash is drawn at random for each read: a sum of the key's bytes, each multiplied by a
-random number of its place (multilinear hashing, of which the upper bits are universal).
+random number of its place (multilinear hashing, of which the upper bits are universal).  Sums of keys that count up are
+as far from each other as the keys are, and some random numbers put many of them into one part; so they are mixed, in
+the way of SplitMix64.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import pyarrow as pa
 
 _BYTES_AT_ONCE = 1 << 17
 _SHIFT = np.uint64(33)
+_MIXING = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 
 
 class KeyHash:
@@ -53,6 +56,8 @@ class KeyHash:
 
 
 def _parts(sums: np.ndarray, parts: int) -> np.ndarray:
+    for shift, factor in _MIXING:
+        sums = (sums ^ (sums >> shift)) * factor
     return ((sums >> _SHIFT) % np.uint64(parts)).astype(np.int64)
 
 
