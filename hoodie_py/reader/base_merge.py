@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _KEY_BATCH_ROWS = 65_536
 _MOST_KEYS_BY_BATCH = 1 << 17  # above, hashing the log's keys for each batch costs more than reading base keys ahead
 _FEWEST_KEYED_ROWS = 4  # base rows in a batch, in relation to the log's keys, are at least one in so many
+_FEW_BYTES = 1 << 20  # of log rows that may wait for the rows of a small base file
 _LEAST_BASE_ROWS = 32  # rows read at once where log rows merge, however small the batches handed out are
 
 
@@ -161,27 +162,32 @@ class BaseMerge:
             rows = max(rows, len(met) // _FEWEST_KEYED_ROWS)
         coded, threads = self._coded(base_schema, log, columns), self._options.column_threads
         batches = base.batches(base_schema, rows, coded=coded, column_threads=threads)
-
-        def portions(whole: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-            return self._portions(self.with_fallbacks(whole, base), log, columns)
-
-        for batch in chain.from_iterable(map(portions, batches)):
-            self._stats.base_rows += batch.num_rows
-            hits, records = meetings.of(batch)
-            if folded is None or not len(hits):
-                yield Piece(batch, None)
-            else:
-                met[records] = True
-                yield from self.meet(batch, hits, folded.take(records), log, columns)
-            del batch  # so that its memory is free when the next one is read
+        mark = len(log.store)
+        for whole in batches:
+            portions = self._portions([self.with_fallbacks(whole, base)], log, columns)
+            del whole  # here and below, so that nothing is held of the rows that a piece has as they came out
+            for batch in portions:
+                self._stats.base_rows += batch.num_rows
+                hits, records = meetings.of(batch)
+                if folded is None or not len(hits):
+                    piece = Piece(batch, None)
+                else:
+                    met[records] = True
+                    piece = self.meet(batch, hits, folded.take(records), log, columns)
+                del batch
+                yield piece
+                del piece
+                log.store.release(mark)
 
     def _is_decided_ahead(self, base: BaseFileReader, meetings: Meetings, log: LogSide) -> bool:
-        """Say whether ordering values are read and compared before the rows: a few large steps instead of some for
-        each batch, where it is known which rows meet and to read a column twice costs no request.
+        """Say whether ordering values are read and compared before the rows, where it is known which rows meet and to
+        read a column twice costs no request: a few large steps instead of some for each batch, and log rows need not
+        wait for base rows.
         """
         near = self._info.files.is_local or not log.deciding.names
         by_key = isinstance(meetings, MeetingsByKey)
-        return near and not by_key and log.whole_rows and base.num_rows > self._base_rows
+        pays = base.num_rows > self._base_rows or log.store.nbytes > _FEW_BYTES
+        return near and not by_key and log.whole_rows and pays
 
     def _decided(
         self,
@@ -232,9 +238,12 @@ class BaseMerge:
         return set(columns) - {top_level(schema, name) for name in log.keys.columns}
 
     @staticmethod
-    def _portions(batch: pa.RecordBatch, log: LogSide, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        """Cut a base batch so that what is gathered of it fits the memory budget."""
-        return iter((batch,)) if columns is not None and log.whole_rows else log.portions(batch)
+    def _portions(given: list[pa.RecordBatch], log: LogSide, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        """Cut a base batch, taken out of a list, so that what is gathered of it fits the memory budget."""
+        if columns is not None and log.whole_rows:
+            yield given.pop()
+        else:
+            yield from log.portions(given.pop())
 
     def _meetings(self, base: BaseFileReader, log: LogSide, folded: FoldedLog | None) -> Meetings:
         if folded is None:
@@ -263,9 +272,16 @@ class BaseMerge:
         newer: BufferedBatch,
         log: LogSide,
         columns: list[str] | None = None,
-    ) -> Iterator[Piece]:
-        """Merge rows of a base batch with the log entries they meet; ``columns`` as for ``merge``."""
-        mark = len(log.store)
+    ) -> Piece:
+        """Merge rows of a base batch with the log entries they meet; the store holds what the merge took and made.
+
+        Args:
+            batch: base rows.
+            hits: int64, the rows that meet entries.
+            newer: the entries, one for each of ``hits``.
+            log: the log side.
+            columns: as for ``merge``.
+        """
         if columns is not None and log.whole_rows:
             merged, unchanged = self._winners(batch, hits, newer, log)
         else:
@@ -275,8 +291,7 @@ class BaseMerge:
         keep[hits] = unchanged
         if columns is not None:
             batch = batch.select(columns)
-        yield Piece(filtered(batch, keep), merged)
-        log.store.release(mark)
+        return Piece(filtered(batch, keep), merged)
 
     def _winners(
         self, batch: pa.RecordBatch, hits: np.ndarray, newer: BufferedBatch, log: LogSide

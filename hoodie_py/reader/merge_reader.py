@@ -174,7 +174,9 @@ class MergeReader(FileGroupReader):
         if folded is None or not len(hits):
             yield Piece(batch, None)
         else:
-            yield from self._base.meet(batch, hits, folded.take(at[hits]), log)
+            mark = len(log.store)
+            yield self._base.meet(batch, hits, folded.take(at[hits]), log)
+            log.store.release(mark)
 
     def _log_only(
         self, scanned: _Scanned, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool

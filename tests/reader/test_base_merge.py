@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from hoodie_py import FileGroupReader, HoodieTable
 from hoodie_py.formats.table_config import MergeMode
 from hoodie_py.reader import base_merge
+from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.base_merge import BaseMerge
 from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.log_side import LogSide
@@ -86,6 +88,40 @@ def test_ahead_is_where_rows_outnumber_a_batch_and_meetings_are_known(tmp_path: 
             reader = reader_of(tmp_path, written, config_of(BY_EVENT), columns=SCHEMA.names, batch_rows=rows)
             assert len(rows_of(reader)) == 3
         assert said == [ahead]
+
+
+def test_ahead_is_where_log_rows_take_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = write_slice(tmp_path, [Version("a", ts=1), Version("b", ts=1)], [Version("b", ts=2)])
+    for few, ahead in ((1 << 20, False), (0, True)):
+        monkeypatch.setattr(base_merge, "_FEW_BYTES", few)
+        with deciding(ahead=True) as said:
+            reader = reader_of(tmp_path, written, config_of(BY_EVENT), columns=SCHEMA.names, batch_rows=9)
+            assert len(rows_of(reader)) == 2
+        assert said == [ahead]
+
+
+@pytest.mark.parametrize("keys_by_batch", [0, 9])
+def test_base_rows_are_let_go_of_before_what_stays_of_them_is_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys_by_batch: int
+) -> None:
+    written = write_slice(tmp_path, [Version(key, ts=1) for key in "abcd"], [Version("b", ts=2)])
+    read: list[weakref.ref[pa.RecordBatch]] = []
+    batches = BaseFileReader.batches
+
+    def watched(*args: Any, **named: Any) -> Iterator[pa.RecordBatch]:
+        for batch in batches(*args, **named):
+            read.append(weakref.ref(batch))
+            handed_on = [batch]
+            del batch
+            yield handed_on.pop()
+
+    monkeypatch.setattr(BaseFileReader, "batches", watched)
+    with deciding(ahead=False, keys_by_batch=keys_by_batch):
+        reader = reader_of(tmp_path, written, config_of(BY_EVENT), columns=SCHEMA.names, batch_rows=9)
+        merged = reader.to_batches()
+        assert next(merged).num_rows == 3
+        assert read[-1]() is None
+        assert [batch.num_rows for batch in merged] == [1]
 
 
 def test_the_log_is_let_go_of_before_base_rows_that_stay_unless_it_is_loaded(
