@@ -10,7 +10,7 @@ import pytest
 
 from tests.benchmarks.processes import PeakMemory, tree_memory, tree_seconds
 
-BURN = "import time; end = time.process_time() + 0.4\nwhile time.process_time() < end: pass"
+BURN = "import time; end = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
 FORGETFUL = f"""
 import os, signal, sys, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
