@@ -79,6 +79,7 @@ class FileGroupReader:
             for batch in self._batches():
                 for start in range(0, batch.num_rows, self.options.batch_rows):
                     yield batch.slice(start, self.options.batch_rows)
+                del batch  # here and wherever batches are handed on, so that their memory is free when more are read
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Iterator[BufferedRecord[Row]]:
         """Yield the records of the result, with the operation that the log did to them; untouched base rows have none.

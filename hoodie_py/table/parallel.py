@@ -125,7 +125,11 @@ def _wait_for(workers: Sequence[threading.Thread]) -> None:
 def _read(number: int, start: Batches, queue: _Queue) -> bool:
     """Read one slice; say whether more are wanted."""
     with closing(start()) as batches:
-        return all(queue.put((number, batch)) for batch in batches) and not queue.closed
+        for batch in batches:
+            if not queue.put((number, batch)):
+                return False
+            del batch
+    return not queue.closed
 
 
 class _Queue:
@@ -193,6 +197,6 @@ class _Queue:
                     raise self._error
                 if not self._waiting:
                     return
-                batch = self._waiting.popleft()
+                taken = [self._waiting.popleft()]
                 self._changed.notify_all()
-            yield batch
+            yield taken.pop()  # which is not held here

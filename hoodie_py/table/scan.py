@@ -98,6 +98,7 @@ class Scan:
         with closing(self._limited()) as batches:
             for _, batch in batches:
                 yield batch
+                del batch
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as a table, those of a file slice next to each other."""
@@ -114,6 +115,7 @@ class Scan:
                     left -= part.num_rows
                 if part.num_rows:
                     yield number, part
+                del batch, part
                 if left == 0:
                     return
 
@@ -129,11 +131,13 @@ class Scan:
             for number, task in enumerate(tasks):
                 for batch in task.to_batches():
                     yield number, batch
+                    del batch
             return
         order = sorted(range(len(tasks)), key=lambda number: tasks[number].size, reverse=True)
         with closing(read_in_threads([tasks[number].to_batches for number in order], threads, turn)) as batches:
             for place, batch in batches:
                 yield order[place], batch
+                del batch
 
     def _threads(self) -> int:
         """Return how many tasks to read at once: one for few rows, and where Python code of a merger decides."""

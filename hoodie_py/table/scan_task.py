@@ -82,6 +82,7 @@ class ScanTask:
                 left -= batch.num_rows
             if batch.num_rows:
                 yield batch if batch.num_columns == len(self.columns) else batch.select(list(self.columns))
+            del batch
             if left == 0:
                 return
         release_after(self.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie_py import HoodieTable, InvalidQueryError
+from hoodie_py import FileGroupReader, HoodieTable, InvalidQueryError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet_file import ParquetFile
 from hoodie_py.reader.log_side import LogSide
@@ -274,3 +275,54 @@ def test_a_limit_and_a_break_leave_no_thread(corpus: Corpus) -> None:
     assert table.scan(limit=3, batch_rows=1, options=FOUR).to_arrow().num_rows == 3
     for _ in table.scan(batch_rows=1, options=FOUR).to_batches():
         break
+
+
+def test_a_batch_that_its_reader_let_go_of_is_held_by_no_thread() -> None:
+    let_go = threading.Event()
+    held: list[bool] = []
+
+    def read() -> Generator[pa.RecordBatch, None, None]:
+        given = [pa.record_batch({"a": [1]})]
+        seen = weakref.ref(given[0])
+        yield given.pop()
+        assert let_go.wait(60)
+        held.append(seen() is not None)
+        yield pa.record_batch({"a": [2]})
+
+    with closing(read_in_threads([read], 1)) as batches:
+        for numbered in batches:
+            del numbered
+            let_go.set()
+            break
+        for _ in batches:
+            pass
+    assert held == [False]
+
+
+@pytest.mark.parametrize("name", ["basic_mor_v9_part", "event_time_updates_mor_v9"])
+def test_a_batch_that_its_reader_let_go_of_is_not_held_while_the_next_one_is_made(
+    corpus: Corpus, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[pa.RecordBatch]] = []
+    held: list[bool] = []
+    output, to_batches = FileGroupReader._output, FileGroupReader.to_batches
+
+    def watched_output(reader: FileGroupReader, batch: pa.RecordBatch) -> pa.RecordBatch:
+        held.extend(seen() is not None for seen in made)
+        rows = output(reader, batch)
+        made.append(weakref.ref(rows))
+        return rows
+
+    def watched_batches(reader: FileGroupReader) -> Iterator[pa.RecordBatch]:
+        for batch in to_batches(reader):
+            seen, given = weakref.ref(batch), [batch]
+            del batch
+            yield given.pop()
+            held.append(seen() is not None)
+
+    monkeypatch.setattr(FileGroupReader, "_output", watched_output)
+    monkeypatch.setattr(FileGroupReader, "to_batches", watched_batches)
+    for batch in HoodieTable.open(corpus(name)).scan(options=ONE, batch_rows=2).to_batches():
+        del batch
+    assert len(made) > 1
+    assert not any(held)
