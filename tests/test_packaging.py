@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import os
 import shutil
 import subprocess
 import sys
@@ -103,10 +104,11 @@ def test_editable_install_imports_from_the_tree(tree: Path, tmp_path: Path) -> N
         "--editable",
         str(tree),
     ]
-    done = subprocess.run(install, capture_output=True, text=True, check=False)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # which would be there first
+    done = subprocess.run(install, capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0, done.stderr
     code = f"import {', '.join(MODULES)}; print(*(m.__file__ for m in ({', '.join(MODULES)})), sep='\\n')"
-    run = subprocess.run([str(python), "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    run = subprocess.run([str(python), "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, env=env)
     assert run.returncode == 0, run.stderr
     assert [Path(line) for line in run.stdout.split()] == [
         tree / "hoodie_py" / "__init__.py",
@@ -114,7 +116,7 @@ def test_editable_install_imports_from_the_tree(tree: Path, tmp_path: Path) -> N
         tree / "pyspark_hoodie.py",
     ]
     command = subprocess.run(
-        [str(home / "bin" / "hoodie"), "--help"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [str(home / "bin" / "hoodie"), "--help"], cwd=tmp_path, capture_output=True, text=True, check=False, env=env
     )
     assert command.returncode == 0, command.stderr
     assert "demo" in command.stdout
