@@ -165,7 +165,7 @@ class BaseMerge:
         mark = len(log.store)
         for whole in batches:
             portions = self._portions([self.with_fallbacks(whole, base)], log, columns)
-            del whole  # here and below, so that nothing is held of the rows that a piece has as they came out
+            del whole  # and batches and pieces below: nothing is held of rows that were filtered or handed on
             for batch in portions:
                 self._stats.base_rows += batch.num_rows
                 hits, records = meetings.of(batch)

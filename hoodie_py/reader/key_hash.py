@@ -57,7 +57,10 @@ class KeyHash:
 
 def _parts(sums: np.ndarray, parts: int) -> np.ndarray:
     for shift, factor in _MIXING:
-        sums = (sums ^ (sums >> shift)) * factor
+        mixed = sums >> shift  # in place from here on: there may be as many sums as the memory budget has room for
+        mixed ^= sums
+        mixed *= factor
+        sums = mixed
     return ((sums >> _SHIFT) % np.uint64(parts)).astype(np.int64)
 
 

@@ -90,7 +90,8 @@ class Scan:
 
         File slices are read on several threads, one a core unless the option ``hoodie_py.read.threads`` or the variable
         HOODIE_PY_READ_THREADS says otherwise.  Memory stays bounded by the log sides of that many slices and some
-        batches.  Whoever stops early should close the iterator.
+        batches.  Whoever stops early should close the iterator.  A batch that the caller lets go of is free while the
+        next one is read, so no step on its way keeps it.
 
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.

@@ -10,6 +10,7 @@ import pytest
 
 from tests.benchmarks.processes import PeakMemory, tree_memory, tree_seconds
 
+# More than the tests ask for, as ticks are rounded down for each process.
 BURN = "import time; end = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
 FORGETFUL = f"""
 import os, signal, sys, time
