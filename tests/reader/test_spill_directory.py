@@ -49,7 +49,10 @@ print("ready", flush=True)
 
 def child(parent: Path, ending: str) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
-        [sys.executable, "-c", CHILD.format(ending=ending), str(parent)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", CHILD.format(ending=ending), str(parent)],
+        bufsize=0,  # a line read ahead into a buffer would be kept from communicate(), which reads the pipe itself
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
