@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.delete_rules import DeleteRules
+from hoodie_py.reader.fields import nullable
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import BufferedRecord
 from hoodie_py.reader.row_store import NO_ROW, RowStore
@@ -185,7 +186,7 @@ def _patched(parents: pa.RecordBatch, overrides: Sequence[Mapping[str, Any]], sc
             pairs = zip(overrides, column.to_pylist(), strict=True)
             column = fitting_array([override.get(name, old) for override, old in pairs], field)
         columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
+    return pa.RecordBatch.from_arrays(columns, schema=nullable(schema))
 
 
 def fitting_array(values: Sequence[Any], field: pa.Field) -> pa.Array:

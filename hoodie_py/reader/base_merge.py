@@ -291,7 +291,7 @@ class BaseMerge:
         keep[hits] = unchanged
         if columns is not None:
             batch = batch.select(columns)
-        return Piece(filtered(batch, keep), merged)
+        return Piece(filtered(batch, from_numpy(keep)), merged)
 
     def _winners(
         self, batch: pa.RecordBatch, hits: np.ndarray, newer: BufferedBatch, log: LogSide

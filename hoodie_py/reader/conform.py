@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.kernels import cast, kept
+from hoodie_py.reader.fields import nullable
 
 
 class Nulls:
@@ -68,7 +68,7 @@ def conform_batch(
             raise
     if not arrays:
         return without_columns(batch.num_rows)
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
+    return pa.RecordBatch.from_arrays(arrays, schema=nullable(schema))
 
 
 class Conformer:
@@ -83,7 +83,7 @@ class Conformer:
     def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None, *, loose: bool = False) -> None:
         self._defaults = defaults
         self._loose = loose
-        self._schema = pa.schema([field.with_nullable(True) for field in schema])
+        self._schema = nullable(schema)
         self._source: pa.Schema | None = None
         self._same: list[int] | None = None
 
@@ -107,11 +107,9 @@ class Conformer:
         return places if all(same) else None
 
 
-def filtered(batch: pa.RecordBatch, keep: np.ndarray) -> pa.RecordBatch:
-    """Return the rows of a batch whose mask is set; a batch may have no columns."""
-    if batch.num_columns:
-        return kept(batch, from_numpy(keep))
-    return without_columns(int(np.count_nonzero(keep)))
+def filtered(batch: pa.RecordBatch, keep: pa.Array) -> pa.RecordBatch:
+    """Return the rows of a batch whose mask, without nulls, is set; a batch may have no columns."""
+    return kept(batch, keep) if batch.num_columns else without_columns(keep.true_count)
 
 
 def without_columns(rows: int) -> pa.RecordBatch:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 
@@ -38,3 +40,8 @@ def field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
 
     head, *path = name.split(".")
     return pc.struct_field(batch.column(head), path)
+
+
+def nullable(fields: Iterable[pa.Field]) -> pa.Schema:
+    """Return columns, each of which may be null."""
+    return pa.schema([field if field.nullable else field.with_nullable(True) for field in fields])

@@ -19,6 +19,7 @@ from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.base_merge import BaseMerge, Merged, Piece
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.coded import Decoder
+from hoodie_py.reader.fields import nullable
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_side import LogSide
 from hoodie_py.reader.merge_kinds import merges
@@ -68,7 +69,7 @@ class FileGroupReader:
         self._base = BaseMerge(file_slice, self.info, self.options, self.stats)
         names = self.info.schema.names if columns is None else list(columns)
         self._check_columns(names)
-        self.schema = pa.schema([self.info.schema.field(name).with_nullable(True) for name in names])
+        self.schema = nullable(self.info.schema.field(name) for name in names)
         self._stored = [name for name in names if name not in self.info.constants]
         constants = self.info.constants
         self._fields = [(field, field.name not in constants, constants.get(field.name)) for field in self.schema]

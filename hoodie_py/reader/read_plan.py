@@ -22,7 +22,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, InvalidTableError, MergeError
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.delete_rules import OPERATION_FIELD, DeleteRules
-from hoodie_py.reader.fields import has_field, top_level
+from hoodie_py.reader.fields import has_field, nullable, top_level
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
 
@@ -127,7 +127,7 @@ def merge_schema(table_schema: pa.Schema, requested: Sequence[str], needs: Merge
     """
     always = merge_columns(table_schema, replace(needs, custom=None))
     wanted = {*requested, *always, *merge_columns(table_schema, needs)}
-    return pa.schema([field.with_nullable(True) for field in table_schema if field.name in wanted])
+    return nullable(field for field in table_schema if field.name in wanted)
 
 
 def merge_columns(table_schema: pa.Schema, needs: MergeNeeds, *, instant_range: bool = False) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from hoodie_py.formats.arrays import booleans, from_numpy
 from hoodie_py.formats.kernels import taken
 from hoodie_py.reader.conform import one_batch, without_columns
+from hoodie_py.reader.fields import nullable
 from hoodie_py.reader.spill import Spill, Spilled
 
 NO_ROW = -1
@@ -308,5 +309,5 @@ def _columns(batches: Sequence[pa.RecordBatch]) -> list[pa.Array]:
 def _nulls(schema: pa.Schema, length: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.nulls(length, field.type) for field in schema],
-        schema=pa.schema([field.with_nullable(True) for field in schema]),
+        schema=nullable(schema),
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.reader.fields import nullable
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.turn import Turn
 from hoodie_py.table.parallel import Numbered, read_in_threads, thread_count
@@ -58,7 +59,7 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """Schema of the result."""
-        return pa.schema([self.snapshot.schema.arrow.field(name).with_nullable(True) for name in self.columns])
+        return nullable(self.snapshot.schema.arrow.field(name) for name in self.columns)
 
     @property
     def instant(self) -> str | None:
