@@ -22,6 +22,8 @@ except ImportError:
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+_FEW_COLUMNS, _MOST_PARTS = 8, 4  # of a row group's columns that are read one part after the other
+
 
 class ParquetFile:
     """A Parquet file whose footer has been read.
@@ -99,6 +101,33 @@ class ParquetFile:
             yield given.pop()
             if not is_last:
                 batch = next(batches, None)
+
+    def row_group(self, group: int, columns: Collection[str]) -> pa.RecordBatch | None:
+        """Read a row group as one batch, some columns after others, so that pages of few of them are in memory.
+
+        Args:
+            group: which one.
+            columns: names of top-level columns; other names are ignored.
+
+        Returns:
+            The rows; None without any, without columns, or where they do not come in one batch.
+
+        Raises:
+            pyarrow.ArrowException, OSError: pages that cannot be decoded.
+        """
+        rows = max(self.metadata.row_group(group).num_rows, 1)
+        wanted = [name for name in dict.fromkeys(path[0] for path in self._paths) if name in columns]
+        at_once = max(_FEW_COLUMNS, -(-len(wanted) // _MOST_PARTS))
+        parts: list[pa.RecordBatch] = []
+        for first in range(0, len(wanted), at_once):
+            found = list(self.iter_batches(rows, columns=wanted[first : first + at_once], row_groups=[group]))
+            if len(found) != 1 or found[0].num_rows != (parts or found)[0].num_rows:
+                return None
+            parts += found
+        if not parts:
+            return None
+        arrays = [column for part in parts for column in part.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field for part in parts for field in part.schema]))
 
     def read(self, columns: Collection[str], *, use_threads: bool = False) -> pa.Table:
         """Read all rows of some top-level columns; arguments and errors as for ``iter_batches``."""

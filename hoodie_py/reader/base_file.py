@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _TAIL = 1 << 20
 _MOST_AHEAD = 64 << 20
 _BUFFER = 16 << 10  # of each column
+_MANY_BYTES = 1 << 20  # of a row group's pages, that are not in memory at once where all rows come in one batch
 
 _Conform = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -171,7 +172,13 @@ class BaseFileReader:
     def _group(
         self, group: int, names: list[str], conform: _Conform, batch_rows: int, threads: bool
     ) -> Iterator[pa.RecordBatch]:
+        facts = self._parquet.metadata.row_group(group)
         try:
+            if facts.num_rows <= batch_rows and facts.total_byte_size >= _MANY_BYTES and not threads:
+                whole = [self._parquet.row_group(group, names)]
+                if whole[0] is not None:
+                    yield conform(whole.pop())
+                    return
             batches = self._parquet.iter_batches(batch_rows, row_groups=[group], columns=names, use_threads=threads)
             yield from map(conform, filter(_has_rows, batches))  # which hold no batch while the next one is read
         except HoodieError as error:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.formats.avro_cursor import BACK, FRONT, Budget, Misfit, Source, in_arrow_memory, zigzag
+from tests.arrow_memory import watched
 from tests.formats.log_writer import unsigned, varint
 
 NUMBERS = st.integers(0, 63).flatmap(lambda bit: st.integers(-(1 << bit), (1 << bit) - 1))
@@ -94,10 +94,19 @@ def test_places_outside_of_the_data() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 1023, 1024, 5000])
 def test_values_are_copied_into_arrow_memory_if_they_are_many(count: int) -> None:
-    before = pa.total_allocated_bytes()
+    allocated = watched()
     for values in (np.arange(count), np.arange(2 * count).reshape(count, 2)):
         buffer = in_arrow_memory(values)
         assert bytes(buffer) == values.tobytes()
-        assert (pa.total_allocated_bytes() - before >= values.nbytes > 0) is (values.nbytes >= 8192)
+        assert (allocated() >= values.nbytes > 0) is (values.nbytes >= 8192)
         del buffer
-        assert pa.total_allocated_bytes() == before
+        assert allocated() == 0
+
+
+@pytest.mark.parametrize("size", [1 << 10, 1 << 16])
+def test_small_and_large_pieces_are_joined_alike(size: int) -> None:
+    pieces = [bytes([i]) * (size + i) for i in range(1, 4)]
+    source = Source([pieces[0], memoryview(pieces[1]), pieces[2]], NO_BUDGET)
+    assert bytes(source.raw) == bytes(FRONT) + b"".join(pieces) + bytes(BACK)
+    assert source.starts == [FRONT, FRONT + size + 1, FRONT + 2 * size + 3]
+    assert source.size == len(source.raw) - BACK

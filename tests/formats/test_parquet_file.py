@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py.formats.parquet_file import ParquetFile
+from tests.arrow_memory import watched
 
 ROWS = 1000
 TABLE = pa.table(
@@ -59,13 +60,13 @@ def test_columns_may_come_as_dictionaries() -> None:
 
 def test_the_last_batch_and_its_pages_are_let_go_of_with_the_batch() -> None:
     source = stored(ROWS)
-    before = pa.total_allocated_bytes()
+    allocated = watched()
     batches = ParquetFile(source).iter_batches(ROWS, columns=TABLE.column_names)
     batch = next(batches)
-    held = pa.total_allocated_bytes() - before
+    held = allocated()
     assert held >= batch.nbytes
     del batch
-    assert pa.total_allocated_bytes() - before < held // 20
+    assert allocated() < held // 20
     assert next(batches, None) is None
 
 
@@ -102,3 +103,27 @@ print(ParquetFile(pyarrow.OSFile(sys.argv[1])).metadata.num_rows)
         [sys.executable, "-c", code, str(tmp_path / "t.parquet")], capture_output=True, text=True, check=True
     )
     assert run.stdout.split() == [str(ROWS)]
+
+
+WIDE = pa.table({f"c{i}": [None if (i * row) % 7 == 3 else f"{i}-{row}" for row in range(50)] for i in range(40)})
+
+
+@pytest.mark.parametrize("columns", [["c3"], WIDE.column_names[:8], WIDE.column_names[5:22], WIDE.column_names, []])
+def test_a_row_group_is_read_some_columns_at_a_time(columns: list[str]) -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(WIDE, sink, row_group_size=30)
+    file = ParquetFile(pa.BufferReader(sink.getvalue()))
+    for group, wanted in enumerate((WIDE.slice(0, 30), WIDE.slice(30))):
+        batch = file.row_group(group, columns)
+        if columns:
+            assert pa.Table.from_batches([batch]).equals(wanted.select(columns))
+        else:
+            assert batch is None
+
+
+def test_a_row_group_that_does_not_come_in_one_batch_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = ParquetFile(stored())
+    assert file.row_group(3, TABLE.column_names).num_rows == 100
+    real = ParquetFile.iter_batches
+    monkeypatch.setattr(ParquetFile, "iter_batches", lambda self, rows, **named: real(self, rows - 1, **named))
+    assert file.row_group(3, TABLE.column_names) is None
