@@ -24,6 +24,7 @@ from hoodie_py.formats.avro_schema import (
     Union,
 )
 
+Data = bytes | memoryview
 Step = Callable[[int, int], int]
 
 _ONE_BYTE = 0x80
@@ -31,7 +32,7 @@ _LONGEST_VARINT = 10
 _TWO_TO_64 = 1 << 64
 
 
-def read_varint(data: bytes, pos: int) -> tuple[int, int]:
+def read_varint(data: Data, pos: int) -> tuple[int, int]:
     """Read a zig-zag integer of up to 64 bits and return it with the place behind it."""
     raw = 0
     for i in range(_LONGEST_VARINT):
@@ -44,7 +45,7 @@ def read_varint(data: bytes, pos: int) -> tuple[int, int]:
     raise CorruptFileError("An Avro integer has more than 64 bits.", offset=pos)
 
 
-def read_span(data: bytes, pos: int, end: int) -> tuple[int, int]:
+def read_span(data: Data, pos: int, end: int) -> tuple[int, int]:
     """Read the length in front of a string or bytes value and return where the value starts and stops."""
     length, start = read_varint(data, pos)
     if not 0 <= length <= end - start:
@@ -53,7 +54,7 @@ def read_span(data: bytes, pos: int, end: int) -> tuple[int, int]:
     return start, start + length
 
 
-def read_count(data: bytes, pos: int, end: int, min_size: int) -> tuple[int, int]:
+def read_count(data: Data, pos: int, end: int, min_size: int) -> tuple[int, int]:
     """Read the item count of an array or map block; a negative one is followed by the block's length in bytes."""
     count, start = read_varint(data, pos)
     if count < 0:
@@ -70,7 +71,7 @@ def bad_branch(branch: int, pos: int) -> CorruptFileError:
     return CorruptFileError(f"An Avro union has no branch {branch}.", offset=pos)
 
 
-def skip(data: bytes, node: AvroType) -> Step:
+def skip(data: Data, node: AvroType) -> Step:
     """Make the step over a value of a type.
 
     Args:
@@ -103,7 +104,7 @@ def _over(size: int) -> Step:
     return lambda pos, _: pos + size
 
 
-def _over_varint(data: bytes) -> Step:
+def _over_varint(data: Data) -> Step:
     def step(pos: int, _: int) -> int:
         stop = pos + _LONGEST_VARINT
         while data[pos] >= _ONE_BYTE:
@@ -115,7 +116,7 @@ def _over_varint(data: bytes) -> Step:
     return step
 
 
-def _over_span(data: bytes) -> Step:
+def _over_span(data: Data) -> Step:
     def step(pos: int, end: int) -> int:
         byte = data[pos]
         stop = pos + 1 + (byte >> 1)
@@ -126,7 +127,7 @@ def _over_span(data: bytes) -> Step:
     return step
 
 
-def _over_entry(data: bytes, value: Step) -> Step:
+def _over_entry(data: Data, value: Step) -> Step:
     key = _over_span(data)
     return lambda pos, end: value(key(pos, end), end)
 
@@ -140,7 +141,7 @@ def _over_fields(steps: list[Step]) -> Step:
     return step
 
 
-def _over_union(data: bytes, steps: list[Step]) -> Step:
+def _over_union(data: Data, steps: list[Step]) -> Step:
     count = len(steps)
 
     def step(pos: int, end: int) -> int:
@@ -155,7 +156,7 @@ def _over_union(data: bytes, steps: list[Step]) -> Step:
     return step
 
 
-def _over_blocks(data: bytes, min_size: int, item: Step) -> Step:
+def _over_blocks(data: Data, min_size: int, item: Step) -> Step:
     def step(pos: int, end: int) -> int:
         while True:
             count, pos = read_count(data, pos, end, min_size)

@@ -16,6 +16,7 @@ What keeps this safe with hostile input:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ FRONT = 16  # bytes in front of the records, so that the words in front of a val
 BACK = 24  # bytes behind them, so that a lane without a value, or one that went astray, can be read at the end
 
 _LONGEST_DATA = 1 << 30
+_LARGE_PIECE = 1 << 16
 _FEW_BYTES = 8192
 _SAMPLED = 16
 _CONTINUES = np.uint64(0x8080808080808080)
@@ -64,15 +66,44 @@ class Budget:
             raise Misfit
 
 
+def _where_they_are(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]] | None:
+    """Return what is around pieces that lie in one Arrow buffer, and where they begin in it."""
+    owner = pieces[0].obj if pieces and isinstance(pieces[0], memoryview) else None
+    if not isinstance(owner, pa.Buffer):
+        return None
+    if not all(isinstance(piece, memoryview) and piece.obj is owner for piece in pieces):
+        return None
+    found = [pa.py_buffer(piece) for piece in pieces]
+    first = min(piece.address for piece in found) - FRONT
+    last = max(piece.address + piece.size for piece in found) + BACK
+    start, stop = first - owner.address, last - owner.address
+    if start < 0 or stop > owner.size or stop - start > _LONGEST_DATA:
+        return None
+    return memoryview(owner).cast("B")[start:stop], [piece.address - first for piece in found]
+
+
+def _joined(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]]:
+    """Return a copy of pieces in a row, and where they begin in it."""
+    sizes = [len(piece) for piece in pieces]
+    padded = (bytes(FRONT), *pieces, bytes(BACK))
+    starts = list(accumulate(sizes[:-1], initial=FRONT))
+    if sum(sizes) < _LARGE_PIECE * len(pieces):
+        return memoryview(b"".join(padded)), starts
+    # NumPy lets go of Python's lock meanwhile
+    return np.concatenate([np.frombuffer(piece, np.uint8) for piece in padded]).data, starts
+
+
 class Source:
-    """The bytes of some records, padded on both sides; the first piece starts at ``FRONT``, the last ends at
-    ``size``.
+    """The bytes of some records, with other bytes on both sides; ``starts`` has where each piece begins, none before
+    ``FRONT``, and the last one ends at ``size``.
+
+    Pieces that lie in one Arrow buffer, with room around them, are read where they are; others are copied.
     """
 
     def __init__(self, pieces: Sequence[memoryview | bytes], budget: Budget) -> None:
         if sum(map(len, pieces)) > _LONGEST_DATA:
             raise Misfit
-        self.raw = b"".join((bytes(FRONT), *pieces, bytes(BACK)))
+        self.raw, self.starts = _where_they_are(pieces) or _joined(pieces)
         self.size = len(self.raw) - BACK
         self.budget = budget
         self.bytes = np.frombuffer(self.raw, np.uint8)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hoodie_py.formats.avro_bytes import Step
+from hoodie_py.formats.avro_bytes import Data, Step
 from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source
 
 MOST_ITEMS = 1 << 21
@@ -32,7 +32,7 @@ class ItemShape:
     """
 
     skip: Skip
-    step: Callable[[bytes], Step]
+    step: Callable[[Data], Step]
     min_size: int
     size: int | None
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats.avro_bytes import Step, skip
+from hoodie_py.formats.avro_bytes import Data, Step, skip
 from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, bitmap, largest, smallest
 from hoodie_py.formats.avro_lane_decimals import DecimalReader
 from hoodie_py.formats.avro_lane_items import ItemShape, Numbers, find_items
@@ -192,7 +192,7 @@ class _MapReader(_Listed):
         self._values.skip(source, places, mask)
 
 
-def _entry_step(data: bytes, node: Map) -> Step:
+def _entry_step(data: Data, node: Map) -> Step:
     key, value = skip(data, Primitive(1, 1, "string")), skip(data, node.values)
     return lambda pos, end: value(key(pos, end), end)
 

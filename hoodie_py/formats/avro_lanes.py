@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Places, Source
+from hoodie_py.formats.avro_cursor import Budget, Misfit, Places, Source
 from hoodie_py.formats.avro_lane_items import TooManyItems
 from hoodie_py.formats.avro_lane_nested import UnfitType, lane_reader
 from hoodie_py.formats.avro_lane_values import LaneReader
@@ -72,7 +71,7 @@ def budget_for(size: int) -> Budget:
 
 
 class JoinedBlocks:
-    """A copy of blocks of the same schema in one piece; the blocks themselves may go.
+    """Blocks of the same schema in one piece: a copy unless they lie in one already.
 
     Args:
         blocks: the blocks; ``group_sizes`` says of how many it pays.
@@ -87,22 +86,21 @@ class JoinedBlocks:
         sizes = [len(block.content) for block in blocks]
         self.source = Source([block.content for block in blocks], budget or budget_for(sum(sizes)))
         self.counts = tuple(block.count for block in blocks)
-        self._starts = [block.start for block in blocks]
-        self._bounds = list(accumulate(sizes, initial=FRONT))
+        self._firsts = [block.start for block in blocks]
+        self._bounds = [(start, start + size) for start, size in zip(self.source.starts, sizes, strict=True)]
 
     @property
     def contents(self) -> list[memoryview]:
         """The blocks' contents."""
-        raw = memoryview(self.source.raw)
-        return [raw[start:stop] for start, stop in pairwise(self._bounds)]
+        return [self.source.raw[start:stop] for start, stop in self._bounds]
 
     def stretches(self) -> list[Stretch]:
         """Return where in the source the records of each block are, if it has any; Misfit if one has other bytes."""
         found: list[Stretch] = []
-        for start, count, (offset, end) in zip(self._starts, self.counts, pairwise(self._bounds), strict=True):
+        for first, count, (start, stop) in zip(self._firsts, self.counts, self._bounds, strict=True):
             if count:
-                found.append(Stretch(offset + start, end, count))
-            elif offset + start != end:
+                found.append(Stretch(start + first, stop, count))
+            elif start + first != stop:
                 raise Misfit
         return found
 

@@ -9,6 +9,7 @@ first part of a block begins at a true one. A part whose beginning is not met is
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
+from hoodie_py.formats.avro_bytes import Data
 from hoodie_py.formats.avro_cursor import Misfit
 
 LENGTH_SIZE = 4
@@ -28,7 +30,7 @@ _RECORDS_COMPARED = 4
 _SHORTEST_BEGINNING = 4
 _LONGEST_BEGINNING = 8  # so that the times of several commits still begin alike
 _WINDOW = 3  # in average records: where a part's first record is looked for
-_FEWEST_ROUNDS, _MOST_ROUNDS, _ROUNDS_RATIO = 8, 32, 6
+_FEWEST_ROUNDS, _MOST_ROUNDS, _ROUNDS_RATIO = 8, 48, 3
 _PATIENCE = 3
 
 Places = npt.NDArray[np.int64]
@@ -45,7 +47,7 @@ class Stretch:
     count: int
 
 
-def record_bounds(data: bytes, stretches: Sequence[Stretch]) -> tuple[Places, Places]:
+def record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places, Places]:
     """Give where each record starts and ends, over all stretches.
 
     Args:
@@ -70,7 +72,7 @@ def record_bounds(data: bytes, stretches: Sequence[Stretch]) -> tuple[Places, Pl
     return starts + LENGTH_SIZE, np.concatenate([chain[1:] for chain in chains])
 
 
-def _walk(data: bytes, pos: int, stop: int) -> Places:
+def _walk(data: Data, pos: int, stop: int) -> Places:
     """Walk records one by one until one starts at or behind ``stop``; give where each starts and the last one ends."""
     found = [pos]
     append = found.append
@@ -81,27 +83,24 @@ def _walk(data: bytes, pos: int, stop: int) -> Places:
     return np.array(found, np.int64)
 
 
-def _heads(data: bytes, stretch: Stretch, rounds: int) -> list[int]:
+def _heads(data: Data, stretch: Stretch, rounds: int) -> list[int]:
     """Find places that look like records, in rising order; the first is the start."""
     pos = stretch.start
     beginnings: list[bytes] = []
     for _ in repeat(None, min(_RECORDS_COMPARED, stretch.count)):
         if pos >= stretch.stop:
             raise Misfit
-        beginnings.append(data[pos + LENGTH_SIZE : pos + LENGTH_SIZE + _LONGEST_BEGINNING])
+        beginnings.append(bytes(data[pos + LENGTH_SIZE : pos + LENGTH_SIZE + _LONGEST_BEGINNING]))
         pos += _LENGTH.unpack_from(data, pos)[0] + LENGTH_SIZE
     beginning = _common_beginning(beginnings)
-    heads = [stretch.start]
     if len(beginning) < _SHORTEST_BEGINNING:
-        return heads
+        return [stretch.start]
     average = max((stretch.stop - stretch.start) // stretch.count, LENGTH_SIZE)
     window = _WINDOW * average
-    find = data.find
-    for guess in range(stretch.start + rounds * average, stretch.stop - window, rounds * average):
-        head = find(beginning, guess, guess + window) - LENGTH_SIZE
-        if head > heads[-1]:
-            heads.append(head)
-    return heads
+    guesses = range(stretch.start + rounds * average, stretch.stop - window, rounds * average)
+    find = re.compile(re.escape(beginning)).search
+    found = map(find, repeat(data), guesses, range(guesses.start + window, stretch.stop, guesses.step))
+    return [stretch.start, *(place.start() - LENGTH_SIZE for place in found if place is not None)]
 
 
 def _common_beginning(texts: Sequence[bytes]) -> bytes:
@@ -112,7 +111,7 @@ def _common_beginning(texts: Sequence[bytes]) -> bytes:
     return low
 
 
-def _walk_parts(data: bytes, stretches: Sequence[Stretch], heads: Sequence[list[int]], most: int) -> list[Places]:
+def _walk_parts(data: Data, stretches: Sequence[Stretch], heads: Sequence[list[int]], most: int) -> list[Places]:
     """Walk all parts at once, ``most`` records at most in each, and put together the chain of each stretch."""
     firsts = np.concatenate([np.array(parts, np.int64) for parts in heads])
     targets = np.concatenate([[*parts[1:], stretch.stop] for parts, stretch in zip(heads, stretches, strict=True)])
@@ -143,7 +142,7 @@ def _walk_parts(data: bytes, stretches: Sequence[Stretch], heads: Sequence[list[
 
 
 def _mended(
-    data: bytes, stretch: Stretch, heads: list[int], table: Places, steps: list[int], proven: list[bool]
+    data: Data, stretch: Stretch, heads: list[int], table: Places, steps: list[int], proven: list[bool]
 ) -> Places:
     """Put together the walks that are proven, and walk anew where they are not."""
     chain: list[Places] = []

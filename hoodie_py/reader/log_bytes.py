@@ -21,12 +21,14 @@ import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, StorageError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro_cursor import BACK
 from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, block_at
 from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.spill import Spill
 
 _READ_THREADS = 8
-_SMALL_SHARE = 4  # of a file: a block of less than one in so many bytes
+_SMALL_SHARE = 4  # of what is held: a block of less than one in so many bytes
+_MOST_SHARED = 4 << 20  # bytes of a slice's log files that are read into one piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +94,13 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
     Raises:
         StorageError: a file is missing or cannot be read, or the disk is full.
     """
-    if sum(log_file.size for log_file in log_files) > spill.budget.log_bytes_held:
+    size = sum(log_file.size for log_file in log_files)
+    if size > spill.budget.log_bytes_held:
         turns = _Turns(files, spill)
         yield from (LogInTurn(log_file, turns) for log_file in log_files)
     elif files.is_local:
-        yield from (_WholeLog(each.path, files.read_view(each.path, _arrow_memory)) for each in log_files)
+        memory = _Memory(size if size <= _MOST_SHARED else 0)
+        yield from (_WholeLog(each.path, files.read_view(each.path, memory), memory.shared) for each in log_files)
     else:
         for path, content in _read_all(files, [log_file.path for log_file in log_files]):
             yield _WholeLog(path, content)
@@ -106,13 +110,15 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
 class _WholeLog:
     path: str
     content: memoryview
+    shared: int = 0
 
     def data(self) -> memoryview:
         return self.content
 
     def scanned(self, block: LogBlock) -> ScannedBlock:
-        if block.type is BlockType.DELETE and len(block.content) * _SMALL_SHARE < len(self.content):
-            block = replace(block, content=memoryview(bytes(block.content)))  # or the whole file would wait for it
+        size = max(self.shared, len(self.content))
+        if block.type is BlockType.DELETE and len(block.content) * _SMALL_SHARE < size:
+            block = replace(block, content=memoryview(bytes(block.content)))  # or all of it would wait for the block
         return ScannedBlock(block, self.path)
 
 
@@ -166,7 +172,7 @@ class _Turns:
         path = log_file.path
         local = self._files.local_path(path)
         if local is not None and log_file.size <= self._spill.budget.log_bytes_held:
-            return self._files.read_view(path, _arrow_memory)
+            return self._files.read_view(path, _Memory())
         return self._mapped(path, local or self._copy(path))
 
     def _copy(self, path: str) -> str:
@@ -195,13 +201,36 @@ def _named(path: str) -> Iterator[None]:
 def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, memoryview]]:
     """Read remote files in order, ahead of their turn."""
     if len(paths) <= 1:
-        yield from ((path, files.read_view(path, _arrow_memory)) for path in paths)
+        yield from ((path, files.read_view(path, _Memory())) for path in paths)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_READ_THREADS) as pool:
-        yield from zip(paths, pool.map(lambda path: files.read_view(path, _arrow_memory), paths), strict=True)
+        yield from zip(paths, pool.map(lambda path: files.read_view(path, _Memory()), paths), strict=True)
 
 
-def _arrow_memory(size: int) -> memoryview:
-    return memoryview(pa.allocate_buffer(size)).cast("B")
+class _Memory:
+    """Arrow's memory, to be read into, with room for what decoding reads past the end of a block.
+
+    Args:
+        shared: bytes of files that lie in one piece, so that their blocks can be decoded together without a copy.
+    """
+
+    def __init__(self, shared: int = 0) -> None:
+        self.shared = shared
+        self._whole = _allocated(shared) if shared else memoryview(b"")
+        self._given = 0
+
+    def __call__(self, size: int) -> memoryview:
+        start = self._given
+        if size > len(self._whole) - BACK - start:
+            return _allocated(size)[:size]
+        self._given += size
+        return self._whole[start : self._given]
+
+
+def _allocated(size: int) -> memoryview:
+    """Return memory for so many bytes and some that follow."""
+    memory = memoryview(pa.allocate_buffer(size + BACK)).cast("B")
+    memory[size:] = bytes(BACK)
+    return memory

@@ -21,7 +21,7 @@ _QUERY_TYPES = ("snapshot", "read_optimized")
 _LATER_QUERY_TYPES = ("incremental", "cdc")
 
 _BATCH_VALUES = 1 << 18
-_LEAST_BATCH_ROWS = 8192
+_LEAST_BATCH_ROWS = 16_384
 
 
 def make_scan(

@@ -7,11 +7,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, StorageError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro_cursor import BACK
 from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iter_blocks
 from hoodie_py.formats.names import LogFileName
 from hoodie_py.reader import log_bytes
@@ -20,6 +20,7 @@ from hoodie_py.reader.log_bytes import LogInTurn, open_logs
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.spill import Spill
+from tests.arrow_memory import watched
 from tests.formats.log_writer import block
 
 CONTENTS = {"one": bytes(range(256)) * 1000, "two": b"", "three": b"x"}
@@ -54,16 +55,50 @@ def test_files_come_in_order_as_they_are(files: TableFiles) -> None:
 
 
 def test_a_local_file_takes_arrow_memory_until_its_last_block_is_let_go_of(files: TableFiles) -> None:
-    before = pa.total_allocated_bytes()
+    allocated = watched()
     (log,) = open_logs(files, [log_file("one")], Spill(MemoryBudget(1 << 30), ReadStats()))
     data = log.data()
     part = memoryview(data)[10:20]
     assert part.readonly
-    assert pa.total_allocated_bytes() - before == len(CONTENTS["one"])
+    assert 0 <= allocated() - len(CONTENTS["one"]) - BACK < 64
     del log, data
     assert bytes(part) == CONTENTS["one"][10:20]
     del part
-    assert pa.total_allocated_bytes() == before
+    assert allocated() == 0
+
+
+@pytest.mark.parametrize("most", [0, 1 << 20])
+def test_small_files_lie_in_one_piece(files: TableFiles, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(log_bytes, "_MOST_SHARED", most)
+    spill = Spill(MemoryBudget(1 << 30), ReadStats())
+    first, second = (memoryview(log.data()) for log in open_logs(files, [log_file("one"), log_file("three")], spill))
+    assert (first.obj is second.obj) == (most > 0)
+    assert (first, second) == (CONTENTS["one"], CONTENTS["three"])
+
+
+def test_a_file_that_has_grown_since_it_was_listed_has_a_piece_of_its_own(files: TableFiles) -> None:
+    logs = [replace(log_file("one"), size=10), log_file("three")]
+    first, second = (
+        memoryview(log.data()) for log in open_logs(files, logs, Spill(MemoryBudget(1 << 30), ReadStats()))
+    )
+    assert (first, second) == (CONTENTS["one"], CONTENTS["three"])
+
+
+def test_a_small_delete_block_does_not_keep_the_files_of_its_slice(files: TableFiles, tmp_path: Path) -> None:
+    data = block(BlockType.AVRO_DATA, {HeaderKey.INSTANT_TIME: "1"}, bytes(1000))
+    deletes = block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: "1"}, bytes(100))
+    (tmp_path / "one").write_bytes(data)
+    (tmp_path / "three").write_bytes(deletes)
+    logs = [replace(log_file("one"), size=len(data)), replace(log_file("three"), size=len(deletes))]
+    allocated = watched()
+    scanned = [
+        log.scanned(found)
+        for log in open_logs(files, logs, Spill(MemoryBudget(1 << 30), ReadStats()))
+        for found in iter_blocks(log.data())
+        if isinstance(found, LogBlock) and found.type is BlockType.DELETE
+    ]
+    assert bytes(scanned[0].block.content) == bytes(100)
+    assert allocated() == 0
 
 
 def test_files_are_in_memory_in_turn_if_all_of_them_together_are_large(
