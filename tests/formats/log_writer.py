@@ -7,9 +7,11 @@ import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 
 from hoodie_py.formats.deletes import OrderingKind
 from hoodie_py.formats.log import BlockType, HeaderKey
@@ -279,3 +281,11 @@ def _kryo_long(value: int) -> bytes:
     if raw >> 56 == 0:
         return unsigned(raw)
     return bytes(raw >> shift & 0x7F | 0x80 for shift in range(0, 56, 7)) + bytes([raw >> 56])
+
+
+def surrounded(contents: Sequence[bytes | memoryview], byte: bytes) -> list[memoryview]:
+    """Return contents in one Arrow buffer, with many of a byte around each."""
+    between = byte * 40
+    whole = memoryview(pa.py_buffer(between + b"".join(bytes(content) + between for content in contents))).cast("B")
+    ends = list(accumulate(len(between) + len(content) for content in contents))
+    return [whole[end - len(content) : end] for end, content in zip(ends, contents, strict=True)]

@@ -9,7 +9,6 @@ import tracemalloc
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate
 from typing import Any
 
 import fastavro
@@ -35,7 +34,7 @@ from hoodie_py.formats.joint_rows import JointRows
 from hoodie_py.formats.log import BlockType
 from tests.arrow_memory import watched
 from tests.formats.avro_bytes_cases import Case, cases, content_of, plain_text
-from tests.formats.log_writer import raw_data, varint
+from tests.formats.log_writer import raw_data, surrounded, varint
 from tests.formats.real_logs import real_blocks
 
 NUMBERS = st.sampled_from([1, 2, 20, 40, 150])
@@ -55,14 +54,6 @@ def joined(contents: Sequence[bytes | memoryview], schema: AvroSchema, names: li
     decoded = decode_in_lanes(JoinedBlocks(blocks), plan)
     decoded.batch.validate(full=True)
     return decoded
-
-
-def surrounded(contents: Sequence[bytes | memoryview], byte: bytes) -> list[memoryview]:
-    """Return contents in one Arrow buffer, with many of a byte around each."""
-    between = byte * 40
-    whole = memoryview(pa.py_buffer(between + b"".join(bytes(content) + between for content in contents))).cast("B")
-    ends = list(accumulate(len(between) + len(content) for content in contents))
-    return [whole[end - len(content) : end] for end, content in zip(ends, contents, strict=True)]
 
 
 def of_each(decoded: Iterable[JointRows]) -> list[pa.RecordBatch]:

@@ -28,7 +28,7 @@ from hoodie_py.formats.deletes import decode_deletes
 from hoodie_py.formats.log import MAGIC, BlockType, CorruptBlock, LogBlock, iter_blocks
 from hoodie_py.formats.positions import decode_positions
 from hoodie_py.formats.table_config import TableConfig
-from tests.formats.log_writer import delete_content
+from tests.formats.log_writer import delete_content, surrounded
 from tests.fuzz.parsers import avro_container, deletes, kryo
 from tests.fuzz.seeds import all_files, files, is_instant, is_log
 
@@ -73,7 +73,7 @@ def read_log(data: bytes) -> Answer:
     """Decode every block of a log file with all that hangs on it."""
     blocks: list[Any] = []
     skipped = 0
-    for block in iter_blocks(data):
+    for block in iter_blocks(surrounded([data], b"\xff")[0]):  # as a reader has it: in Arrow's memory, with room behind
         if isinstance(block, CorruptBlock):
             skipped += 1
         else:

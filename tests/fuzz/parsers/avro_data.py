@@ -20,7 +20,7 @@ from hoodie_py.formats.avro import AvroSchema, decode_avro_data
 from hoodie_py.formats.avro_cursor import Misfit
 from hoodie_py.formats.avro_lanes import Block, JoinedBlocks, decode_in_lanes, lane_plan
 from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
-from tests.formats.log_writer import avro_data
+from tests.formats.log_writer import avro_data, surrounded
 from tests.fuzz.seeds import all_files, is_log
 
 OWN_SCHEMA = 0xFF
@@ -92,8 +92,10 @@ def parse(data: bytes) -> None:
     with suppress(HoodieError):
         schema, content = _taken_apart(data)
         expected = _by_records(content, schema)
-        found = _by_columns(content, schema)
-        if found is not None:
+        for place in (content, surrounded([content], b"\xff")[0]):
+            found = _by_columns(place, schema)
+            if found is None:
+                continue
             assert expected is not None, "the column decoder took what the record decoder refuses"
             assert found.schema.equals(expected.schema)
             assert _same(found, expected), "the decoders differ"
@@ -125,7 +127,7 @@ def _by_records(content: bytes, schema: AvroSchema) -> pa.RecordBatch | None:
         return None
 
 
-def _by_columns(content: bytes, schema: AvroSchema) -> pa.RecordBatch | None:
+def _by_columns(content: bytes | memoryview, schema: AvroSchema) -> pa.RecordBatch | None:
     from hoodie_py.formats.avro import _block
 
     block: Block = _block(content)
