@@ -205,7 +205,7 @@ class HoodieTable(TableWrites):
             merger: a RecordMerger that decides instead of the table's merge mode.
             memory_limit: most bytes of memory for what log files say; more goes to disk.  None for a share of what the
                 process may use (docs/memory.md).
-            batch_rows: most rows in a batch; 65536 unless given, fewer of more than two columns, 8192 at the least.
+            batch_rows: most rows in a batch; 65536 unless given, fewer of more than two columns, 16384 at the least.
             integrity: "strict" makes corrupt log blocks, and files whose size differs from their commit's statistics,
                 errors.
             options: Hudi's own reader keys, for what has no argument; an argument wins.
