@@ -95,13 +95,14 @@ def _joined(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]
 
 class Source:
     """The bytes of some records, with other bytes on both sides; ``starts`` has where each piece begins, none before
-    ``FRONT``, and the last one ends at ``size``.
+    ``FRONT``, the last one ends at ``size``, and ``content`` is how many bytes they have.
 
     Pieces that lie in one Arrow buffer, with room around them, are read where they are; others are copied.
     """
 
     def __init__(self, pieces: Sequence[memoryview | bytes], budget: Budget) -> None:
-        if sum(map(len, pieces)) > _LONGEST_DATA:
+        self.content = sum(map(len, pieces))
+        if self.content > _LONGEST_DATA:
             raise Misfit
         self.raw, self.starts = _where_they_are(pieces) or _joined(pieces)
         self.size = len(self.raw) - BACK

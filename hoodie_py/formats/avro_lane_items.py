@@ -90,7 +90,7 @@ def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> 
             going = ~ended
             lanes, current, counts = lanes[going], current[going], counts[going]
         total = int(counts.sum())
-        if total * shape.min_size > source.size:
+        if total * shape.min_size > source.content:
             raise Misfit
         items += total
         if keep and items > MOST_ITEMS:

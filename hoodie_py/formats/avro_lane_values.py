@@ -166,7 +166,7 @@ class TextReader:
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         lengths = source.lengths(places, mask)
         total = int(np.add.reduce(lengths, dtype=np.int64))
-        if total > source.size:
+        if total > source.content:
             raise Misfit
         rows = len(places)
         longest = largest(lengths)
@@ -225,7 +225,7 @@ class FixedReader(_Sized):
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         present = len(places) if mask is None else int(np.count_nonzero(mask))
-        if present * self._size > source.size:
+        if present * self._size > source.content:
             raise Misfit
         lengths = np.full(len(places), self._size, np.uint32)
         if mask is not None:

@@ -157,6 +157,7 @@ def test_blocks_that_lie_in_one_buffer_are_decoded_where_they_are(case: Case, nu
         assert joined(places, schema).each() == expected
         source = Source(places, Budget(0))
         assert source.raw.obj is places[0].obj
+        assert source.content == sum(map(len, contents))
         assert [
             bytes(source.raw[at : at + len(each)]) for at, each in zip(source.starts, contents, strict=True)
         ] == contents
