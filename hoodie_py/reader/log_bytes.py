@@ -1,8 +1,8 @@
 """The bytes of log files: all of a slice's at once, or of one file at a time where they are too many to hold.
 
-They lie in Arrow's memory, with room behind, so that blocks can be decoded where they are; small files of a slice lie in
-one piece, as their blocks are decoded together. What holds no block any more is let go of, and base rows take its place;
-Python's own memory would stay with the process beside that.
+They lie in Arrow's memory, with room behind, so that blocks can be decoded where they are; small files of a slice lie
+in one piece, as their blocks are decoded together. What holds no block any more is let go of, and base rows take its
+place; Python's own memory would stay with the process beside that.
 
 Where they are too many, the scan keeps what tells blocks apart; content and positions are parsed again when a block's
 turn comes.  A file that alone is too large is mapped, a remote one from a copy in the spill directory.  No other file
