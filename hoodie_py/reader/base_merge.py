@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -71,11 +71,13 @@ class Merging:
 
     Attributes:
         pieces: parts of the result, read first.
+        ahead: whether pieces say no more than which log rows stay.
         staying: base rows that the log left as they are and that are in no piece; for them the log is not needed.
     """
 
     pieces: Iterator[Piece]
-    staying: Iterator[pa.RecordBatch]
+    ahead: bool = False
+    staying: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
 
 
 class BaseMerge:
@@ -127,17 +129,17 @@ class BaseMerge:
         """
         met = log.spill.array(0 if folded is None else len(folded), bool, False)
         if self._file_slice.base_file is None:
-            return Merging(self._unmet(folded, met, log), iter(()))
+            return Merging(self._unmet(folded, met, log))
         base = self._opened(self._file_slice.base_file)
         meetings = self._meetings(base, log, folded)
         if folded is None or columns is None or not self._is_decided_ahead(base, meetings, log):
             pieces = self._by_batch(base, meetings, folded, log, met, base_schema, columns)
-            return Merging(chain(pieces, self._unmet(folded, met, log)), iter(()))
+            return Merging(chain(pieces, self._unmet(folded, met, log)))
         dropped = DroppedRows(log.spill.array(len(folded), np.int64, 0))
         pieces = self._decided(base, meetings, folded, log, met, dropped)
         schema = pa.schema([field for field in base_schema if field.name in columns])
         staying = self._staying(base, dropped, schema, self._coded(schema, log, columns))
-        return Merging(chain(pieces, self._unmet(folded, met, log)), staying)
+        return Merging(chain(pieces, self._unmet(folded, met, log)), True, staying)
 
     def _unmet(self, folded: FoldedLog | None, met: np.ndarray, log: LogSide) -> Iterator[Piece]:
         """Yield what becomes of log records that no base row met; known once all base rows have passed."""

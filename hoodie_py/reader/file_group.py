@@ -7,7 +7,7 @@ by, those whose key the log has meet it, the rest passes uncopied; what the log 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, InvalidQueryError, MergeError
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_file import BaseFileReader
-from hoodie_py.reader.base_merge import BaseMerge, Merged, Piece
+from hoodie_py.reader.base_merge import BaseMerge, Merged, Merging, Piece
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.coded import Decoder
 from hoodie_py.reader.fields import nullable
@@ -184,12 +184,15 @@ class FileGroupReader:
         """Yield the result: log rows in log order, as each block is gathered from once, before base rows that can wait
         until the log's memory is free.
         """
-        with self._base.opening():
-            folded = log.fold()
-        held = len(log.store)
-        wanted = log.spill.array(held, bool, False)
         count = 0
-        merging = self._base.merge(log, folded, log.base_schema(read), read)
+        with self.options.folding if self.info.files.is_local else nullcontext():
+            with self._base.opening():
+                folded = log.fold()
+            held = len(log.store)
+            wanted = log.spill.array(held, bool, False)
+            merging = self._base.merge(log, folded, log.base_schema(read), read)
+            if merging.ahead:
+                count = self._decided(merging, wanted)
         for piece in merging.pieces:
             if piece.untouched is not None and piece.untouched.num_rows:
                 yield self._output(piece.untouched)
@@ -211,6 +214,17 @@ class FileGroupReader:
         del folded, wanted
         log.forget()
         yield from map(self._output, merging.staying)
+
+    def _decided(self, merging: Merging, wanted: np.ndarray) -> int:
+        """Mark the log rows that stay, as many small steps as a fold is; say how many they are."""
+        count = 0
+        for piece in merging.pieces:
+            self.options.folding.go_on()
+            if piece.merged is not None:
+                live = self._changed(piece.merged)
+                wanted[live] = True
+                count += len(live)
+        return count
 
     def _unmerged(self, read: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield base rows, then every log row; nothing meets and nothing is deleted."""

@@ -1,7 +1,8 @@
 """When the log of a slice may be folded: in turn with the other slices of its scan, and only while rows are wanted.
 
-A fold is many small steps of NumPy.  Two threads that fold at once wait for Python's lock at each of them and take
-longer than one after the other; on a Python without a global lock nobody waits.
+A fold is many small steps of NumPy, and so is what decides about base rows ahead of them.  Two threads that fold at
+once wait for Python's lock at each of them and take longer than one after the other; on a Python without a global lock
+nobody waits.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ class ScanGivenUpError(Exception):
 
 
 class Turn:
-    """Entered while a log is folded.
+    """Entered while a log is folded, once more by whoever is in it.
 
     Args:
         alone: whether one thread at a time may fold, if Python has a global lock. Such a turn stays in its process.
@@ -24,7 +25,7 @@ class Turn:
 
     def __init__(self, *, alone: bool = False) -> None:
         has_lock = getattr(sys, "_is_gil_enabled", None)  # from 3.13 on
-        self._lock = threading.Lock() if alone and (has_lock is None or has_lock()) else None
+        self._lock = threading.RLock() if alone and (has_lock is None or has_lock()) else None
         self._over = False
 
     def __enter__(self) -> None:

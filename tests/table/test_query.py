@@ -7,6 +7,6 @@ import pytest
 from hoodie_py.table.query import default_batch_rows
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(0, 65_536), (4, 65_536), (8, 32_768), (22, 11_915), (10_000, 8192)])
+@pytest.mark.parametrize(("columns", "rows"), [(0, 65_536), (4, 65_536), (8, 32_768), (22, 16_384), (10_000, 16_384)])
 def test_fewer_rows_of_more_columns_are_read_at_once(columns: int, rows: int) -> None:
     assert default_batch_rows(columns) == rows
