@@ -194,8 +194,8 @@ def _decode_in_lanes(
 ) -> JointRows | None:
     """Decode blocks column by column; None when that does not pay, or does not work.
 
-    Where it is tried a copy takes the place of the contents and the list of blocks is empty, so that what they lie in
-    is freed meanwhile.
+    Where it is tried a copy takes the place of contents that do not lie in one Arrow buffer already, and the list of
+    blocks is empty, so that what they lie in is freed meanwhile.
     """
     if sum(block.count for block in blocks) < _FEW_RECORDS:
         return None

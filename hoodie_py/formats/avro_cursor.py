@@ -32,7 +32,6 @@ FRONT = 16  # bytes in front of the records, so that the words in front of a val
 BACK = 24  # bytes behind them, so that a lane without a value, or one that went astray, can be read at the end
 
 _LONGEST_DATA = 1 << 30
-_LARGE_PIECE = 1 << 16
 _FEW_BYTES = 8192
 _SAMPLED = 16
 _CONTINUES = np.uint64(0x8080808080808080)
@@ -64,33 +63,6 @@ class Budget:
         self._cells -= cells
         if self._cells < 0:
             raise Misfit
-
-
-def _where_they_are(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]] | None:
-    """Return what is around pieces that lie in one Arrow buffer, and where they begin in it."""
-    owner = pieces[0].obj if pieces and isinstance(pieces[0], memoryview) else None
-    if not isinstance(owner, pa.Buffer):
-        return None
-    if not all(isinstance(piece, memoryview) and piece.obj is owner for piece in pieces):
-        return None
-    found = [pa.py_buffer(piece) for piece in pieces]
-    first = min(piece.address for piece in found) - FRONT
-    last = max(piece.address + piece.size for piece in found) + BACK
-    start, stop = first - owner.address, last - owner.address
-    if start < 0 or stop > owner.size or stop - start > _LONGEST_DATA:
-        return None
-    return memoryview(owner).cast("B")[start:stop], [piece.address - first for piece in found]
-
-
-def _joined(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]]:
-    """Return a copy of pieces in a row, and where they begin in it."""
-    sizes = [len(piece) for piece in pieces]
-    padded = (bytes(FRONT), *pieces, bytes(BACK))
-    starts = list(accumulate(sizes[:-1], initial=FRONT))
-    if sum(sizes) < _LARGE_PIECE * len(pieces):
-        return memoryview(b"".join(padded)), starts
-    # NumPy lets go of Python's lock meanwhile
-    return np.concatenate([np.frombuffer(piece, np.uint8) for piece in padded]).data, starts
 
 
 class Source:
@@ -220,6 +192,28 @@ class Source:
         ninth &= 0x7F
         ninth |= tenth << 7
         return ninth.astype(np.uint64) << np.uint64(56)
+
+
+def _where_they_are(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]] | None:
+    """Return what is around pieces that lie in one Arrow buffer, and where they begin in it."""
+    owner = pieces[0].obj if pieces and isinstance(pieces[0], memoryview) else None
+    if not isinstance(owner, pa.Buffer):
+        return None
+    if not all(isinstance(piece, memoryview) and piece.obj is owner for piece in pieces):
+        return None
+    found = [pa.py_buffer(piece) for piece in pieces]
+    first = min(piece.address for piece in found) - FRONT
+    last = max(piece.address + piece.size for piece in found) + BACK
+    start, stop = first - owner.address, last - owner.address
+    if start < 0 or stop > owner.size or stop - start > _LONGEST_DATA:
+        return None
+    return memoryview(owner).cast("B")[start:stop], [piece.address - first for piece in found]
+
+
+def _joined(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]]:
+    """Return a copy of pieces in a row, and where they begin in it."""
+    starts = accumulate((len(piece) for piece in pieces[:-1]), initial=FRONT)
+    return memoryview(b"".join((bytes(FRONT), *pieces, bytes(BACK)))), list(starts)
 
 
 def _spans(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

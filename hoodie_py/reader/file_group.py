@@ -7,7 +7,7 @@ by, those whose key the log has meet it, the rest passes uncopied; what the log 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -185,9 +185,13 @@ class FileGroupReader:
         until the log's memory is free.
         """
         count = 0
-        with self.options.folding if self.info.files.is_local else nullcontext():
+        with ExitStack() as turn:
+            if self.info.files.is_local:
+                turn.enter_context(self.options.folding)
             with self._base.opening():
                 folded = log.fold()
+            if folded is None or folded.positions is None:
+                turn.close()  # to read keys of all base rows is few large steps: other slices need not wait for them
             held = len(log.store)
             wanted = log.spill.array(held, bool, False)
             merging = self._base.merge(log, folded, log.base_schema(read), read)

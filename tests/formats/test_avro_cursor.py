@@ -104,7 +104,7 @@ def test_values_are_copied_into_arrow_memory_if_they_are_many(count: int) -> Non
 
 
 @pytest.mark.parametrize("size", [1 << 10, 1 << 16])
-def test_small_and_large_pieces_are_joined_alike(size: int) -> None:
+def test_pieces_that_lie_apart_are_joined(size: int) -> None:
     pieces = [bytes([i]) * (size + i) for i in range(1, 4)]
     source = Source([pieces[0], memoryview(pieces[1]), pieces[2]], NO_BUDGET)
     assert bytes(source.raw) == bytes(FRONT) + b"".join(pieces) + bytes(BACK)

@@ -15,6 +15,7 @@ import pytest
 
 from hoodie_py import CorruptFileError, HoodieTable
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.parquet_file import ParquetFile
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.coded import Decoder
 from hoodie_py.reader.file_group import FileGroupReader
@@ -180,3 +181,25 @@ def test_a_footer_goes_with_its_reader(tmp_path: Path) -> None:
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
+
+
+@pytest.mark.parametrize("group_rows", [ROWS, 2000])
+def test_row_groups_of_one_batch_are_read_alike_by_parts_of_their_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_rows: int
+) -> None:
+    texts = {f"s{i}": pa.array([f"{i}-{row % 3}" if row % 5 else None for row in range(ROWS)]) for i in range(12)}
+    nested = {"l": pa.array([[row, None] if row % 4 else None for row in range(ROWS)]), "n": pa.array(range(ROWS))}
+    table = pa.table({**texts, **nested})
+    pq.write_table(table, tmp_path / NAME, row_group_size=group_rows)
+    base = BaseFileReader(TableFiles.open(str(tmp_path)), base_file(tmp_path))
+    schema = pa.schema(list(table.schema)[::-1])
+    read: list[int] = []
+    real = ParquetFile.row_group
+    monkeypatch.setattr(ParquetFile, "row_group", lambda self, at, names: read.append(at) or real(self, at, names))
+    streamed = list(base.batches(schema, ROWS))
+    monkeypatch.setattr("hoodie_py.reader.base_file._MANY_BYTES", 0)
+    assert not read
+    assert list(base.batches(schema, ROWS)) == streamed
+    assert read == list(range(-(-ROWS // group_rows)))
+    assert pa.Table.from_batches(streamed) == table.select(schema.names)
+    assert len(list(base.batches(schema, 100))) == ROWS // 100
