@@ -69,7 +69,8 @@ class Source:
     """The bytes of some records, with other bytes on both sides; ``starts`` has where each piece begins, none before
     ``FRONT``, the last one ends at ``size``, and ``content`` is how many bytes they have.
 
-    Pieces that lie in one Arrow buffer, with room around them, are read where they are; others are copied.
+    Pieces that lie in one Arrow buffer, with room around them, are read where they are; others are copied. ``in_parts``
+    says that what is read is a part of something, to be copied at once.
     """
 
     def __init__(self, pieces: Sequence[memoryview | bytes], budget: Budget) -> None:
@@ -79,6 +80,7 @@ class Source:
         self.raw, self.starts = _where_they_are(pieces) or _joined(pieces)
         self.size = len(self.raw) - BACK
         self.budget = budget
+        self.in_parts = False
         self.bytes = np.frombuffer(self.raw, np.uint8)
         self.words: npt.NDArray[np.uint64] = self.values_of("<u8")
         self.buffer = pa.py_buffer(self.raw)
@@ -87,6 +89,10 @@ class Source:
         """View the data as one value at each byte."""
         kind = np.dtype(dtype)
         return np.ndarray((max(len(self.raw) - kind.itemsize + 1, 0),), kind, self.raw, strides=(1,))
+
+    def memory_of(self, values: npt.NDArray[Any]) -> pa.Buffer:
+        """Return values as a buffer: in Arrow's memory if they are to stay."""
+        return pa.py_buffer(values) if self.in_parts else in_arrow_memory(values)
 
     def first_bytes(self, places: Places, mask: Mask) -> npt.NDArray[np.uint8]:
         """Read a byte of each lane."""

@@ -55,7 +55,7 @@ class DecimalReader:
             else:
                 wide = bits > 64
                 values[wide, 0], values[wide, 1] = low[wide], high[wide]
-        decimals = fixed_width(self._arrow, mask, values)
+        decimals = fixed_width(source, self._arrow, mask, values)
         return decimals if self._fits(values, longest) else checked(decimals)
 
     def _fits(self, values: npt.NDArray[np.int64], longest: int) -> bool:

@@ -20,7 +20,6 @@ from hoodie_py.formats.avro_cursor import (
     Source,
     Unsigned,
     bitmap,
-    in_arrow_memory,
     largest,
     move,
     smallest,
@@ -54,9 +53,9 @@ def checked(values: pa.Array) -> pa.Array:
     return values
 
 
-def fixed_width(arrow: pa.DataType, mask: Mask, values: npt.NDArray[Any]) -> pa.Array:
+def fixed_width(source: Source, arrow: pa.DataType, mask: Mask, values: npt.NDArray[Any]) -> pa.Array:
     """Make an array of values as they lie in memory."""
-    return pa.Array.from_buffers(arrow, len(values), [bitmap(mask), in_arrow_memory(values)])
+    return pa.Array.from_buffers(arrow, len(values), [bitmap(mask), source.memory_of(values)])
 
 
 class NullReader:
@@ -107,7 +106,7 @@ class RealReader(_Sized):
         if mask is not None:
             values *= mask
         move(places, self._size, mask)
-        return fixed_width(self._arrow, mask, values)
+        return fixed_width(source, self._arrow, mask, values)
 
 
 class _Varying:
@@ -132,13 +131,13 @@ class IntegerReader(_Varying):
                 if int(np.bitwise_or.reduce(raw)) >> 32:
                     raise Misfit
                 raw = raw.astype(np.uint32)
-            return fixed_width(self._arrow, mask, zigzag(raw).astype(np.int32, copy=False))
+            return fixed_width(source, self._arrow, mask, zigzag(raw).astype(np.int32, copy=False))
         values = zigzag(raw).astype(np.int64, copy=False)
         if self._millis:
             if not -_MILLIS_LIMIT < smallest(values) <= largest(values) < _MILLIS_LIMIT:
                 raise Misfit
             values *= MICROS_PER_MILLI
-        return fixed_width(self._arrow, mask, values)
+        return fixed_width(source, self._arrow, mask, values)
 
 
 class EnumReader(_Varying):
@@ -198,7 +197,7 @@ def _same_length(
         places = places[mask]
         np.cumsum(lengths, out=offsets[1:], dtype=np.int32)
     texts = source.values_of(f"V{length}")[places].view(np.uint8)
-    return in_arrow_memory(texts), in_arrow_memory(offsets)
+    return source.memory_of(texts), source.memory_of(offsets)
 
 
 def _gathered(source: Source, places: Places, lengths: Unsigned) -> tuple[pa.Buffer, pa.Buffer]:

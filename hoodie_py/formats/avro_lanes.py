@@ -20,6 +20,7 @@ from hoodie_py.formats.avro_cursor import Budget, Misfit, Places, Source
 from hoodie_py.formats.avro_lane_items import TooManyItems
 from hoodie_py.formats.avro_lane_nested import UnfitType, lane_reader
 from hoodie_py.formats.avro_lane_values import LaneReader
+from hoodie_py.formats.avro_parts import JoinedParts
 from hoodie_py.formats.avro_schema import Record
 from hoodie_py.formats.avro_types import arrow_schema
 from hoodie_py.formats.avro_walk import Stretch, record_bounds
@@ -147,15 +148,21 @@ def _decode_group(blocks: JoinedBlocks, plan: Plan) -> JointRows:
     if not stretches:
         return JointRows(_empty(plan.schema), blocks.counts)
     starts, ends = record_bounds(source.raw, stretches)
-    parts: list[pa.RecordBatch] = []
-    at_once = _at_once(len(starts))
+    rows, at_once = len(starts), _at_once(len(starts))
+    joined: JoinedParts | None = None
     first = 0
-    while first < len(starts):
+    while first < rows:
         within = int(np.searchsorted(ends, starts[first] + _BYTES_AT_ONCE, "right"))
         last = min(first + at_once, max(within, first + 1))
-        parts += _decode_part(source, starts[first:last], ends[first:last], plan)
+        source.in_parts = last - first < rows
+        parts = _decode_part(source, starts[first:last], ends[first:last], plan)
+        if len(parts) == 1 and last - first == rows:
+            return JointRows(_batch(plan.schema, rows, parts.pop()), blocks.counts)
+        joined = joined or JoinedParts(plan.schema, rows, source.content)
+        for part in parts:
+            joined.add(part)
         first = last
-    return JointRows(_joined(plan.schema, parts), blocks.counts)
+    return JointRows(_batch(plan.schema, rows, [] if joined is None else joined.whole()), blocks.counts)
 
 
 def _at_once(records: int) -> int:
@@ -164,8 +171,8 @@ def _at_once(records: int) -> int:
     return -(-records // parts)
 
 
-def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> list[pa.RecordBatch]:
-    """Decode records, in halves if they have more items than are held at once."""
+def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> list[list[pa.Array]]:
+    """Decode records, in halves if they have more items than are held at once; give the columns of each half."""
     try:
         return [_decode_records(source, starts, ends, plan)]
     except TooManyItems:
@@ -177,7 +184,7 @@ def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> li
     )
 
 
-def _decode_records(source: Source, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
+def _decode_records(source: Source, starts: Places, ends: Places, plan: Plan) -> list[pa.Array]:
     places = starts.copy()
     columns: list[pa.Array] = []
     for reader, wanted in plan.readers:
@@ -187,19 +194,11 @@ def _decode_records(source: Source, starts: Places, ends: Places, plan: Plan) ->
             reader.skip(source, places, None)
     if not np.array_equal(places, ends):
         raise Misfit
-    return _batch(plan.schema, len(starts), columns)
+    return columns
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return _batch(schema, 0, [pa.nulls(0, column.type) for column in schema])
-
-
-def _joined(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    rows = sum(batch.num_rows for batch in batches)
-    columns = zip(*(batch.columns for batch in batches), strict=True)
-    return _batch(schema, rows, [pa.concat_arrays(parts) for parts in columns])
 
 
 def _batch(schema: pa.Schema, rows: int, columns: list[pa.Array]) -> pa.RecordBatch:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
 from tests.benchmarks.bench_tables import TablesAbsentError, bench_table
-from tests.benchmarks.processes import load
+from tests.benchmarks.processes import answer_of, load
 from tests.benchmarks.results import save, versions
 
 SMALL = (1, 10, 30, 100, 1000)
@@ -39,12 +40,12 @@ class Ways:
 
     Attributes:
         content: of the block.
-        calls: what each way does, by name; ours is the first.
+        prepare: by name, ours first: makes ready what a way needs and returns what it does.
         check: raises AssertionError where they give different results.
     """
 
     content: bytes
-    calls: Mapping[str, Callable[[], Any]]
+    prepare: Mapping[str, Callable[[], Callable[[], Any]]]
     check: Callable[[], None]
 
 
@@ -70,7 +71,8 @@ def _split(content: memoryview) -> Iterator[bytes]:
 
 
 def processor_time(call: Callable[[], object]) -> float:
-    """Return processor seconds of one call."""
+    """Return processor seconds of one call, after one that is not counted."""
+    call()
     calls = 0
     began = time.process_time()
     while True:
@@ -81,26 +83,12 @@ def processor_time(call: Callable[[], object]) -> float:
             return took / calls
 
 
-def compare(ways: Ways, count: int) -> dict[str, Any]:
-    """Time all ways on a block of ``count`` records, in turn, after the check.
-
-    Raises:
-        AssertionError: results that differ.
-    """
-    ways.check()
-    seconds: dict[str, list[float]] = {name: [] for name in ways.calls}
-    for _ in range(ROUNDS):
-        for name, call in ways.calls.items():
-            seconds[name].append(processor_time(call))
-    medians = {name: statistics.median(each) for name, each in seconds.items()}
-    return {"records": count, "bytes": len(ways.content), "seconds": medians}
-
-
 def run(name: str, ways: Callable[[Records, int], Ways]) -> int:
-    """Measure, keep the figures and print them; 1 when the tables are absent.
+    """Measure each way in processes of its own, in turn, keep the figures and print them; 1 when the tables are absent.
 
     Args:
-        name: of the figures.
+        name: of the figures, and of the module in this package that calls this; with the name of a way behind it that
+            is such a process.
         ways: returns what is to be timed on a block of so many of the records.
 
     Raises:
@@ -112,7 +100,12 @@ def run(name: str, ways: Callable[[Records, int], Ways]) -> int:
     except TablesAbsentError as error:
         print(error, file=sys.stderr)
         return 1
-    blocks = [compare(ways(records, count), count) for count in (*SMALL, len(records.pieces))]
+    counts = (*SMALL, len(records.pieces))
+    if len(sys.argv) > 1:
+        prepared = (ways(records, count).prepare[sys.argv[1]] for count in counts)
+        print(json.dumps([processor_time(prepare()) for prepare in prepared]))
+        return 0
+    blocks = _compared(name, [ways(records, count) for count in counts], counts)
     save(name, {"rounds": ROUNDS, "blocks": blocks}, before, versions("hoodie_py", "fastavro", "pyarrow", "numpy"))
     for block in blocks:
         (_, ours), *theirs = block["seconds"].items()
@@ -120,3 +113,22 @@ def run(name: str, ways: Callable[[Records, int], Ways]) -> int:
         times = [f"{way} {each / ours:5.2f} times the time" for way, each in theirs]
         print(", ".join((speed, *times)))
     return 0
+
+
+def _compared(name: str, each: Sequence[Ways], counts: Sequence[int]) -> list[dict[str, Any]]:
+    """Check the blocks, time all ways on them, and return the figures of each block."""
+    for ways in each:
+        ways.check()
+    seconds: dict[str, list[list[float]]] = {way: [] for way in each[0].prepare}
+    for _ in range(ROUNDS):
+        for way, found in seconds.items():
+            found.append(answer_of(f"{name}, {way}", f"{__package__}.{name}", way))
+    medians = {way: [statistics.median(times) for times in zip(*found, strict=True)] for way, found in seconds.items()}
+    return [
+        {
+            "records": count,
+            "bytes": len(ways.content),
+            "seconds": {way: times[number] for way, times in medians.items()},
+        }
+        for number, (ways, count) in enumerate(zip(each, counts, strict=True))
+    ]

@@ -42,18 +42,22 @@ def ways(records: Records, count: int) -> Ways:
     ours = AvroSchema.parse(records.schema)
     theirs = parse_schema(json.loads(records.schema))
     batch: pa.RecordBatch = decode_avro_data(content, ours)
-    rows = fastavro_rows(content, theirs)
-    calls: dict[str, Callable[[], bytes]] = {
-        "hoodie_py": lambda: encode_records(batch, ours),
-        "fastavro from dicts": lambda: fastavro_block(rows, theirs),
-        "fastavro from Arrow": lambda: fastavro_block(batch.to_pylist(), theirs),
+
+    def from_dicts() -> Callable[[], bytes]:
+        rows = fastavro_rows(content, theirs)
+        return lambda: fastavro_block(rows, theirs)
+
+    prepare: dict[str, Callable[[], Callable[[], bytes]]] = {
+        "hoodie_py": lambda: lambda: encode_records(batch, ours),
+        "fastavro from dicts": from_dicts,
+        "fastavro from Arrow": lambda: lambda: fastavro_block(batch.to_pylist(), theirs),
     }
 
     def check() -> None:
-        for name, call in calls.items():
-            assert call() == content, f"{name} encodes a block of {count} records otherwise than Java"
+        for name, make in prepare.items():
+            assert make()() == content, f"{name} encodes a block of {count} records otherwise than Java"
 
-    return Ways(content, calls, check)
+    return Ways(content, prepare, check)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def run_job(job: Job) -> ReadSample:
     return ReadSample(**answer_of(f"{job.name} on {job.table}", "tests.benchmarks.child", *arguments))
 
 
-def answer_of(what: str, module: str, *arguments: str) -> dict[str, Any]:
+def answer_of(what: str, module: str, *arguments: str) -> Any:
     """Run a module in a process of its own and return the JSON of the last line that it prints.
 
     Raises:
@@ -44,8 +44,7 @@ def answer_of(what: str, module: str, *arguments: str) -> dict[str, Any]:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{what} failed: {done.stderr[-2000:]}")
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def import_seconds(modules: str, rounds: int) -> float:

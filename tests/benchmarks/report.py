@@ -122,7 +122,8 @@ def decoder_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about the decoder."""
     yield f"## Decoding log blocks\n\n{_about(figures)}"
     yield "Records of *mor_small* (22 columns), in blocks of so many; the last line has all of them in one block."
-    yield "A call is repeated for a quarter of a second at least, so its memory and the caches are warm.\n"
+    yield "Each way runs in processes of its own; after one call others follow for a quarter of a second."
+    yield "Our decoder reads a block where it lies in the bytes of a file.\n"
     yield from _blocks(figures)
 
 
