@@ -6,6 +6,7 @@ places behind the values, in place; lanes without a value become null. What a re
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +19,6 @@ from hoodie_py.formats.avro_cursor import (
     Misfit,
     Places,
     Source,
-    Unsigned,
     bitmap,
     largest,
     move,
@@ -163,17 +163,17 @@ class TextReader:
         self._arrow = arrow
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
-        lengths = source.lengths(places, mask)
-        total = int(np.add.reduce(lengths, dtype=np.int64))
+        lengths = source.lengths(places, mask).astype(np.int64)
+        total = int(np.add.reduce(lengths))
         if total > source.content:
             raise Misfit
         rows = len(places)
         longest = largest(lengths)
         if longest * (rows if mask is None else int(np.count_nonzero(mask))) == total:
             data, offsets = _same_length(source, places, mask, longest, lengths)
+            places += lengths
         else:
             data, offsets = _gathered(source, places, lengths)
-        places += lengths.astype(np.int64, copy=False)
         texts = pa.Array.from_buffers(self._arrow, rows, [bitmap(mask), offsets, data])
         if total and self._arrow == pa.string() and smallest(np.frombuffer(data, np.int8)) < 0:
             return checked(texts)
@@ -184,7 +184,7 @@ class TextReader:
 
 
 def _same_length(
-    source: Source, places: Places, mask: Mask, length: int, lengths: Unsigned
+    source: Source, places: Places, mask: Mask, length: int, lengths: Places
 ) -> tuple[pa.Buffer, pa.Buffer]:
     """Copy texts that all have the same length; give their bytes and offsets."""
     rows = len(places)
@@ -200,20 +200,27 @@ def _same_length(
     return source.memory_of(texts), source.memory_of(offsets)
 
 
-def _gathered(source: Source, places: Places, lengths: Unsigned) -> tuple[pa.Buffer, pa.Buffer]:
-    """Copy texts: in an array over all of the data, whose every other entry is one of them, take these."""
+def _gathered(source: Source, places: Places, lengths: Places) -> tuple[pa.Buffer, pa.Buffer]:
+    """Copy texts and move behind them: in an array over all of the data, whose every other entry is one of them, take
+    these.
+    """
     rows = len(places)
     bounds = np.empty(2 * rows + 1, np.int32)
     bounds[0:-1:2] = places
-    bounds[-1] = source.size
-    stops = bounds[1::2]
-    np.add(places, lengths, out=stops, casting="unsafe")
-    if largest(stops) > source.size:
+    places += lengths
+    if largest(places) > source.size:
         raise Misfit
+    bounds[1::2] = places
+    bounds[-1] = source.size
     entries = pa.Array.from_buffers(pa.binary(), 2 * rows, [None, pa.py_buffer(bounds), source.buffer])
-    texts = taken(entries, from_numpy(np.arange(0, 2 * rows, 2, dtype=np.int32)))
-    _, offsets, data = texts.buffers()
+    _, offsets, data = taken(entries, _every_other(rows)).buffers()
     return data, offsets
+
+
+@lru_cache(maxsize=4)
+def _every_other(count: int) -> pa.Array:
+    """Return the first even numbers; all texts of a part need the same."""
+    return from_numpy(np.arange(0, 2 * count, 2, dtype=np.int32))
 
 
 class FixedReader(_Sized):
@@ -226,7 +233,7 @@ class FixedReader(_Sized):
         present = len(places) if mask is None else int(np.count_nonzero(mask))
         if present * self._size > source.content:
             raise Misfit
-        lengths = np.full(len(places), self._size, np.uint32)
+        lengths = np.full(len(places), self._size)
         if mask is not None:
             lengths *= mask
         data, offsets = _same_length(source, places, mask, self._size, lengths)

@@ -122,7 +122,7 @@ def decoder_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about the decoder."""
     yield f"## Decoding log blocks\n\n{_about(figures)}"
     yield "Records of *mor_small* (22 columns), in blocks of so many; the last line has all of them in one block."
-    yield "Each way runs in processes of its own; after one call others follow for a quarter of a second."
+    yield "Each way runs in processes of its own, which repeat a call for a quarter of a second; the median counts."
     yield "Our decoder reads a block where it lies in the bytes of a file.\n"
     yield from _blocks(figures)
 
