@@ -42,7 +42,8 @@ def _parts(draw: st.DrawFn) -> list[pa.Array]:
     parts = []
     for items in draw(st.lists(st.lists(values, max_size=20), min_size=1, max_size=5)):
         front = draw(st.integers(0, len(items)))
-        parts.append(pa.array(items, type_).slice(front))
+        missing = draw(st.integers(0, 9)) == 0  # pa.nulls, which shares its buffers, is what is read of nulls alone
+        parts.append(pa.nulls(len(items), type_) if missing else pa.array(items, type_).slice(front))
     return parts
 
 
