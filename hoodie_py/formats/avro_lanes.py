@@ -148,21 +148,31 @@ def _decode_group(blocks: JoinedBlocks, plan: Plan) -> JointRows:
     if not stretches:
         return JointRows(_empty(plan.schema), blocks.counts)
     starts, ends = record_bounds(source.raw, stretches)
-    rows, at_once = len(starts), _at_once(len(starts))
-    joined: JoinedParts | None = None
+    cuts = _cuts(starts, ends)
+    source.in_parts = len(cuts) > 1
+    first, *others = _decode_part(source, starts[cuts[0]], ends[cuts[0]], plan)
+    if not others and not source.in_parts:
+        return JointRows(_batch(plan.schema, len(starts), first), blocks.counts)
+    joined = JoinedParts(plan.schema, len(starts), source.content)
+    for part in (first, *others):
+        joined.add(part)
+    for cut in cuts[1:]:
+        for part in _decode_part(source, starts[cut], ends[cut], plan):
+            joined.add(part)
+    return JointRows(_batch(plan.schema, len(starts), joined.whole()), blocks.counts)
+
+
+def _cuts(starts: Places, ends: Places) -> list[slice]:
+    """Cut records into parts to be decoded at once, of which none is too long."""
+    at_once = _at_once(len(starts))
+    cuts: list[slice] = []
     first = 0
-    while first < rows:
+    while first < len(starts):
         within = int(np.searchsorted(ends, starts[first] + _BYTES_AT_ONCE, "right"))
         last = min(first + at_once, max(within, first + 1))
-        source.in_parts = last - first < rows
-        parts = _decode_part(source, starts[first:last], ends[first:last], plan)
-        if len(parts) == 1 and last - first == rows:
-            return JointRows(_batch(plan.schema, rows, parts.pop()), blocks.counts)
-        joined = joined or JoinedParts(plan.schema, rows, source.content)
-        for part in parts:
-            joined.add(part)
+        cuts.append(slice(first, last))
         first = last
-    return JointRows(_batch(plan.schema, rows, [] if joined is None else joined.whole()), blocks.counts)
+    return cuts
 
 
 def _at_once(records: int) -> int:
