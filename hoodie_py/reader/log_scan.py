@@ -1,8 +1,8 @@
 """Which log blocks count, and in what order: the scan of one file slice's log files.
 
 Hudi's BaseHoodieLogRecordReader.  Front to back: blocks after the query instant and (before table version 8) blocks of
-uncommitted instants are skipped; a rollback block removes its target's blocks seen so far; the rest is grouped by
-instant in order of first appearance.  Then back to front: a log-compacted block takes the place of the newest of its
+uncommitted instants are skipped; a rollback block removes its target's blocks seen so far, and any other command is an
+error; the rest is grouped by instant in order of first appearance.  Then back to front: a log-compacted block takes the place of the newest of its
 sources and replaces them all.
 """
 
@@ -68,7 +68,7 @@ def scan_log_files(
 
     Raises:
         CorruptFileError: bytes that are no log file; with ``strict`` any corrupt block.
-        UnsupportedFeatureError: a block or log format version that is not handled.
+        UnsupportedFeatureError: a block, log format version or command that is not handled.
     """
     collected = _Collected()
     for log in open_logs(files, log_files, spill):
@@ -95,7 +95,7 @@ def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _Co
 
 def _collect(collected: _Collected, scanned: ScannedBlock, rules: BlockRules, stats: ScanStats) -> None:
     block = scanned.block
-    if block.type is BlockType.COMMAND:
+    if block.is_rollback:
         stats.rollback_blocks += 1
         target = block.target_instant_time
         if target is None:
