@@ -297,6 +297,7 @@ class HoodieTable(TableWrites):
         merger: RecordMerger | type[RecordMerger] | None = None,
         lock: Lock | None = None,
         on_progress: OnProgress | None = None,
+        override_merger: bool = False,
     ) -> CompactionResult:
         """Carry out a planned compaction.
 
@@ -305,13 +306,14 @@ class HoodieTable(TableWrites):
             engine: what carries out the tasks: a SparkSession, classic or Connect, for one Spark task for each file
                 group; None for threads of this process.
             options: Hudi's writer options: codec, bloom filter, what to do about a metadata table, ...
-            merger: a RecordMerger that decides instead of the table's merge mode.
+            merger: the RecordMerger that the table names, where it names one.
             lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
             on_progress: called with a Progress as the compaction goes on.
+            override_merger: let a merger that is not the table's decide. What it decides is stored for good.
 
         Raises:
             ConflictError: another writer runs it, took it back, or changed what it is about.
-            InvalidQueryError: there is no such plan.
+            InvalidQueryError: there is no such plan, or the merger is not the table's.
             InvalidTableError: the plan does not fit the table.
             UnsupportedFeatureError: the table has a feature that compaction does not handle.
             MergeError: the table needs a merger that nobody supplied, or versions do not merge.
@@ -321,7 +323,14 @@ class HoodieTable(TableWrites):
         from hoodie_py.writer import compaction
 
         session = self._write_session(options, lock)
-        return compaction.run(session, instant, runner=_runner(engine), merger=merger, on_progress=on_progress)
+        return compaction.run(
+            session,
+            instant,
+            runner=_runner(engine),
+            merger=merger,
+            override_merger=override_merger,
+            on_progress=on_progress,
+        )
 
     def compact(
         self,
@@ -331,13 +340,17 @@ class HoodieTable(TableWrites):
         merger: RecordMerger | type[RecordMerger] | None = None,
         lock: Lock | None = None,
         on_progress: OnProgress | None = None,
+        override_merger: bool = False,
     ) -> CompactionResult:
         """Plan a compaction and carry it out; where there is nothing left to plan, carry out the oldest pending plan.
 
         Arguments and errors as for ``schedule_compaction`` and ``run_compaction``.
         """
+        from hoodie_py.writer.compaction_merger import check_merger
+
+        check_merger(self.config, merger, override=override_merger)  # before there is a plan
         instant = self.schedule_compaction(strategy, options, lock=lock)
-        return self.run_compaction(instant, engine, options, merger, lock, on_progress)
+        return self.run_compaction(instant, engine, options, merger, lock, on_progress, override_merger)
 
     def rollback(
         self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None

@@ -13,7 +13,16 @@ import typer
 from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
 from hoodie_py.cli.reporting import reported
 from hoodie_py.cli.values import number_of, size_of
-from hoodie_py.cli.write_options import DryRun, HudiOptions, Merger, Metadata, Timezone, hudi_options
+from hoodie_py.cli.write_options import (
+    DryRun,
+    HudiOptions,
+    Merger,
+    Metadata,
+    OverrideMerger,
+    Timezone,
+    chosen_merger,
+    hudi_options,
+)
 
 if TYPE_CHECKING:
     from hoodie_py import HoodieTable
@@ -51,6 +60,7 @@ def compact(
     strategy: Strategy = None,
     option: HudiOptions = None,
     merger: Merger = None,
+    override_merger: OverrideMerger = False,
     metadata_mode: Metadata = None,
     timezone: Timezone = None,
     storage_option: StorageOptions = None,
@@ -64,13 +74,16 @@ def compact(
     """
     if instant is not None and (schedule_only or dry_run or strategy):
         raise typer.BadParameter("names a plan that is there; nothing is to be planned", param_hint="--instant")
-    options = hudi_options(option, metadata_mode, merger)
+    if override_merger and merger is None:
+        raise typer.BadParameter("needs the merger that is to decide: --merger", param_hint="--override-merger")
+    options = hudi_options(option, metadata_mode)
     with reported(debug):
         from hoodie_py import HoodieTable
         from hoodie_py.cli.console import print_result, working
 
         with working("reading the table's metadata"):
             opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url), timezone)
+        named = chosen_merger(opened.config, merger, override=override_merger)
         if dry_run:
             _print_report(opened, opened.schedule_compaction(strategy, options, dry_run=True), as_json)
         elif schedule_only:
@@ -79,7 +92,9 @@ def compact(
             with _engine(engine) as chosen:
                 planned = instant or opened.schedule_compaction(strategy, options)
                 with _progress() as told:
-                    result = opened.run_compaction(planned, chosen, options, on_progress=told)
+                    result = opened.run_compaction(
+                        planned, chosen, options, named, on_progress=told, override_merger=override_merger
+                    )
             print_result(result, as_json)
 
 

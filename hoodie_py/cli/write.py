@@ -11,7 +11,7 @@ import typer
 from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
 from hoodie_py.cli.reporting import reported
 from hoodie_py.cli.row_formats import RowFormat, format_of
-from hoodie_py.cli.write_options import HudiOptions, Merger, Metadata, Timezone, hudi_options
+from hoodie_py.cli.write_options import HudiOptions, Merger, Metadata, Timezone, chosen_merger, hudi_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,11 +105,12 @@ def write(
         raise typer.BadParameter("is about a new table; give --create too", param_hint=needless[0])
     stored = storage_options(storage_option, endpoint_url)
     properties = _properties(property_)
-    options = hudi_options(option, metadata_mode, merger)
+    options = hudi_options(option, metadata_mode)
     with reported(debug):
         from hoodie_py import HoodieTable
         from hoodie_py.cli.console import print_result, working
         from hoodie_py.cli.row_sources import read_rows
+        from hoodie_py.reader.registry import merger_named
 
         if create:
             rows = read_rows(source, kind)
@@ -124,6 +125,7 @@ def write(
                 name=name,
                 storage_options=stored,
                 properties=properties,
+                merger=None if merger is None else merger_named(merger),
                 timezone=timezone,
             )
         else:
@@ -131,7 +133,7 @@ def write(
                 opened = HoodieTable.open(table, stored, timezone)
             rows = read_rows(source, kind, _columns(opened))
         with working("writing"):
-            result = getattr(opened, operation.value)(rows, options)
+            result = getattr(opened, operation.value)(rows, options, chosen_merger(opened.config, merger))
         print_result(result, as_json)
 
 

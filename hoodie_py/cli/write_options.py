@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
 from hoodie_py.formats.write_keys import METADATA_MODE
+
+if TYPE_CHECKING:
+    from hoodie_py.formats.table_config import TableConfig
+    from hoodie_py.reader.merger import RecordMerger
 
 
 class MetadataMode(StrEnum):
@@ -37,12 +40,14 @@ Metadata = Annotated[
 Merger = Annotated[
     str | None, typer.Option("--merger", metavar="MODULE.CLASS", help="The RecordMerger of a table that needs one.")
 ]
+OverrideMerger = Annotated[
+    bool,
+    typer.Option("--override-merger", help="Let --merger decide, for good, though it is not the table's."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done, and why.")]
 
 
-def hudi_options(
-    pairs: Sequence[str] | None, metadata_mode: MetadataMode | None = None, merger: str | None = None
-) -> dict[str, str]:
+def hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode | None = None) -> dict[str, str]:
     """Return Hudi's writer options as given; an option of the command itself wins.
 
     Raises:
@@ -56,6 +61,20 @@ def hudi_options(
         options[key] = value
     if metadata_mode is not None:
         options[METADATA_MODE] = metadata_mode.value
-    if merger:
-        options[CUSTOM_MERGER_CLASSES] = merger
     return options
+
+
+def chosen_merger(config: TableConfig, path: str | None, *, override: bool = False) -> type[RecordMerger] | None:
+    """Return the class that ``--merger`` names.
+
+    Raises:
+        InvalidQueryError: there is no such class, or it is not the table's merger and is not to override that.
+    """
+    if path is None:
+        return None
+    from hoodie_py.reader.registry import merger_named
+    from hoodie_py.writer.compaction_merger import check_merger
+
+    merger = merger_named(path)
+    check_merger(config, merger, override=override)
+    return merger

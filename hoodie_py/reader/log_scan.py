@@ -2,8 +2,8 @@
 
 Hudi's BaseHoodieLogRecordReader.  Front to back: blocks after the query instant and (before table version 8) blocks of
 uncommitted instants are skipped; a rollback block removes its target's blocks seen so far, and any other command is an
-error; the rest is grouped by instant in order of first appearance.  Then back to front: a log-compacted block takes the place of the newest of its
-sources and replaces them all.
+error; the rest is grouped by instant in order of first appearance.  Then back to front: a log-compacted block takes the
+place of the newest of its sources and replaces them all.
 """
 
 from __future__ import annotations

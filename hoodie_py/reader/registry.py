@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hoodie_py.errors import InvalidQueryError, MergeError
 from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES, option
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.reader.merger import RecordMerger
 
 ENTRY_POINT_GROUP = "hoodie_py.record_mergers"
@@ -126,6 +126,29 @@ def stands_for(cls: type[RecordMerger], config: TableConfig) -> bool:
         return config.payload_class in cls.payload_classes
     strategy = getattr(cls, "strategy_id", None)
     return strategy is not None and strategy == config.merge_strategy_id
+
+
+def is_merger_of(merger: RecordMerger | type[RecordMerger], config: TableConfig) -> bool:
+    """Say whether a merger is the table's own: only where the merge mode is CUSTOM can a merger of a user's be that.
+
+    Raises:
+        InvalidQueryError: it is no merger.
+    """
+    return config.merge_mode is MergeMode.CUSTOM and stands_for(type(as_merger(merger)), config)
+
+
+def merger_named(path: str) -> type[RecordMerger]:
+    """Return the class that a user names by its dotted path.
+
+    Raises:
+        InvalidQueryError: it cannot be imported, or is no RecordMerger class.
+    """
+    cls = _import(path.strip())
+    if cls is None:
+        raise InvalidQueryError(
+            f"{path} is no Python class that can be imported.", hint="Name one as MODULE.CLASS; PYTHONPATH says where."
+        )
+    return cls
 
 
 def _name(cls: type[RecordMerger]) -> tuple[str, str]:

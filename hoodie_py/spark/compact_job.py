@@ -47,25 +47,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     """Do what was asked for and return a sentence about it."""
-    from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
     from hoodie_py.formats.write_keys import METADATA_MODE
+    from hoodie_py.reader.registry import merger_named
     from hoodie_py.spark.compaction import SparkRunner
     from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, TIMEZONE, LoadOptions
     from hoodie_py.spark.pin import open_table
     from hoodie_py.spark.session import s3_settings
     from hoodie_py.writer import compaction, compaction_plan
+    from hoodie_py.writer.compaction_merger import check_merger
     from hoodie_py.writer.session import WriteSession
 
     given = {PATH: asked.table, STORAGE_OPTIONS: asked.storage_options, TIMEZONE: asked.timezone}
     load = {name: value for name, value in given.items() if value is not None}
     snapshot = open_table(LoadOptions.parse(load, s3_settings(spark)))
-    named = {METADATA_MODE: asked.metadata_mode, CUSTOM_MERGER_CLASSES: asked.merger}
-    options = {**dict(asked.option), **{key: value for key, value in named.items() if value is not None}}
+    options = dict(asked.option)
+    if asked.metadata_mode is not None:
+        options[METADATA_MODE] = asked.metadata_mode
+    merger = None if asked.merger is None else merger_named(asked.merger)
+    check_merger(snapshot.config, merger, override=asked.override_merger)
     session = WriteSession.open(snapshot, options=options, strategy=asked.strategy)
     instant = asked.instant or compaction_plan.schedule(session)
     if asked.schedule_only:
         return f"Compaction {instant} is planned." if instant else "There was nothing to compact."
-    return str(compaction.run(session, instant, runner=SparkRunner(spark), on_progress=_Lines()))
+    result = compaction.run(
+        session,
+        instant,
+        runner=SparkRunner(spark),
+        merger=merger,
+        override_merger=asked.override_merger,
+        on_progress=_Lines(),
+    )
+    return str(result)
 
 
 class _Lines:
@@ -127,6 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timezone", help="zone of new instants where the table says LOCAL; UTC unless given")
     parser.add_argument("--metadata-mode", choices=("auto", "disable", "refuse"), help="see hoodie.metadata.mode")
     parser.add_argument("--merger", metavar="MODULE.CLASS", help="the RecordMerger of a table that needs one")
+    parser.add_argument(
+        "--override-merger", action="store_true", help="let --merger decide though it is not the table's, for good"
+    )
     parser.add_argument("--remote", metavar="URL", help="Spark Connect server, such as sc://host:15002")
     return parser
 

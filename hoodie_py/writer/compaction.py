@@ -38,6 +38,7 @@ from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import files_of_instant, remove_files, remove_files_of_run, undo_attempt
+from hoodie_py.writer.compaction_merger import check_merger
 from hoodie_py.writer.compaction_result import CompactionResult, OnProgress, Progress
 from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.compaction_task import CompactionTask, TaskResult
@@ -79,6 +80,7 @@ def run(
     *,
     runner: Runner | None = None,
     merger: RecordMerger | type[RecordMerger] | None = None,
+    override_merger: bool = False,
     on_progress: OnProgress | None = None,
 ) -> CompactionResult:
     """Carry out a pending compaction.
@@ -87,12 +89,13 @@ def run(
         session: of the writing call.
         instant: which; None for the oldest pending one.
         runner: carries out the tasks; threads of this process unless given.
-        merger: decides instead of the table's merge mode.
+        merger: that the table needs.
+        override_merger: whether a merger that is not the table's decides instead of it.
         on_progress: told how far the compaction has come.
 
     Raises:
         ConflictError: another writer runs it, rolled it back, or changed what it is about.
-        InvalidQueryError: there is no such pending compaction.
+        InvalidQueryError: there is no such pending compaction, or the merger is not the table's.
         InvalidTableError: the plan does not fit the table.
         UnsupportedFeatureError: the table has a feature that is not handled.
         MergeError: the table needs a merger that nobody supplied, or versions do not merge.
@@ -104,7 +107,9 @@ def run(
         raise UnsupportedFeatureError(
             f"Compaction by an engine of type {type(runner).__name__}.", hint="Leave it out, or give one with run()."
         )
-    chosen = _choose(session.look(), instant)
+    snapshot = session.look()
+    check_merger(snapshot.config, merger, override=override_merger)
+    chosen = _choose(snapshot, instant)
     if chosen is None:
         return CompactionResult()
     with run_guard(session, chosen.request_time) as alive:

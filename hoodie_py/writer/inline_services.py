@@ -14,6 +14,7 @@ from hoodie_py.formats.write_keys import AUTOMATIC_CLEAN, INLINE_COMPACT, INLINE
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.writer import clean, compaction, compaction_plan
 from hoodie_py.writer.clean import CleanResult
+from hoodie_py.writer.compaction_merger import tables_own
 from hoodie_py.writer.compaction_result import CompactionResult
 from hoodie_py.writer.local_runner import Runner
 from hoodie_py.writer.session import WriteSession
@@ -42,7 +43,8 @@ def run_inline_services(
         session: of the write.
         merge_on_read: whether the table has logs to compact.
         runner: carries out the compaction's tasks.
-        merger: decides instead of the table's merge mode.
+        merger: that the write was given; a compaction takes it only where it is the table's own, as what readers see is
+            merged by the table's rules.
     """
     options = session.settings.options
     inline, schedule = flag(options, INLINE_COMPACT, default=False), flag(options, INLINE_SCHEDULE, default=False)
@@ -53,7 +55,8 @@ def run_inline_services(
             due = replace(session.settings, plan=replace(plan, trigger=plan.trigger or TRIGGERS[0]))
             done = replace(done, scheduled=compaction_plan.schedule(replace(session, settings=due)))
         if done.scheduled is not None and inline:
-            result = compaction.run(session, done.scheduled, runner=runner, merger=merger)
+            own = tables_own(session.look().config, merger)
+            result = compaction.run(session, done.scheduled, runner=runner, merger=own)
             done = replace(done, compaction=result)
         if flag(options, AUTOMATIC_CLEAN, default=False):
             done = replace(done, clean=clean.clean(session, None))

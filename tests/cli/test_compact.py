@@ -97,6 +97,15 @@ def test_a_merger_by_its_python_path(hoodie, tmp_path: Path) -> None:
     assert "merged" in hoodie("compact", table, "--merger", merger, *QUICK).stdout
 
 
+def test_a_merger_that_is_not_the_table_s_needs_a_word_more(hoodie, table: Path) -> None:
+    given = ("compact", table, "--merger", "integration.corpus_mergers.HighestPrice", *QUICK)
+    refused = hoodie(*given, status=1).stderr
+    assert "HighestPrice is not the merger of this table" in refused
+    assert "--override-merger" in refused
+    assert "no Python class" in hoodie("compact", table, "--merger", "com.example.Merger", *QUICK, status=1).stderr
+    assert "merged 2" in hoodie(*given, "--override-merger").stdout
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -106,6 +115,7 @@ def test_a_merger_by_its_python_path(hoodie, tmp_path: Path) -> None:
         ("--instant", "1", "--schedule-only"),
         ("--instant", "1", "--dry-run"),
         ("--instant", "1", "--strategy", "UnBoundedCompactionStrategy"),
+        ("--override-merger",),
     ],
 )
 def test_wrong_usage(hoodie, table: Path, wrong: tuple[str, ...]) -> None:

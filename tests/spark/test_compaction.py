@@ -184,7 +184,8 @@ def test_mergers_reach_workers_that_cannot_import_them(spark: Any, registered: N
     before = HoodieTable.open(base).scan(merger=KeepsOlder).to_arrow().drop_columns(["_hoodie_file_name"])
     if how == "registered":
         register_merger(KeepsOlder)
-    HoodieTable.open(base).compact(spark, merger=Nameless() if how == "given" else None, options=QUICK)
+    merger = Nameless() if how == "given" else None
+    HoodieTable.open(base).compact(spark, merger=merger, override_merger=merger is not None, options=QUICK)
     after = HoodieTable.open(base).scan(query_type="read_optimized").to_arrow().drop_columns(["_hoodie_file_name"])
     key = "_hoodie_record_key"
     assert after.sort_by(key).to_pylist() == before.sort_by(key).to_pylist()

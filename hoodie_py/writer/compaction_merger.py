@@ -1,0 +1,48 @@
+"""Which merger a compaction may use: what it decides is stored, and the versions that it met are gone afterwards.
+
+So it is the table's own, or one that the user says is meant to replace it.
+"""
+
+from __future__ import annotations
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.registry import as_merger, is_merger_of
+
+Merger = RecordMerger | type[RecordMerger]
+
+
+def check_merger(config: TableConfig, merger: Merger | None, *, override: bool) -> None:
+    """Refuse a merger that is not the table's, unless that is meant.
+
+    Args:
+        config: the table.
+        merger: given for the compaction.
+        override: whether the user said that it is to decide whatever the table says.
+
+    Raises:
+        InvalidQueryError: the merger is another one, or no merger at all.
+    """
+    if merger is None or override or is_merger_of(merger, config):
+        return
+    raise InvalidQueryError(
+        f"{type(as_merger(merger)).__name__} is not the merger of this table, {_own(config)}, "
+        "and a compaction stores for good what it decides.",
+        hint="Leave merger= out, or pass override_merger=True too (--override-merger) if that is what you want.",
+        table=config.name,
+    )
+
+
+def tables_own(config: TableConfig, merger: Merger | None) -> Merger | None:
+    """Return a merger where it is the table's own, else None."""
+    return merger if merger is not None and is_merger_of(merger, config) else None
+
+
+def _own(config: TableConfig) -> str:
+    """Say how a table merges."""
+    if config.merge_mode is not MergeMode.CUSTOM:
+        return f"which merges by {config.merge_mode}"
+    if config.is_payload_based:
+        return f"which has payload class {config.payload_class}"
+    return f"which has merge strategy {config.merge_strategy_id}"
