@@ -10,7 +10,7 @@ Deletes that come with rows go into the data block where a custom merger decides
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,10 @@ from hoodie_py.formats.delete_encoder import encode_delete_content
 from hoodie_py.formats.log import BlockType, HeaderKey
 from hoodie_py.formats.log_writer import encode_block
 from hoodie_py.formats.names import MarkerType, log_file_name
+from hoodie_py.formats.option_keys import flag
 from hoodie_py.formats.positions import encode_positions
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.write_keys import RECORD_POSITIONS
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.records import is_delete_code
 from hoodie_py.writer.compaction_task import TaskResult
@@ -35,6 +38,12 @@ from hoodie_py.writer.meta_columns import RowStamp, constant, file_batches, miss
 from hoodie_py.writer.write_records import WriteRecords
 
 FIRST_VERSION_OF_FREE_LOGS = 8
+
+
+def names_rows(config: TableConfig, options: Mapping[str, str]) -> bool:
+    """Say whether log files tell which rows of the base file their records are about."""
+    free_logs = config.is_merge_on_read and config.version >= FIRST_VERSION_OF_FREE_LOGS
+    return free_logs and flag(options, RECORD_POSITIONS, default=True)
 
 
 @dataclass(frozen=True, slots=True)

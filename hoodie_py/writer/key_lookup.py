@@ -32,11 +32,15 @@ from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.table.parallel import read_in_threads, thread_count
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.append_task import names_rows
 from hoodie_py.writer.bucket_index import bucket_of_file_id
 from hoodie_py.writer.key_filter import KeyFilter
 from hoodie_py.writer.settings import WriteSettings
 
 UNKNOWN_ROW = -1
+SEVERAL_ROWS = -2
+"""Stands for all rows of a base file that hold one key."""
+
 _BATCH_ROWS = 1 << 17
 _AT_ONCE = 1 << 18  # keys of files looked up at once, at least
 _TIMES = 8  # ... and so many times the keys wanted, as these are hashed for each look
@@ -59,13 +63,15 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found, an entry for each key and file slice that has it, by group, key and slice.
+    """What was found: an entry for each key and row of a base file that has it, or log that has it alone.
+
+    Entries are in the order of groups, keys, slices and rows.
 
     Attributes:
         groups: int64; index of what was wanted.
         keys: int64; number of the key in its group.
         slices: int64; number of the file slice in its group.
-        rows: int64; row number in the base file, the first if it has the key more than once; -1 in a log.
+        rows: int64; row number in the base file; -1 in a log.
     """
 
     groups: np.ndarray
@@ -77,6 +83,14 @@ class Found:
         """Return some of the entries."""
         return Found(self.groups[at], self.keys[at], self.slices[at], self.rows[at])
 
+    def once_a_slice(self) -> Found:
+        """Return one entry for each key and file slice, of ``SEVERAL_ROWS`` where a base file has the key again."""
+        again = np.zeros(len(self.keys), bool)
+        again[1:] = (np.diff(self.groups) == 0) & (np.diff(self.keys) == 0) & (np.diff(self.slices) == 0)
+        rows = self.rows.copy()
+        rows[np.flatnonzero(again) - 1] = SEVERAL_ROWS
+        return Found(self.groups, self.keys, self.slices, rows).take(np.flatnonzero(~again))
+
 
 class KeyLookup:
     """Looks keys up in a table as it was when the snapshot was taken.
@@ -85,6 +99,10 @@ class KeyLookup:
         snapshot: the table.
         settings: the writer's options.
         merger: decides instead of the table's merge mode, where logs are merged.
+
+    Attributes:
+        names_rows: whether log files of the write tell rows of base files by their number.
+        record_keys: of the table.
     """
 
     def __init__(
@@ -96,6 +114,7 @@ class KeyLookup:
         self._threads = thread_count(settings.options)
         self._budget = MemoryBudget.of(self._options)
         config = snapshot.config
+        self.names_rows = names_rows(config, settings.options)
         self.record_keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
 
     @property
@@ -282,7 +301,7 @@ class _Looking:
 
 
 def distinct(hits: Sequence[Found]) -> Found:
-    """Return places found, those of keys that a file slice has several times once: in the base file, first row."""
+    """Return places found, in order, those in logs only of keys that the slice's base file lacks, and once each."""
     if not hits:
         none = np.empty(0, np.int64)
         return Found(none, none, none, none)
@@ -293,4 +312,4 @@ def distinct(hits: Sequence[Found]) -> Found:
     found = Found(groups, keys, slices, rows).take(order)
     again = np.zeros(len(order), bool)
     again[1:] = (np.diff(found.groups) == 0) & (np.diff(found.keys) == 0) & (np.diff(found.slices) == 0)
-    return found.take(np.flatnonzero(~again))
+    return found.take(np.flatnonzero(~again | (found.rows != UNKNOWN_ROW)))

@@ -1,4 +1,9 @@
-"""Places of records: which file slice has the key of each, and in which row."""
+"""Places of records: which file slice has the key of each, and in which row.
+
+A key that lives in several file groups has all of these places, and with ``every_row`` all rows of a base file that
+has it more than once: Java's indexes join keys with what files have, so that an update or a delete meets every copy.
+Only where a log has deleted a key its place does not count beside others.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, Found, KeyLookup, Wanted
@@ -24,30 +28,46 @@ class Places:
     Attributes:
         slices: the file slices that places are numbers of.
         at: int64 per record: its file slice, -1 for none.
-        rows: int64 per record: its row in the slice's base file, -1 where that is not known.
+        rows: int64 per record: its row in the slice's base file, below 0 where that is not known.
+        of: int64, rising: the number of the record that each entry is about; None where there is one entry a record. A
+            record whose key lives in several file groups has an entry for each.
     """
 
     slices: tuple[FileSlice, ...]
     at: np.ndarray
     rows: np.ndarray
+    of: np.ndarray | None = None
 
     @classmethod
-    def joined(cls, parts: Sequence[Places]) -> Places:
-        """Join places of runs of records that follow each other."""
+    def joined(cls, parts: Sequence[Places], counts: Sequence[int]) -> Places:
+        """Join places of runs of records that follow each other, so many records a run."""
         slices: list[FileSlice] = []
-        at = []
-        for part in parts:
+        at, of, first = [], [], 0
+        for part, count in zip(parts, counts, strict=True):
             at.append(np.where(part.at == NOWHERE, NOWHERE, part.at + len(slices)))
+            of.append(first + (np.arange(count) if part.of is None else part.of))
             slices.extend(part.slices)
+            first += count
         none = np.empty(0, np.int64)
-        return cls(tuple(slices), np.concatenate([none, *at]), np.concatenate([none, *(part.rows for part in parts)]))
+        rows = np.concatenate([none, *(part.rows for part in parts)])
+        single = all(part.of is None for part in parts)
+        return cls(tuple(slices), np.concatenate([none, *at]), rows, None if single else np.concatenate([none, *of]))
 
     def take(self, records: np.ndarray) -> Places:
-        """Return the places of some records."""
+        """Return the places of some records; each record has one."""
         return Places(self.slices, self.at[records], self.rows[records])
 
+    def copied(self, records: WriteRecords) -> tuple[WriteRecords, Places]:
+        """Return records once for each of their places, and places of which each record has one."""
+        if self.of is None:
+            return records, self
+        return records.take(from_numpy(self.of)), Places(self.slices, self.at, self.rows)
+
     def tagged(self, records: WriteRecords) -> TaggedRecords:
-        """Return records with their places."""
+        """Return records with their places: those that have several come once for each."""
+        if self.of is not None:
+            records, places = self.copied(records)
+            return places.tagged(records)
         file_ids = pa.array([each.file_id for each in self.slices], pa.string())
         bases = [None if each.base_file is None else each.base_file.instant for each in self.slices]
         missing = self.at == NOWHERE
@@ -58,18 +78,20 @@ class Places:
         )
 
 
-def settled(found: Found, wanted: Sequence[Wanted], lookup: KeyLookup, *, only_alive: bool) -> Found:
-    """Return one place for each key that was found.
+def settled(
+    found: Found, wanted: Sequence[Wanted], lookup: KeyLookup, *, only_alive: bool, every_row: bool = False
+) -> Found:
+    """Return the places of keys that were found: all in which a key is alive, or one for a key that is nowhere alive.
 
     Args:
         found: what was found, by group and key.
         wanted: what was looked for.
         lookup: tells which keys are alive.
         only_alive: whether keys are left out that a log deleted. Else such a key belongs to its newest file.
-
-    Raises:
-        InvalidTableError: a key lives in two file groups.
+        every_row: whether each row is a place, for logs that tell rows of one key apart by their number.
     """
+    if not every_row:
+        found = found.once_a_slice()
     if not len(found.keys):
         return found
     starts = np.ones(len(found.keys), bool)
@@ -79,14 +101,14 @@ def settled(found: Found, wanted: Sequence[Wanted], lookup: KeyLookup, *, only_a
     if only_alive:
         doubtful[:] = True
     living = _living(found, wanted, lookup, doubtful)
-    counts = np.bincount(pair[living], minlength=int(pair[-1]) + 1)
-    if (counts > 1).any():
-        _refuse(found, wanted, np.flatnonzero(living & (counts[pair] > 1)), pair)
+    if only_alive:
+        return found.take(np.flatnonzero(living))
     order = np.lexsort((_ages(found, wanted), living, pair))
-    last = np.ones(len(order), bool)
-    last[:-1] = np.diff(pair[order]) != 0
-    chosen = order[last]
-    return found.take(chosen[living[chosen]] if only_alive else chosen)
+    newest = np.ones(len(order), bool)
+    newest[:-1] = np.diff(pair[order]) != 0
+    chosen = living.copy()
+    chosen[order[newest]] = True
+    return found.take(np.flatnonzero(chosen))
 
 
 def _living(found: Found, wanted: Sequence[Wanted], lookup: KeyLookup, doubtful: np.ndarray) -> np.ndarray:
@@ -100,7 +122,8 @@ def _living(found: Found, wanted: Sequence[Wanted], lookup: KeyLookup, doubtful:
         group = wanted[int(found.groups[entries[0]])]
         file_slice = group.slices[int(found.slices[entries[0]])]
         if file_slice.log_files:
-            living[entries] = lookup.alive(file_slice, group.keys.take(from_numpy(found.keys[entries])))
+            distinct, codes = np.unique(found.keys[entries], return_inverse=True)
+            living[entries] = lookup.alive(file_slice, group.keys.take(from_numpy(distinct)))[codes.reshape(-1)]
     return living
 
 
@@ -111,16 +134,3 @@ def _ages(found: Found, wanted: Sequence[Wanted]) -> np.ndarray:
     starts = np.cumsum([0, *(len(group.slices) for group in wanted)])
     ranks = np.array([rank[each.base_instant] for group in wanted for each in group.slices])
     return np.asarray(ranks[starts[found.groups] + found.slices])
-
-
-def _refuse(found: Found, wanted: Sequence[Wanted], at: np.ndarray, pair: np.ndarray) -> None:
-    same = at[pair[at] == pair[at[0]]]
-    group = wanted[int(found.groups[same[0]])]
-    places = [group.slices[int(number)] for number in found.slices[same]]
-    raise InvalidTableError(
-        "a record key lives in two file groups, so it is not known which of them an update belongs to",
-        key=group.keys[int(found.keys[same[0]])].as_py(),
-        file_groups=" ".join(each.file_id for each in places),
-        partitions=" ".join(each.partition_path for each in places if each.partition_path) or None,
-        hint="Remove the double record, for instance with Hudi's repair_deduplicate.",
-    )

@@ -9,14 +9,14 @@ Agrees with Hudi's indexes (HoodieSimpleIndex, HoodieBloomIndex, HoodieSimpleBuc
 * BUCKET: the hash of the key names the file group, which has the key or is to get it.
 
 A key that base files of two groups hold belongs where a merged read has it: a log may have deleted it elsewhere, as a
-move between partitions does. If it lives in two groups the table is broken, and nothing is written.
+move between partitions does. If it lives in several groups, as after inserts that do not look, its record goes to all.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -79,7 +79,7 @@ def tag(
         if records.partition_paths is None:
             tagged = _anywhere(snapshot, records, lookup, index)
         elif index.is_global:
-            places = _in_passes(_in_table, snapshot, records, lookup)
+            records, places = _in_passes(_in_table, snapshot, records, lookup).copied(records)
             tagged = moved(snapshot, records, places, lookup, settings, merger, partition_paths)
         else:
             tagged = _in_passes(_in_partitions, snapshot, records, lookup).tagged(records)
@@ -92,8 +92,9 @@ def _in_passes(look: _Look, snapshot: Snapshot, records: WriteRecords, lookup: K
     step = lookup.keys_at_once
     if len(records) <= step:
         return look(snapshot, records, lookup)
-    runs = (np.arange(start, min(start + step, len(records))) for start in range(0, len(records), step))
-    return Places.joined([look(snapshot, _keys_of(records, run), lookup) for run in runs])
+    runs = [np.arange(start, min(start + step, len(records))) for start in range(0, len(records), step)]
+    parts = [look(snapshot, _keys_of(records, run), lookup) for run in runs]
+    return Places.joined(parts, [len(run) for run in runs])
 
 
 def _keys_of(records: WriteRecords, run: np.ndarray) -> WriteRecords:
@@ -114,15 +115,17 @@ def _in_partitions(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup)
             keys, codes = numbered(records.keys if at is None else records.keys.take(from_numpy(at)))
             wanted.append(Wanted(keys, slices[partition]))
             of.append((np.arange(len(records)) if at is None else at, codes))
-    found = settled(lookup.find(wanted), wanted, lookup, only_alive=False)
+    found = settled(lookup.find(wanted), wanted, lookup, only_alive=False, every_row=lookup.names_rows)
     at, rows = np.full(len(records), NOWHERE), np.full(len(records), UNKNOWN_ROW)
     cuts = np.searchsorted(found.groups, np.arange(len(wanted) + 1))
-    first = 0
+    copies, first = [], 0
     for group, (group_members, codes) in enumerate(of):
         here = found.take(np.arange(cuts[group], cuts[group + 1]))
         at[group_members], rows[group_members] = _spread(here, codes, len(wanted[group].keys), first)
+        copies.append(_copies(here, codes, group_members, first))
         first += len(wanted[group].slices)
-    return Places(tuple(itertools.chain.from_iterable(each.slices for each in wanted)), at, rows)
+    looked_in = tuple(itertools.chain.from_iterable(each.slices for each in wanted))
+    return _with_copies(Places(looked_in, at, rows), copies)
 
 
 def _in_table(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> Places:
@@ -131,7 +134,8 @@ def _in_table(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> P
     wanted = Wanted(keys, snapshot.view.slices())
     found = settled(lookup.find([wanted]), [wanted], lookup, only_alive=True)
     at, rows = _spread(found, codes, len(keys), 0)
-    return Places(tuple(wanted.slices), at, rows)
+    copies = _copies(found, codes, np.arange(len(records)), 0)
+    return _with_copies(Places(tuple(wanted.slices), at, rows), [copies])
 
 
 def _anywhere(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup, index: IndexSettings) -> TaggedRecords:
@@ -144,7 +148,8 @@ def _anywhere(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup, inde
         wanted = [Wanted(keys, slices)]
     else:
         wanted = [Wanted(keys, each) for each in _by_partition(slices).values()]
-    found = settled(lookup.find(wanted), wanted, lookup, only_alive=index.is_global)
+    every_row = lookup.names_rows and not index.is_global
+    found = settled(lookup.find(wanted), wanted, lookup, only_alive=index.is_global, every_row=every_row)
     starts = np.cumsum([0, *(len(each.slices) for each in wanted)])
     everywhere = tuple(itertools.chain.from_iterable(each.slices for each in wanted))
     at = starts[found.groups] + found.slices
@@ -227,10 +232,35 @@ def _by_partition(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
 
 
 def _spread(found: Found, codes: np.ndarray, count: int, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the place and the row of each record, whose slices are numbered from ``first`` on."""
+    """Return a place and the row of each record, whose slices are numbered from ``first`` on."""
     at, rows = np.full(count, NOWHERE), np.full(count, UNKNOWN_ROW)
     at[found.keys], rows[found.keys] = first + found.slices, found.rows
     return at[codes], rows[codes]
+
+
+def _copies(found: Found, codes: np.ndarray, members: np.ndarray, first: int) -> np.ndarray:
+    """Return the further places of records whose key lives in several slices: record, slice and row, a column each."""
+    again = np.flatnonzero(np.diff(found.keys) == 0)  # the last place of a key is the one that the record has already
+    if not len(again):
+        return np.empty((3, 0), np.int64)
+    at, slices, rows = found.keys[again], first + found.slices[again], found.rows[again]
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], at, side="left")
+    counts = np.searchsorted(codes[order], at, side="right") - starts
+    copy = np.repeat(np.arange(len(at)), counts)
+    within = np.arange(len(copy)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.stack([members[order[starts[copy] + within]], slices[copy], rows[copy]])
+
+
+def _with_copies(places: Places, copies: Sequence[np.ndarray]) -> Places:
+    """Return places with the further ones of some records, in the order of the records."""
+    of, at, rows = np.concatenate([np.empty((3, 0), np.int64), *copies], axis=1)
+    if not len(of):
+        return places
+    of = np.concatenate([np.arange(len(places.at)), of])
+    order = np.argsort(of, kind="stable")
+    at, rows = np.concatenate([places.at, at])[order], np.concatenate([places.rows, rows])[order]
+    return Places(places.slices, at, rows, of[order])
 
 
 def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:

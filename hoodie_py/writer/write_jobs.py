@@ -9,15 +9,13 @@ from functools import partial
 import numpy as np
 
 from hoodie_py.formats.commit_metadata import WriteStat
-from hoodie_py.formats.option_keys import flag
-from hoodie_py.formats.write_keys import RECORD_POSITIONS
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS, AppendTask
+from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS, AppendTask, names_rows
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.insert_task import NO_COMMIT, InsertTask
@@ -149,7 +147,7 @@ def append_task(
         groups = {group.key: group for group in snapshot.view.file_groups([file_slice.partition_path])}
         taken = [log.name.version for log in groups[key].log_files if log.name.instant == instant]
         version = max(taken, default=0) + 1
-    wanted = flag(settings.options, RECORD_POSITIONS, default=True)
+    wanted = names_rows(snapshot.config, settings.options)
     return AppendTask(
         facts=facts,
         index=index,

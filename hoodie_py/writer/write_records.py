@@ -86,7 +86,7 @@ class TaggedRecords:
         records: the records.
         file_ids: string; file group of each record's key, null where the key is new.
         base_instants: string; instant of the base file that has the key, null where none has.
-        positions: int64; row number in that base file, -1 where it is not known.
+        positions: int64; row number in that base file, below 0 where it is not known or there are several.
     """
 
     records: WriteRecords

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from hoodie_py import HoodieTable
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup, Wanted
+from hoodie_py.writer.key_lookup import SEVERAL_ROWS, UNKNOWN_ROW, KeyLookup, Wanted
 from hoodie_py.writer.settings import WriteSettings
 from tests.corpus import unpack
 
@@ -45,7 +45,7 @@ def test_logs_without_inserts_are_not_read(tmp_path: Path) -> None:
     assert not any(lookup._may_add_keys(each) for each in logged)
 
 
-def test_a_key_that_a_base_file_holds_twice_has_the_first_row(tmp_path: Path) -> None:
+def test_a_key_that_a_base_file_holds_twice_has_both_rows(tmp_path: Path) -> None:
     base = unpack("duplicate_keys_in_base_mor_v9", tmp_path)
     snapshot = open_snapshot(base)
     slices = snapshot.view.slices()
@@ -56,9 +56,12 @@ def test_a_key_that_a_base_file_holds_twice_has_the_first_row(tmp_path: Path) ->
         path = snapshot.files.local_path(file_slice.base_file.path)
         rows = pq.read_table(path, columns=["_hoodie_record_key"]).column(0).to_pylist()
         here = found.take((found.slices == number).nonzero()[0])
-        firsts = {key: rows.index(key) for key in set(rows)}
-        assert {stored[key]: row for key, row in zip(here.keys, here.rows, strict=True)} == firsts
-        assert len(firsts) < len(rows)
+        assert sorted(here.rows.tolist()) == list(range(len(rows)))
+        assert [stored[key] for key in here.keys] == [rows[row] for row in here.rows]
+        expected = {key: rows.index(key) if rows.count(key) == 1 else SEVERAL_ROWS for key in set(rows)}
+        once = here.once_a_slice()
+        assert {stored[key]: row for key, row in zip(once.keys, once.rows, strict=True)} == expected
+        assert len(once.keys) == len(expected) < len(rows)
 
 
 def test_deleted_keys_are_not_alive(tmp_path: Path) -> None:

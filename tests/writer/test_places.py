@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.writer.key_lookup import Found, KeyLookup, Wanted
@@ -35,15 +34,23 @@ class _Alive:
         return np.array([key not in dead for key in keys.to_pylist()])
 
 
-def _settled(entries: list[tuple[str, int]], slices: list[FileSlice], dead: Any, *, only_alive: bool) -> dict[str, int]:
-    """Settle keys found in slices, and return the slice of each."""
+def _all_settled(
+    entries: list[tuple[str, int]], slices: list[FileSlice], dead: Any, *, only_alive: bool
+) -> list[tuple[str, int]]:
+    """Settle keys found in slices, and return the slices of each."""
     names = sorted({key for key, _ in entries})
     ordered = sorted((names.index(key), number) for key, number in entries)
     keys, numbers = (np.array(column, np.int64) for column in zip(*ordered, strict=True))
     found = Found(np.zeros(len(keys), np.int64), keys, numbers, np.arange(len(keys)))
     lookup = cast("KeyLookup", _Alive(dead))
     result = settled(found, [Wanted(pa.array(names), slices)], lookup, only_alive=only_alive)
-    return {names[key]: number for key, number in zip(result.keys.tolist(), result.slices.tolist(), strict=True)}
+    return [(names[key], number) for key, number in zip(result.keys.tolist(), result.slices.tolist(), strict=True)]
+
+
+def _settled(entries: list[tuple[str, int]], slices: list[FileSlice], dead: Any, *, only_alive: bool) -> dict[str, int]:
+    found = _all_settled(entries, slices, dead, only_alive=only_alive)
+    assert len(dict(found)) == len(found)
+    return dict(found)
 
 
 OLD, NEW, LATER = _slice("a", "001", log=True), _slice("b", "002"), _slice("c", "003", log=True)
@@ -54,9 +61,21 @@ def test_a_key_belongs_where_it_lives() -> None:
     assert found == {"k": 1, "j": 0}
 
 
-def test_a_key_that_lives_in_two_groups_is_an_error() -> None:
-    with pytest.raises(InvalidTableError, match=r"two file groups.*key=k, file_groups=a b"):
-        _settled([("j", 1), ("k", 0), ("k", 1)], [OLD, NEW], {}, only_alive=False)
+@pytest.mark.parametrize("only_alive", [False, True])
+def test_a_key_that_lives_in_several_groups_has_all_these_places(only_alive: bool) -> None:
+    entries = [("j", 1), ("k", 0), ("k", 1), ("k", 2)]
+    found = _all_settled(entries, [OLD, NEW, LATER], {"a": {"k"}}, only_alive=only_alive)
+    assert found == [("j", 1), ("k", 1), ("k", 2)]
+
+
+def test_a_record_comes_once_for_each_of_its_places() -> None:
+    first = Places((OLD, NEW), np.array([0, 0, 1, NOWHERE]), np.array([4, 5, 6, -1]), np.array([0, 1, 1, 2]))
+    both = Places.joined([first, Places((LATER,), np.array([0]), np.array([7]))], [3, 1])
+    records = WriteRecords(pa.table({}), pa.chunked_array([["x", "y", "z", "q"]]), pa.chunked_array([["p"] * 4]))
+    tagged = both.tagged(records)
+    assert tagged.records.keys.to_pylist() == ["x", "y", "y", "z", "q"]
+    assert tagged.file_ids.to_pylist() == ["a", "a", "b", None, "c"]
+    assert tagged.positions.tolist() == [4, 5, 6, -1, 7]
 
 
 @pytest.mark.parametrize(("only_alive", "expected"), [(False, {"k": 2, "j": 0}), (True, {})])
@@ -68,7 +87,7 @@ def test_a_dead_key_belongs_to_its_newest_file_or_nowhere(only_alive: bool, expe
 def test_places_are_joined_and_taken() -> None:
     first = Places((OLD,), np.array([0, NOWHERE]), np.array([4, -1]))
     second = Places((NEW, LATER), np.array([1]), np.array([-1]))
-    both = Places.joined([first, second])
+    both = Places.joined([first, second], [2, 1])
     records = WriteRecords(pa.table({}), pa.chunked_array([["x", "y", "z"]]), pa.chunked_array([["p"] * 3]))
     tagged = both.tagged(records)
     assert tagged.file_ids.to_pylist() == ["a", None, "c"]

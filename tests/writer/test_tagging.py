@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable, HoodieWarning, register_merger
-from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.reader import registry
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer import key_lookup
@@ -82,7 +82,11 @@ def test_every_key_finds_the_group_that_holds_it(name: str, tmp_path: Path) -> N
     base = unpack(name, tmp_path)
     stored, snapshot = _stored(base), open_snapshot(base)
     tagged = tag(snapshot, WriteRecords(pa.table({}), stored.column(0), stored.column(1)), SIMPLE)
-    assert tagged.file_ids.to_pylist() == stored.column(2).to_pylist()
+    if not name.startswith("duplicate_keys_"):  # whose records come once for each row
+        assert tagged.file_ids.to_pylist() == stored.column(2).to_pylist()
+    assert set(zip(tagged.records.keys.to_pylist(), tagged.file_ids.to_pylist(), strict=True)) == set(
+        zip(stored.column(0).to_pylist(), stored.column(2).to_pylist(), strict=True)
+    )
     _check_positions(snapshot, tagged)
     if len(set(stored.column(0).to_pylist())) == stored.num_rows:
         everywhere = tag(snapshot, WriteRecords(pa.table({}), stored.column(0), stored.column(1)), GLOBAL)
@@ -161,7 +165,7 @@ def test_bare_keys_come_once_for_each_place(tmp_path: Path) -> None:
     assert dict(zip(pairs, tagged.file_ids.to_pylist(), strict=True)) == places
 
 
-def test_a_key_in_two_groups_is_refused(tmp_path: Path) -> None:
+def test_a_key_in_two_groups_goes_to_both(tmp_path: Path) -> None:
     base = writable("basic_cow_v9_part", tmp_path)
     snapshot = open_snapshot(base)
     first = next(each for each in snapshot.view.slices() if each.base_file is not None)
@@ -169,8 +173,15 @@ def test_a_key_in_two_groups_is_refused(tmp_path: Path) -> None:
     double = first.base_file.path.replace(first.file_id, "77777777" + first.file_id[8:])
     (base / double).write_bytes((base / first.base_file.path).read_bytes())
     row = next(each for each in _stored(base).to_pylist() if each["file_id"] == first.file_id)
-    with pytest.raises(InvalidTableError, match=rf"two file groups.*key={row['key']}.*77777777"):
-        tag(open_snapshot(base), _records([row["key"]], [row["partition"]]), SIMPLE)
+    both = sorted([first.file_id, "77777777" + first.file_id[8:]])
+    for index, partitions in ((SIMPLE, [row["partition"]] * 2), (GLOBAL, [row["partition"]] * 2), (SIMPLE, None)):
+        tagged = tag(open_snapshot(base), _records([row["key"], "none"], partitions), settings)
+        assert sorted(filter(None, tagged.file_ids.to_pylist())) == sorted(
+            [first.file_id, "77777777" + first.file_id[8:]]
+        )
+        assert tagged.records.keys.to_pylist()[:2] == [row["key"]] * 2
+        assert len(tagged) == (3 if partitions else 2)
+        _check_positions(open_snapshot(base), tagged)
 
 
 def test_groups_of_a_pending_clustering_take_no_updates(tmp_path: Path) -> None:
