@@ -175,10 +175,8 @@ def test_a_key_in_two_groups_goes_to_both(tmp_path: Path) -> None:
     row = next(each for each in _stored(base).to_pylist() if each["file_id"] == first.file_id)
     both = sorted([first.file_id, "77777777" + first.file_id[8:]])
     for index, partitions in ((SIMPLE, [row["partition"]] * 2), (GLOBAL, [row["partition"]] * 2), (SIMPLE, None)):
-        tagged = tag(open_snapshot(base), _records([row["key"], "none"], partitions), settings)
-        assert sorted(filter(None, tagged.file_ids.to_pylist())) == sorted(
-            [first.file_id, "77777777" + first.file_id[8:]]
-        )
+        tagged = tag(open_snapshot(base), _records([row["key"], "none"], partitions), index)
+        assert sorted(filter(None, tagged.file_ids.to_pylist())) == both
         assert tagged.records.keys.to_pylist()[:2] == [row["key"]] * 2
         assert len(tagged) == (3 if partitions else 2)
         _check_positions(open_snapshot(base), tagged)
