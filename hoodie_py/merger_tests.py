@@ -7,8 +7,9 @@
         schema = pa.schema([("ts", pa.int64()), ("price", pa.float64())])
 
 What a merger decides is its own business; these tests check what every merger has to keep: a result for every pair of
-versions, deletes marked and their data kept, nothing changed in place, the same result on every kind of row, one pair
-at a time or many.  Whether a merger is associative is reported, not asked for: versions are always merged in log order.
+versions, deletes marked and their data kept, key and partition fields as they were, no column asked for that is not
+there, nothing changed in place, the same result on every kind of row, one pair at a time or many.  Whether a merger is
+associative is reported, not asked for: versions are always merged in log order.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class RecordMergerTests:
         merger: the merger, a class or an instance.
         schema: columns of a table it is for; ``_hoodie_record_key`` is added.
         ordering_fields: the fields that order versions.
+        identity_fields: the table's record key fields and partition fields, which a merge leaves as they are.
         props: merge properties to call it with.
         rows: field values to try; made up from the schema unless given.
         examples: how many random batches are tried.
@@ -67,6 +69,7 @@ class RecordMergerTests:
         [("ts", pa.int64()), ("name", pa.string()), ("price", pa.float64()), ("qty", pa.int64())]
     )
     ordering_fields: ClassVar[Sequence[str]] = ("ts",)
+    identity_fields: ClassVar[Sequence[str]] = ()
     props: ClassVar[Mapping[str, str]] = {}
     rows: ClassVar[Sequence[Mapping[str, Any]]] = ()
     examples: ClassVar[int] = 100
@@ -291,7 +294,14 @@ class RecordMergerTests:
         if not pairs:
             return []
         merger = self._it
-        context = ArrowRecordContext(RowStore(self._schema), self._schema, _KEYS, self.ordering_fields, self._deletes)
+        context = ArrowRecordContext(
+            RowStore(self._schema),
+            self._schema,
+            _KEYS,
+            self.ordering_fields,
+            self._deletes,
+            identity=self.identity_fields,
+        )
         sides = []
         for side in (0, 1):
             versions = [pair[side].record(context, f"k{i}") for i, pair in enumerate(pairs)]

@@ -245,3 +245,31 @@ def test_associativity_is_reported_and_asked_of_nobody(merger: type[RecordMerger
     assert said["associative"] is expected
     assert [w.category for w in caught] == ([] if expected else [MergerReport])
     assert failing(suite_of(merger)) == {}
+
+
+class AsksForWhatIsNotThere(Broken):
+    def merge(self, older: Any, newer: Any, context: Any, props: Any) -> Any:
+        return newer if context.get_value(newer, "prize") is None else older
+
+
+class MovesRecords(Broken):
+    def merge(self, older: Any, newer: Any, context: Any, props: Any) -> Any:
+        return newer if newer.record is None else context.replace(newer, name="elsewhere")
+
+
+class MovesBatches(Broken):
+    def merge_batch(self, older: Any, newer: Any, context: Any, props: Any) -> Any:
+        return newer.with_columns(name=["elsewhere"] * len(newer))
+
+
+def test_a_column_that_the_schema_does_not_have_is_found() -> None:
+    found = failing(suite_of(AsksForWhatIsNotThere))
+    assert "a column that the table does not have. [column=prize" in found["rows_in_order"]
+
+
+@pytest.mark.parametrize("merger", [MovesRecords, MovesBatches])
+def test_a_change_of_key_or_partition_fields_is_found_where_the_suite_knows_them(merger: type[RecordMerger]) -> None:
+    found = failing(suite_of(merger, identity_fields=("name",)))
+    assert found
+    assert all("changed name, a record key or partition field" in why for why in found.values())
+    assert failing(suite_of(Founder, identity_fields=("name",))) == {}

@@ -42,6 +42,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         ordering_fields: the fields whose values order records, none under commit-time ordering.
         deletes: which rows are deletes.
         defaults: values other than null that columns have by default.
+        identity: fields that a merge leaves as they are.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         ordering_fields: Sequence[str],
         deletes: DeleteRules,
         defaults: Mapping[str, Any] | None = None,
+        identity: Sequence[str] = (),
     ) -> None:
         self.store = store
         self.defaults = dict(defaults or {})
@@ -59,7 +61,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         self._cells: dict[str, dict[int, Any]] = {}
         self._lacks: dict[str, dict[int, bool]] = {}
         self._generation = store.generation
-        super().__init__(store.schema, table_schema, keys, ordering_fields, deletes)
+        super().__init__(store.schema, table_schema, keys, ordering_fields, deletes, identity)
 
     def get_value(self, rec: BufferedRecord[Row] | Row | None, field: str) -> Any:
         row = rec.record if isinstance(rec, BufferedRecord) else rec

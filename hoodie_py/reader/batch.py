@@ -130,20 +130,17 @@ class BufferedBatch:
         """Return one column of the data, null for records without data.
 
         Raises:
-            MergeError: the column was not read.
+            MergeError: the column was not read, or the table has none of that name.
         """
-        if name not in self.context.schema.names:
-            raise MergeError(
-                "A merger asked for a column that this read did not load.",
-                column=name,
-                hint="Return it from the merger's mandatory_fields, or set projection_compatible = False.",
-            )
+        self.context.check_loaded(name)
         return self.context.store.column(self.rows, name)
 
     def present(self, name: str) -> np.ndarray:
-        """Bool per record: does the data have the column; False for records without data and absent values of partial
-        rows.
+        """Bool per record: does the data have the column; False for records without data, absent values of partial
+        rows, and columns that the table does not have.
         """
+        if name not in self.context.schema.names:
+            return np.zeros(len(self), bool)
         return ~self.context.store.absent(self.rows, name)
 
     def slice(self, start: int, stop: int) -> BufferedBatch:
@@ -193,8 +190,7 @@ class BufferedBatch:
         at = np.flatnonzero(self.rows != NO_ROW)
         batch = context.store.take(self.rows[at])
         for name, values in columns.items():
-            if name not in context.schema.names:
-                raise MergeError("A merger set a column that this read did not load.", column=name)
+            context.check_loaded(name)
             field = context.schema.field(name)
             array = _fitting(values, field)
             if len(array) != len(self):

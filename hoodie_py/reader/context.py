@@ -1,7 +1,8 @@
 """RecordContext: the only door from a merger to a record's data.
 
 Mirrors Hudi's RecordContext (engine-agnostic record access of RFC-101).  A merger that uses nothing else works on every
-kind of row.  Missing fields, null parents and null meta values read as null.
+kind of row.  Absent fields, null parents and null meta values read as null; a field that the table does not have is an
+error.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ class RecordContext(ABC, Generic[T]):
     def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:
         """Return a field's value as a Python object of its own; ``a.b.c`` reaches into structs.
 
-        None where the field is null, missing or absent, where a parent is null, and where there is no data.
+        None where the field is null or absent, where a parent is null, and where there is no data.
 
         Raises:
-            MergeError: the table has the column but this read did not load it (see RecordMerger.mandatory_fields).
+            MergeError: the table has no such field, or this read did not load its column (see
+                RecordMerger.mandatory_fields).
         """
 
     @abstractmethod

@@ -15,6 +15,7 @@ import numpy as np
 from hoodie_py.errors import HoodieError, MergeError
 from hoodie_py.reader.arrow_context import Row
 from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.identity import check_identity
 from hoodie_py.reader.merger import RecordMerger, first_failure
 from hoodie_py.reader.records import DELETE, NO_OPERATION, BufferedRecord
 from hoodie_py.reader.row_store import NO_ROW
@@ -49,7 +50,7 @@ class CustomStrategy(MergeStrategy):
     def inserted(self, entries: BufferedBatch) -> BufferedBatch:
         context, merger, props = entries.context, self.merger, self.props
         context.focus(entries.rows)
-        return self._run(lambda: merger.insert_batch(entries, context, props), entries, "insert_batch")
+        return self._run(lambda: merger.insert_batch(entries, context, props), (entries, entries), "insert_batch")
 
     def _merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         """Merge by the batch form.
@@ -71,7 +72,7 @@ class CustomStrategy(MergeStrategy):
             return merger.merge(a, b, context, props)
 
         try:
-            return self._run(batch, newer, "partial_merge_batch" if self._partial else "merge_batch")
+            return self._run(batch, (older, newer), "partial_merge_batch" if self._partial else "merge_batch")
         except HoodieError as error:
             if "key" in error.where:
                 raise
@@ -82,12 +83,15 @@ class CustomStrategy(MergeStrategy):
             error.hint = fault if error.hint is None else f"{error.hint} {fault}"
             raise
 
-    def _run(self, call: Callable[[], BufferedBatch], asked: BufferedBatch, method: str) -> BufferedBatch:
+    def _run(
+        self, call: Callable[[], BufferedBatch], versions: tuple[BufferedBatch, BufferedBatch], method: str
+    ) -> BufferedBatch:
         """Call the merger; every failure and every unusable result is a HoodieError that names it."""
         merger = type(self.merger).__name__
         try:
             result = call()
-            _check(result, asked, f"{merger}.{method}")
+            _check(result, versions[1], f"{merger}.{method}")
+            check_identity(*versions, result, partial=self._partial)
         except HoodieError as error:
             error.located(merger=merger)
             raise

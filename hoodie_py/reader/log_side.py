@@ -27,6 +27,7 @@ from hoodie_py.reader.entries_together import EntriesTogether
 from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
+from hoodie_py.reader.identity import identity_fields
 from hoodie_py.reader.log_bytes import ScannedBlock
 from hoodie_py.reader.log_scan import ScanStats, scan_log_files
 from hoodie_py.reader.memory_budget import MemoryBudget
@@ -103,7 +104,9 @@ class LogSide:
         self.schema = merge_schema(info.schema, read, MergeNeeds(self.keys, ordering, self.deletes, given))
         self.spill = Spill(MemoryBudget.of(options), stats)
         self.store = RowStore(self.schema, self.spill)
-        self.context = ArrowRecordContext(self.store, info.schema, self.keys, ordering, self.deletes, info.defaults)
+        self.context = ArrowRecordContext(
+            self.store, info.schema, self.keys, ordering, self.deletes, info.defaults, identity_fields(config)
+        )
         decides = {top_level(self.schema, name) for name in ordering}
         self.deciding = pa.schema([field for field in self.schema if field.name in decides])
         self._custom = custom is not None

@@ -38,7 +38,7 @@ def reader_context(context: RecordContext[Any]) -> ArrowRecordContext:
 
 def is_flagged(record: Record, context: ArrowRecordContext) -> bool:
     """Say whether the row's ``_hoodie_is_deleted`` is true."""
-    return context.get_value(record, IS_DELETED_FIELD) is True
+    return IS_DELETED_FIELD in context.schema.names and context.get_value(record, IS_DELETED_FIELD) is True
 
 
 def flagged(batch: BufferedBatch) -> np.ndarray:

@@ -78,6 +78,8 @@ class DebeziumAvroPayload(PayloadMerger):
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
         if newer.record is None:
             return None
+        if self.position not in context.schema.names:
+            raise self._missing(newer.record_key)
         mine, theirs = context.get_value(older, self.position), context.get_value(newer, self.position)
         if theirs is None:
             raise self._missing(newer.record_key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, MergeError
 from hoodie_py.reader.context import RecordContext
 from hoodie_py.reader.delete_rules import IS_DELETED_FIELD, OPERATION_FIELD, DeleteRules
-from hoodie_py.reader.fields import field_type, top_level
+from hoodie_py.reader.fields import field_type, has_field, top_level
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
 
@@ -33,6 +33,7 @@ class TableRecordContext(RecordContext[T]):
         keys: how a record's key is found.
         ordering_fields: the fields whose values order records, none under commit-time ordering.
         deletes: which rows are deletes.
+        identity: fields that a merge leaves as they are.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class TableRecordContext(RecordContext[T]):
         keys: RecordKeys,
         ordering_fields: Sequence[str],
         deletes: DeleteRules,
+        identity: Sequence[str] = (),
     ) -> None:
         self.schema = schema
+        self.identity = tuple(identity)
         self.keys = keys
         self.ordering_fields = tuple(ordering_fields)
         self.ordering_types = tuple(field_type(schema, name) for name in self.ordering_fields)
@@ -74,27 +77,27 @@ class TableRecordContext(RecordContext[T]):
 
     def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:
         row = rec.record if isinstance(rec, BufferedRecord) else rec
+        name, path = self._place(field)
+        if name is None:
+            raise unknown_column(field)
         if row is None:
             return None
-        name, path = self._place(field)
-        value = None if name is None else self._cell(row, name)
+        value = self._cell(row, name)
         for part in path:
             value = value.get(part) if isinstance(value, Mapping) else None
         return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
 
     def has_value(self, rec: BufferedRecord[T] | T | None, field: str) -> bool:
         row = rec.record if isinstance(rec, BufferedRecord) else rec
-        name, path = self._place(field)
-        if row is None or name is None or not self._has(row, name):
-            return False
-        return not path or field_type(self.schema, field) is not None
+        name = self._place(field)[0]
+        return row is not None and name is not None and self._has(row, name)
 
     def ordering_value(self, rec: BufferedRecord[T] | T | None) -> Any:
         if rec is None or not self.ordering_fields:
             return DEFAULT_ORDERING
         if isinstance(rec, BufferedRecord) and rec.record is None:
             return rec.ordering_value
-        parts = tuple(map(self._ordering_part, (self.get_value(rec, name) for name in self.ordering_fields)))
+        parts = tuple(map(self._ordering_part, map(self._reader_of(rec), self.ordering_fields)))
         if len(parts) > 1:
             return tuple(self._defaulted(i, part) for i, part in enumerate(parts))
         if parts[0] in (0, DEFAULT_ORDERING) and self._default_is_zero(0):
@@ -183,7 +186,11 @@ class TableRecordContext(RecordContext[T]):
         return self._schemas[schema_id] if schema_id is not None and 0 <= schema_id < len(self._schemas) else None
 
     def _place(self, field: str) -> tuple[str | None, tuple[str, ...]]:
-        """Find the loaded column a field name begins with; None for a field that the table does not have."""
+        """Find the loaded column a field name begins with, and the way into it; None for what the table does not have.
+
+        Raises:
+            MergeError: the table has the column, but this read did not load it.
+        """
         place = self._places.get(field)
         if place is None:
             place = self._places[field] = self._find(field)
@@ -194,14 +201,19 @@ class TableRecordContext(RecordContext[T]):
             return field, ()
         name, *path = field.split(".")
         if name in self._columns:
-            return name, tuple(path)
+            return (name, tuple(path)) if has_field(self.schema, field) else (None, ())
         if name in self._table_columns or field in self._table_columns:
-            raise MergeError(
-                "A merger asked for a column that this read did not load.",
-                column=name,
-                hint="Return it from the merger's mandatory_fields, or set projection_compatible = False.",
-            )
+            raise unread_column(name)
         return None, ()
+
+    def check_loaded(self, name: str) -> None:
+        """Refuse the name of a column that this read did not load, or that the table does not have.
+
+        Raises:
+            MergeError: which of the two it is.
+        """
+        if name not in self._columns:
+            raise unread_column(name) if name in self._table_columns else unknown_column(name)
 
     def _check_columns(self, names: Iterable[str], key: str) -> None:
         for name in names:
@@ -237,6 +249,10 @@ class TableRecordContext(RecordContext[T]):
         known = self.decode_schema(schema_id)
         return self._schema_of([*(self.schema.names if known is None else known.names), *names])
 
+    def _reader_of(self, rec: BufferedRecord[T] | T) -> Callable[[str], Any]:
+        """Return what reads fields of a record that a table's properties name: null where the table lacks one."""
+        return lambda name: None if self._place(name)[0] is None else self.get_value(rec, name)
+
     def _operation(self, row: T) -> HoodieOperation | None:
         text = self.get_value(row, OPERATION_FIELD) if self.deletes.operation else None
         try:
@@ -250,7 +266,7 @@ class TableRecordContext(RecordContext[T]):
         if self.deletes.flag and self.get_value(row, IS_DELETED_FIELD) is True:
             return True
         field = self.deletes.marker_field
-        value = None if field is None else self.get_value(row, field)
+        value = None if field is None else self._reader_of(row)(field)
         if value is None:
             return False
         type_ = field_type(self.schema, str(field))
@@ -267,6 +283,24 @@ class TableRecordContext(RecordContext[T]):
         """Say whether the default ordering is the value 0 of a field: Hudi's is the int 0."""
         type_ = self.ordering_types[index]
         return type_ is not None and bool(pa.types.is_int32(type_))
+
+
+def unread_column(name: str) -> MergeError:
+    """Return the error of a merger that asks for a column which it did not say it needs."""
+    return MergeError(
+        "A merger asked for a column that this read did not load.",
+        column=name,
+        hint="Return it from the merger's mandatory_fields, or set projection_compatible = False.",
+    )
+
+
+def unknown_column(name: str) -> MergeError:
+    """Return the error of a merger that asks for what no row can have."""
+    return MergeError(
+        "A merger asked for a column that the table does not have.",
+        column=name,
+        hint="Names are case-sensitive. Of a column that only some tables have, ask context.has_value first.",
+    )
 
 
 def _owned(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from hoodie_py.reader.context import RecordContext
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import top_level
+from hoodie_py.reader.identity import identity_fields
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.ordering import OrderingColumn
@@ -98,6 +99,7 @@ class Versions:
             fields,
             DeleteRules.of(records.rows.schema, config.merge_properties, options),
             snapshot.schema.defaults if whole else {},
+            identity_fields(config),
         )
 
     def fold(self, at: np.ndarray, codes: np.ndarray) -> Folded:

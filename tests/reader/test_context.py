@@ -93,9 +93,12 @@ def test_values(make: Make) -> None:
 
 
 @pytest.mark.parametrize("field", ["nowhere", "place.nowhere", "place.at.x.y", "price.x", "nowhere.x"])
-def test_what_no_row_has_is_none(make: Make, field: str) -> None:
+def test_what_no_row_can_have_is_an_error_with_its_name_and_has_value_says_no(make: Make, field: str) -> None:
     context = make()
-    assert context.get_value(record(context), field) is None
+    for rec in (record(context), None):
+        with pytest.raises(MergeError, match=r"the table does not have.*has_value") as caught:
+            context.get_value(rec, field)
+        assert caught.value.where["column"] == field
     assert not context.has_value(record(context), field)
 
 

@@ -76,7 +76,7 @@ def rebuilt(batch: BufferedBatch, **parts: Any) -> BufferedBatch:
         (lambda a, b, c: b.with_columns(v=pa.array(["x", "y", "z"])), "does not fit its column.*column=v"),
         (lambda a, b, c: b.with_columns(nowhere=[1, 2, 3]), "column=nowhere"),
         (lambda a, b, c: b.with_columns(_hoodie_record_key=["a", "x", "c"]), "key is 'x'.*key=b"),
-        (lambda a, b, c: b.column("nowhere"), "mandatory_fields"),
+        (lambda a, b, c: b.column("nowhere"), "the table does not have.*column=nowhere"),
         (lambda a, b, c: b.where(np.array([True]), a), "A mask must be 3 booleans"),
     ],
 )

@@ -163,7 +163,8 @@ def merged(merge: Any) -> BufferedBatch:
         (lambda a, b, c: dataclasses.replace(b, operation="D"), "the operation 'D', not a HoodieOperation"),
         (lambda a, b, c: setattr(b, "operation", None), "tried to change a record .* Return context.replace"),
         (lambda a, b, c: 1 // 0, "failed: ZeroDivisionError"),
-        (lambda a, b, c: c.get_value(b, "nowhere").strip(), "failed: AttributeError"),
+        (lambda a, b, c: c.get_value(None, "v").strip(), "failed: AttributeError"),
+        (lambda a, b, c: c.get_value(b, "nowhere"), "a column that the table does not have.*column=nowhere"),
         (lambda a, b, c: next(iter(())), "failed: StopIteration"),
     ],
 )

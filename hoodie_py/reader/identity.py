@@ -1,0 +1,87 @@
+"""The columns that say which record a row is, which a merge leaves as they are.
+
+A record keeps its key and its partition whatever becomes of it: files, indexes and logs find it by them. So a row that
+a merger made has, in the record key fields and the partition fields, the value of one of the two versions that met.
+(They may differ where a partition is a part of a value, or a record moves to another partition.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import MergeError
+from hoodie_py.formats.arrays import booleans
+from hoodie_py.formats.kernels import call
+from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.reader.batch import BufferedBatch
+from hoodie_py.reader.fields import field_values, has_field, top_level
+from hoodie_py.reader.row_store import NO_ROW
+
+_PARTITION_PATH = "_hoodie_partition_path"
+
+
+def identity_fields(config: TableConfig) -> tuple[str, ...]:
+    """Return the names of fields that a merge leaves as they are, whether or not the table has such columns."""
+    return (*config.record_key_fields, *config.partition_fields, _PARTITION_PATH)
+
+
+def check_identity(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch, *, partial: bool) -> None:
+    """Refuse rows of another key or partition than the versions they were made of.
+
+    Args:
+        older: the older versions.
+        newer: the newer ones.
+        result: what a merger made of them.
+        partial: whether rows may lack columns.
+
+    Raises:
+        MergeError: naming key, column and value.
+    """
+    made = (result.rows != older.rows) & (result.rows != newer.rows) & (result.rows != NO_ROW)
+    at = np.flatnonzero(made)
+    if not len(at):
+        return
+    sides = [batch if len(at) == len(batch) else batch.take(at) for batch in (result, older, newer)]
+    schema = result.context.schema
+    for field in result.context.identity:
+        if has_field(schema, field):
+            _check_field(field, *sides, partial=partial)
+
+
+def _check_field(
+    field: str, result: BufferedBatch, older: BufferedBatch, newer: BufferedBatch, *, partial: bool
+) -> None:
+    column = top_level(result.context.schema, field)
+    values = _values(result, column, field)
+    known, kept = np.zeros(len(result), bool), np.zeros(len(result), bool)
+    for side in (older, newer):
+        has = side.present(column)
+        known |= has
+        kept |= has & _same(values, _values(side, column, field))
+    wrong = known & ~kept
+    if partial:
+        wrong &= result.present(column)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        was = _values(newer if newer.present(column)[first] else older, column, field)[first].as_py()
+        raise MergeError(
+            f"A merger changed {field}, a record key or partition field, from {was!r} to {values[first].as_py()!r}.",
+            key=result.keys[first].as_py(),
+            column=field,
+            hint="Leave it as it is: files and indexes find the record by it.",
+        )
+
+
+def _values(batch: BufferedBatch, column: str, field: str) -> pa.Array:
+    found = batch.context.store.column(batch.rows, column)
+    return found if column == field else field_values(pa.RecordBatch.from_arrays([found], [column]), field)
+
+
+def _same(values: pa.Array, others: pa.Array) -> np.ndarray:
+    """Say where two arrays have the same value, null and NaN equal to themselves."""
+    same = booleans(call("equal", values, others).fill_null(False))
+    same |= booleans(call("and", values.is_null(), others.is_null()))
+    if pa.types.is_floating(values.type):
+        same |= booleans(call("and", call("is_nan", values), call("is_nan", others)).fill_null(False))
+    return np.asarray(same)
