@@ -54,15 +54,15 @@ def test_module_opens_with_a_docstring(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_hudi_keys_are_written_in_formats_only(path: Path) -> None:
-    if (ROOT / "hoodie_py" / "formats") in path.parents:
+def test_hudi_keys_are_written_in_formats_and_options_only(path: Path) -> None:
+    if {ROOT / "hoodie_py" / "formats", ROOT / "hoodie_py" / "options"} & set(path.parents):
         return
     found = [
         f"line {node.lineno}: {node.value}"
         for node in string_literals(ast.parse(path.read_text()))
         if KEY.match(node.value)
     ]
-    assert found == [], "use the names in hoodie_py.formats"
+    assert found == [], "use the names in hoodie_py.formats and hoodie_py.options"
 
 
 def test_no_module_is_a_dumping_ground() -> None:

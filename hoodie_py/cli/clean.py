@@ -38,7 +38,7 @@ def clean(
     debug: Debug = False,
 ) -> None:
     """Remove file slices that nobody needs any more, and finish cleans that were cut short."""
-    from hoodie_py.formats.clean_keys import POLICY
+    from hoodie_py.options.cleaning import POLICY
 
     given = hudi_options(option, metadata_mode)
     options = {**given, POLICY: policy} if policy else given

@@ -51,7 +51,7 @@ def explain(
 
 def _histories(opened: HoodieTable, key: str, as_of: str | None, merger: str | None) -> list[RecordHistory]:
     from hoodie_py.cli.console import advanced
-    from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
+    from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
     from hoodie_py.reader.history import record_history
     from hoodie_py.reader.read_info import ReadOptions
 

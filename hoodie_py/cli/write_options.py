@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.formats.write_keys import METADATA_MODE
+from hoodie_py.options.write import METADATA_MODE
 
 if TYPE_CHECKING:
     from hoodie_py.formats.table_config import TableConfig

@@ -35,6 +35,11 @@ POSTGRES_DEBEZIUM_PAYLOAD = f"{_MODEL}.debezium.PostgresDebeziumAvroPayload"
 
 PARTIAL_UPDATE_MODES = ("IGNORE_DEFAULTS", "FILL_UNAVAILABLE")
 
+# Merge properties, which a table keeps under a prefix and a user may give as options
+DELETE_FIELD = "hoodie.payload.delete.field"  # column whose value marks a row as deleted ...
+DELETE_MARKER = "hoodie.payload.delete.marker"  # ... when it equals this text
+UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"  # placeholder that keeps the older value
+
 
 class MergeMode(StrEnum):
     """Who wins when two versions of a record meet (Hudi RecordMergeMode)."""

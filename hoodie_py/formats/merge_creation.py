@@ -20,6 +20,8 @@ from hoodie_py.formats.merge_config import (
     COMMIT_TIME_STRATEGY_ID,
     CUSTOM_STRATEGY_ID,
     DEFAULT_PAYLOAD,
+    DELETE_FIELD,
+    DELETE_MARKER,
     EVENT_TIME_PAYLOAD,
     EVENT_TIME_STRATEGY_ID,
     MYSQL_DEBEZIUM_PAYLOAD,
@@ -28,11 +30,11 @@ from hoodie_py.formats.merge_config import (
     PARTIAL_UPDATE_PAYLOAD,
     PAYLOAD_STRATEGY_ID,
     POSTGRES_DEBEZIUM_PAYLOAD,
+    UNAVAILABLE_VALUE,
     MergeConfig,
     MergeMode,
     infer_merge,
 )
-from hoodie_py.formats.option_keys import DELETE_FIELD, DELETE_MARKER, UNAVAILABLE_VALUE
 from hoodie_py.formats.table_config import (
     LEGACY_PAYLOAD_CLASS,
     MERGE_MODE,

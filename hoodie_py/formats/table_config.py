@@ -17,6 +17,8 @@ from typing import Any
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.merge_config import (
+    DELETE_FIELD,
+    DELETE_MARKER,
     PARTIAL_UPDATE_MODES,
     PAYLOAD_STRATEGY_ID,
     MergeConfig,
@@ -25,7 +27,6 @@ from hoodie_py.formats.merge_config import (
     resolve_merge,
 )
 from hoodie_py.formats.names import check_inside
-from hoodie_py.formats.option_keys import DELETE_FIELD, DELETE_MARKER
 from hoodie_py.formats.properties import format_properties, parse_properties
 
 __all__ = ["MergeMode", "TableConfig", "format_properties", "parse_properties", "table_checksum"]

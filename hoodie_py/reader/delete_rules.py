@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, MergeError
 from hoodie_py.formats.arrays import booleans, numbers
 from hoodie_py.formats.kernels import call, cast
-from hoodie_py.formats.option_keys import DELETE_FIELD, DELETE_MARKER
+from hoodie_py.options.read import DELETE_FIELD, DELETE_MARKER
 from hoodie_py.reader.records import DELETE, NO_OPERATION, HoodieOperation
 
 IS_DELETED_FIELD = "_hoodie_is_deleted"

@@ -14,7 +14,8 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.blocks import decode_block_positions, decode_deleted
 from hoodie_py.formats.log import BlockType
-from hoodie_py.formats.option_keys import MERGE_USE_POSITIONS, flag
+from hoodie_py.options.parse import flag
+from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.block_decoder import BlockDecoder

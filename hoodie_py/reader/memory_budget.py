@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import FileIO
 
-from hoodie_py.formats.option_keys import MERGE_MEMORY, SPILL_PATH, option
+from hoodie_py.options.parse import option
+from hoodie_py.options.read import MERGE_MEMORY, SPILL_PATH
 from hoodie_py.reader.read_info import ReadOptions
 
 _SHARE = 4  # a quarter of the machine's memory is for log sides

@@ -11,7 +11,8 @@ from enum import Enum, StrEnum
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.merge_config import MergeMode
-from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_TYPES, SKIP_MERGE, option
+from hoodie_py.options.parse import option
+from hoodie_py.options.read import MERGE_TYPE, MERGE_TYPES, SKIP_MERGE
 
 EXPRESSION_PAYLOAD = "org.apache.spark.sql.hudi.command.payload.ExpressionPayload"
 

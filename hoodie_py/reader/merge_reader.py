@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.option_keys import MERGE_USE_POSITIONS, flag
+from hoodie_py.options.parse import flag
+from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.base_merge import Merged, Piece

@@ -22,8 +22,8 @@ import pyarrow as pa
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.arrays import booleans, from_numpy, is_valid
 from hoodie_py.formats.kernels import call, taken
-from hoodie_py.formats.option_keys import UNAVAILABLE_VALUE
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.options.read import UNAVAILABLE_VALUE
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.records import DELETE, NO_OPERATION
 

@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
-from hoodie_py.formats.option_keys import DELETE_FIELD, option
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.options.parse import option
+from hoodie_py.options.read import DELETE_FIELD
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.context import RecordContext

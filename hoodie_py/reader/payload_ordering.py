@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import MergeError
-from hoodie_py.formats.option_keys import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, option
+from hoodie_py.options.parse import option
+from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.fields import field_type, field_values, has_field, top_level

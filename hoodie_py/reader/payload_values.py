@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, MergeError
-from hoodie_py.formats.option_keys import DELETE_FIELD, DELETE_MARKER, option
+from hoodie_py.options.parse import option
+from hoodie_py.options.read import DELETE_FIELD, DELETE_MARKER
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.context import RecordContext

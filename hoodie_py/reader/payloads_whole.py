@@ -10,7 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from hoodie_py.formats.option_keys import SAME_ORDERING_UPDATES, flag
+from hoodie_py.options.parse import flag
+from hoodie_py.options.read import SAME_ORDERING_UPDATES
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.payload_merger import Combined, PayloadMerger, Props

@@ -12,8 +12,9 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from hoodie_py.errors import InvalidQueryError, MergeError
-from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES, option
 from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.options.parse import option
+from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader.merger import RecordMerger
 
 ENTRY_POINT_GROUP = "hoodie_py.record_mergers"

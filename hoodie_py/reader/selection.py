@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from hoodie_py.formats.merge_config import POSTGRES_DEBEZIUM_PAYLOAD
 from hoodie_py.formats.merge_creation import DEBEZIUM_UNAVAILABLE
-from hoodie_py.formats.option_keys import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, UNAVAILABLE_VALUE
 from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, UNAVAILABLE_VALUE
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.partial import partial_update_handler

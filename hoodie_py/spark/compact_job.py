@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     """Do what was asked for and return a sentence about it."""
-    from hoodie_py.formats.write_keys import METADATA_MODE
+    from hoodie_py.options.write import METADATA_MODE
     from hoodie_py.reader.registry import merger_named
     from hoodie_py.spark.compaction import SparkRunner
     from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, TIMEZONE, LoadOptions

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.option_keys import AS_OF_INSTANT, READ_PATHS
+from hoodie_py.options.read import AS_OF_INSTANT, READ_PATHS
 
 COLUMNS = "columns"
 STORAGE_OPTIONS = "storage_options"

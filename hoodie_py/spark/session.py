@@ -129,7 +129,7 @@ def write(
         CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
         HoodieError: Spark did not carry out the tasks; the table is as it was.
     """
-    from hoodie_py.formats.source_keys import OPERATION
+    from hoodie_py.options.source import OPERATION
     from hoodie_py.spark.write_table import write_table
 
     given = {**(options or {}), **named, "path": path, **({} if operation is None else {OPERATION: operation})}

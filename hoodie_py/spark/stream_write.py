@@ -18,8 +18,8 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import WriterCommitMessage
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.option_keys import option
-from hoodie_py.formats.source_keys import STREAM_CHECKPOINT, STREAM_IDENTIFIER
+from hoodie_py.options.parse import option
+from hoodie_py.options.source import STREAM_CHECKPOINT, STREAM_IDENTIFIER
 from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.write_batch import told, warn_if_landed
 from hoodie_py.spark.write_job import WriteJob, extra_metadata, removed_after

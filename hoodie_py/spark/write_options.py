@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from hoodie_py.errors import ConflictError, InvalidQueryError, TableNotFoundError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats import source_keys
 from hoodie_py.formats import table_config as properties
-from hoodie_py.formats.option_keys import option
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.formats.write_keys import COMBINE_BEFORE_INSERT
+from hoodie_py.options import source as source_keys
+from hoodie_py.options.parse import option
+from hoodie_py.options.write import COMBINE_BEFORE_INSERT
 from hoodie_py.spark.options import PATH, LoadOptions
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.creation_arguments import default_name, field_names

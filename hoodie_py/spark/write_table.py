@@ -28,8 +28,8 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import ConflictError, InvalidQueryError
-from hoodie_py.formats import source_keys
 from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.options import source as source_keys
 from hoodie_py.reader.registry import supplied_merger
 from hoodie_py.spark.mergers import pack_mergers
 from hoodie_py.spark.options import STORAGE_OPTIONS

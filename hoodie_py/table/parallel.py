@@ -25,7 +25,8 @@ from io import FileIO
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.option_keys import READ_THREADS, option
+from hoodie_py.options.parse import option
+from hoodie_py.options.read import READ_THREADS
 from hoodie_py.reader.turn import ScanGivenUpError, Turn
 
 _VARIABLE = "HOODIE_PY_READ_THREADS"

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.option_keys import AS_OF_INSTANT, QUERY_TYPE, option
+from hoodie_py.options.parse import option
+from hoodie_py.options.read import AS_OF_INSTANT, QUERY_TYPE
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
 from hoodie_py.table.scan import Scan
 from hoodie_py.table.snapshot import Snapshot

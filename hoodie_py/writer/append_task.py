@@ -25,10 +25,10 @@ from hoodie_py.formats.delete_encoder import encode_delete_content
 from hoodie_py.formats.log import BlockType, HeaderKey
 from hoodie_py.formats.log_writer import encode_block
 from hoodie_py.formats.names import MarkerType, log_file_name
-from hoodie_py.formats.option_keys import flag
 from hoodie_py.formats.positions import encode_positions
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.formats.write_keys import RECORD_POSITIONS
+from hoodie_py.options.parse import flag
+from hoodie_py.options.write import RECORD_POSITIONS
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.records import is_delete_code
 from hoodie_py.writer.compaction_task import TaskResult

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
-from hoodie_py.formats import clean_keys as keys
 from hoodie_py.formats.instants import RESTORE, SAVEPOINT, Instant
-from hoodie_py.formats.option_keys import option
 from hoodie_py.formats.plans import CleanPlan, RequestedReplace, SavepointMetadata
+from hoodie_py.options import cleaning as keys
+from hoodie_py.options.parse import option
 from hoodie_py.table.scan import html_table
 from hoodie_py.table.slicing import all_slices
 from hoodie_py.table.snapshot import Snapshot

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats import write_keys
 from hoodie_py.formats.arrays import numbers
-from hoodie_py.formats.option_keys import flag
+from hoodie_py.options import write as write_keys
+from hoodie_py.options.parse import flag
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index_settings import IndexSettings

@@ -30,8 +30,9 @@ from hoodie_py.errors import (
 from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from hoodie_py.formats.instants import COMMIT, COMPACTION, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.metadata_writers import write_commit_metadata
-from hoodie_py.formats.option_keys import COMPACTION_MEMORY, option
 from hoodie_py.formats.plans import CompactionPlan
+from hoodie_py.options.parse import option
+from hoodie_py.options.read import COMPACTION_MEMORY
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadOptions

@@ -17,8 +17,8 @@ from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.avro_from_arrow import avro_schema_text
 from hoodie_py.formats.avro_schema import AvroType, Enum, Union
 from hoodie_py.formats.base_schema import stored_schema
-from hoodie_py.formats.input_keys import NULL_FOR_MISSING, RECONCILE_SCHEMA
-from hoodie_py.formats.option_keys import flag
+from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
+from hoodie_py.options.parse import flag
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
 from hoodie_py.writer.offending_rows import refuse_rows

@@ -15,7 +15,7 @@ from typing import Self
 
 from hoodie_py.errors import ConflictError, FileMissingError, StorageError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats import lock_keys
+from hoodie_py.options import locks as lock_keys
 from hoodie_py.writer.lock_choice import number
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats import write_keys as keys
-from hoodie_py.formats.option_keys import flag, option
+from hoodie_py.options import write as keys
+from hoodie_py.options.parse import flag, option
 
 _BUCKETS = 256  # Hudi's default
 _MOST_BUCKETS = 99_999_999  # file ids have eight digits for it

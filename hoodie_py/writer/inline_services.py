@@ -9,8 +9,8 @@ import warnings
 from dataclasses import dataclass, replace
 
 from hoodie_py.errors import HoodieError, HoodieWarning
-from hoodie_py.formats.option_keys import flag
-from hoodie_py.formats.write_keys import AUTOMATIC_CLEAN, INLINE_COMPACT, INLINE_SCHEDULE
+from hoodie_py.options.parse import flag
+from hoodie_py.options.write import AUTOMATIC_CLEAN, INLINE_COMPACT, INLINE_SCHEDULE
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.writer import clean, compaction, compaction_plan
 from hoodie_py.writer.clean import CleanResult

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
-from hoodie_py.formats import input_keys
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
-from hoodie_py.formats.option_keys import flag, option
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.options import input as input_keys
+from hoodie_py.options.parse import flag, option
 from hoodie_py.reader.fields import field_type
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.partition_time import PartitionTime

@@ -11,8 +11,9 @@ from urllib.parse import unquote, urlsplit
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats import lock_keys, write_keys
-from hoodie_py.formats.option_keys import option
+from hoodie_py.options import locks as lock_keys
+from hoodie_py.options import write as write_keys
+from hoodie_py.options.parse import option
 from hoodie_py.writer import storage_lock
 from hoodie_py.writer.file_system_lock import LOCK_FILE, FileSystemLock
 from hoodie_py.writer.lock import WAIT_SECONDS, Lock, NoLock

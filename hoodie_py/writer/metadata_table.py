@@ -38,7 +38,7 @@ from hoodie_py.formats.metadata_records import FILES_PARTITION, files_entries
 from hoodie_py.formats.metadata_writers import write_commit_metadata
 from hoodie_py.formats.names import MarkerType
 from hoodie_py.formats.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
-from hoodie_py.formats.write_keys import METADATA_MODE
+from hoodie_py.options.write import METADATA_MODE
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline_loader import load_config, load_timeline
 from hoodie_py.writer.markers import Marker, Markers, remove_tree

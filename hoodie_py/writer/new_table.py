@@ -15,10 +15,10 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats import table_config as keys
 from hoodie_py.formats.avro_from_arrow import avro_schema_text
-from hoodie_py.formats.input_keys import OUTPUT_DATE_FORMAT, PARTITION_EXTRACTOR, TIMESTAMP_TYPE
 from hoodie_py.formats.merge_config import DEFAULT_PAYLOAD, OVERWRITE_WITH_LATEST_PAYLOAD, MergeMode, infer_merge
 from hoodie_py.formats.merge_creation import creation_properties, payload_class_of
 from hoodie_py.formats.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, TableConfig, table_checksum
+from hoodie_py.options.input import OUTPUT_DATE_FORMAT, PARTITION_EXTRACTOR, TIMESTAMP_TYPE
 from hoodie_py.reader.fields import field_type
 from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
-from hoodie_py.formats import input_keys as keys
+from hoodie_py.options import input as keys
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.time_pattern import TimePattern
 

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.arrays import from_numpy
-from hoodie_py.formats.option_keys import option
-from hoodie_py.formats.write_keys import BULK_INSERT_SORT, INSERT_DUPLICATES
+from hoodie_py.options.parse import option
+from hoodie_py.options.write import BULK_INSERT_SORT, INSERT_DUPLICATES
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.combine import combines

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats import write_keys as keys
 from hoodie_py.formats.bloom import BloomSettings
-from hoodie_py.formats.option_keys import flag, option
+from hoodie_py.options import write as keys
+from hoodie_py.options.parse import flag, option
 
 MetadataMode = Literal["auto", "disable", "refuse"]
 METADATA_MODES = ("auto", "disable", "refuse")

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py import FileGroupReader, HoodieTable
-from hoodie_py.formats.option_keys import MERGE_USE_POSITIONS
+from hoodie_py.options.read import MERGE_USE_POSITIONS
 from tests.benchmarks.bench_tables import TablesAbsentError
 from tests.benchmarks.large_log import COPIES, large_log
 

@@ -19,8 +19,8 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.deletes import OrderingKind
 from hoodie_py.formats.log import BlockType, HeaderKey
 from hoodie_py.formats.names import LogFileName
-from hoodie_py.formats.option_keys import UNAVAILABLE_VALUE
 from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.options.read import UNAVAILABLE_VALUE
 from hoodie_py.reader.file_slice import BaseFile, BlockRules, LogFile
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from tests.formats.log_writer import block, data_block, deletes

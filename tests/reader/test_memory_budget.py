@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie_py.formats.option_keys import MERGE_MEMORY, SPILL_PATH
+from hoodie_py.options.read import MERGE_MEMORY, SPILL_PATH
 from hoodie_py.reader import memory_budget
 from hoodie_py.reader.memory_budget import MemoryBudget, memory_share
 from hoodie_py.reader.read_info import ReadOptions

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie_py import BufferedBatch, BufferedRecord, HoodieError
-from hoodie_py.formats.option_keys import (
+from hoodie_py.options.read import (
     DELETE_FIELD,
     DELETE_MARKER,
     ORDERING_FIELD_PROPERTY,

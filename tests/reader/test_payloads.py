@@ -11,7 +11,7 @@ import pytest
 
 from hoodie_py import BufferedBatch, InvalidQueryError, MergeError
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
-from hoodie_py.formats.option_keys import (
+from hoodie_py.options.read import (
     DELETE_FIELD,
     DELETE_MARKER,
     ORDERING_FIELD_PROPERTY,

@@ -13,8 +13,8 @@ import pytest
 
 from hoodie_py import InvalidQueryError, MergeError, RecordMerger, register_merger
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
-from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES, CUSTOM_MERGER_CLASSES_ALIAS
 from hoodie_py.formats.table_config import MERGE_PROPERTY_PREFIX, MergeMode, TableConfig
+from hoodie_py.options.read import CUSTOM_MERGER_CLASSES, CUSTOM_MERGER_CLASSES_ALIAS
 from hoodie_py.reader import registry
 from hoodie_py.reader.registry import as_merger, find_merger, supplied_merger
 from hoodie_py.reader.selection import select_strategy

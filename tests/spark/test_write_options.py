@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import HoodieError, HoodieTable
-from hoodie_py.formats.write_keys import COMBINE_BEFORE_INSERT
+from hoodie_py.options.write import COMBINE_BEFORE_INSERT
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.writer.write_records import WriteOperation
 from tests.writer.written_tables import SCHEMA, Kind

@@ -11,7 +11,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.input_keys import NULL_FOR_MISSING, RECONCILE_SCHEMA
+from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.table_schema import META_COLUMNS
 from hoodie_py.writer.conform_input import conform_input

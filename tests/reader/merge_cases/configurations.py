@@ -7,8 +7,8 @@ from typing import Any
 
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID, MergeConfig, MergeMode, infer_merge
 from hoodie_py.formats.merge_creation import creation_properties, merge_for_write, payload_class_of, payload_classes
-from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.merge_kinds import EXPRESSION_PAYLOAD, MergeRule, buffer_kind, merge_rule
 from hoodie_py.reader.payloads import builtin_payload_merger

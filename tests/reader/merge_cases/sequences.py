@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hoodie_py import BufferedRecord
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.option_keys import MERGE_TYPE, MERGE_USE_POSITIONS, SKIP_MERGE
+from hoodie_py.options.read import MERGE_TYPE, MERGE_USE_POSITIONS, SKIP_MERGE
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_merge import Merged
 from hoodie_py.reader.delete_ordering import delete_ordering

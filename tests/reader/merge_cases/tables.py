@@ -7,8 +7,8 @@ from typing import Any
 
 from hoodie_py.formats import table_config as keys
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
-from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES, CUSTOM_MERGER_CLASSES_ALIAS
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.options.read import CUSTOM_MERGER_CLASSES, CUSTOM_MERGER_CLASSES_ALIAS
 from tests.reader.merge_cases.mergers import dotted, merger_of
 
 

@@ -6,7 +6,7 @@ follows as ``..._ALIAS``. Keys of ``hoodie.properties`` are in ``table_config``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from hoodie_py.formats import merge_config
 
 # Which question is asked
 QUERY_TYPE = "hoodie.datasource.query.type"  # snapshot (default), read_optimized, incremental
@@ -32,12 +32,12 @@ MERGE_TYPE = "hoodie.datasource.merge.type"  # payload_combine (default), skip_m
 MERGE_USE_POSITIONS = "hoodie.merge.use.record.positions"  # pair rows by position where blocks have positions
 CUSTOM_MERGER_CLASSES = "hoodie.write.record.merge.custom.implementation.classes"  # comma list of merger classes
 CUSTOM_MERGER_CLASSES_ALIAS = "hoodie.datasource.write.record.merger.impls"
-DELETE_FIELD = "hoodie.payload.delete.field"  # column whose value marks a row as deleted ...
-DELETE_MARKER = "hoodie.payload.delete.marker"  # ... when it equals this text
+DELETE_FIELD = merge_config.DELETE_FIELD
+DELETE_MARKER = merge_config.DELETE_MARKER
+UNAVAILABLE_VALUE = merge_config.UNAVAILABLE_VALUE
 ORDERING_FIELDS_PROPERTY = "hoodie.table.ordering.fields"  # what mergers find their ordering fields under
 ORDERING_FIELD_PROPERTY = "hoodie.payload.ordering.field"  # ... and payload classes theirs
 SAME_ORDERING_UPDATES = "hoodie.payload.update.on.same.ordering.field"  # whether an equal ordering value updates (true)
-UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"  # placeholder that keeps the older value
 OPTIMIZED_LOG_SCAN = "hoodie.optimized.log.blocks.scan.enable"
 
 # Schema and listing
@@ -62,20 +62,3 @@ QUERY_TYPES = ("snapshot", "read_optimized", "incremental")
 SKIP_MERGE = "skip_merge"
 MERGE_TYPES = ("payload_combine", SKIP_MERGE)
 INCREMENTAL_FORMATS = ("latest_state", "cdc")
-
-_ALIASES = {QUERY_TYPE: (QUERY_TYPE_ALIAS,), CUSTOM_MERGER_CLASSES: (CUSTOM_MERGER_CLASSES_ALIAS,)}
-
-
-def option(options: Mapping[str, str], key: str, default: str | None = None) -> str | None:
-    """Return the non-empty value of ``key`` in ``options``, or of an older name of it, or ``default``."""
-    for name in (key, *_ALIASES.get(key, ())):
-        value = options.get(name)
-        if value is not None and value.strip():
-            return value.strip()
-    return default
-
-
-def flag(options: Mapping[str, str], key: str, default: bool) -> bool:
-    """Return a yes-or-no option; as in Java everything but "true", in any case, means no."""
-    value = option(options, key)
-    return default if value is None else value.lower() == "true"

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from hoodie_py.formats import option_keys
-from hoodie_py.formats.option_keys import CUSTOM_MERGER_CLASSES, METADATA_ENABLE, QUERY_TYPE, flag, option
+from hoodie_py.options import read as option_keys
+from hoodie_py.options.parse import flag, option
+from hoodie_py.options.read import CUSTOM_MERGER_CLASSES, METADATA_ENABLE, QUERY_TYPE
 
 
 def test_options_have_older_names_and_defaults() -> None:
