@@ -46,13 +46,13 @@ from hoodie_py.writer.compaction_task import CompactionTask, TaskResult
 from hoodie_py.writer.data_file import CommitFacts, new_run_id, write_run
 from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.local_runner import LocalRunner, Runner
-from hoodie_py.writer.markers import Markers, remove_finished
+from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable
 from hoodie_py.writer.output_schema import output_schema
 from hoodie_py.writer.planned_slices import planned_slices
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes, unfinished_writes
 from hoodie_py.writer.rollback_facts import rollbacks_of
-from hoodie_py.writer.run_guard import Alive, run_guard
+from hoodie_py.writer.run_guard import Alive, forget_finished, run_guard
 from hoodie_py.writer.scratch_files import remove_scratch_files
 from hoodie_py.writer.session import WriteSession, newest_time
 from hoodie_py.writer.timeline_writer import delete_with_checksum
@@ -160,7 +160,7 @@ def _begin(session: WriteSession, instant: str, merger: RecordMerger | type[Reco
         begun = _plan_tasks(session, snapshot, pending, plan, slices, merger)
         groups = [task.group for task in begun.tasks]
         holding.ensure_held()
-        remove_finished(session.files, snapshot.timeline.timeline)
+        forget_finished(session, snapshot)
         undo_attempt(session, snapshot, pending, groups)
         remove_scratch_files(session.files, {partition for partition, _ in groups})
         holding.ensure_held()

@@ -24,8 +24,8 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.compaction_report import PlannedSlice, PlanReport
 from hoodie_py.writer.compaction_strategy import GroupKey, Offer, choose, operation_metrics
-from hoodie_py.writer.markers import remove_finished
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
+from hoodie_py.writer.run_guard import forget_finished
 from hoodie_py.writer.session import WriteSession, newest_time
 from hoodie_py.writer.settings import PlanSettings
 
@@ -53,7 +53,7 @@ def schedule(session: WriteSession) -> str | None:
     with session.locked() as holding:
         snapshot = session.look()
         check_compactable(snapshot)
-        remove_finished(session.files, snapshot.timeline.timeline)
+        forget_finished(session, snapshot)
         instant = session.clock.next(newest_time(snapshot.timeline.timeline))
         planned = make_plan(snapshot, instant, session.settings.plan)
         if planned is None or not planned.plan.operations:

@@ -2,19 +2,16 @@
 
 Where writers clean up eagerly, Java rolls back a pending write at its next one - but not past a later commit, unless it
 finds the write's heartbeat file, however old (Hudi ``BaseRollbackActionExecutor``). So before a later commit such a
-file is left for each of them. Its content tells it from the sign of life of a writer, which is empty.
+file is left for each of them. Its content tells it from the sign of life of a writer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hoodie_py.errors import FileMissingError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.instants import Instant
-from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER
-
-_CONTENT = b"This write had failed when a later one completed.\n"
+from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER, LEFT_FOR_JAVA
 
 
 def leave_heartbeats(files: TableFiles, failed: Iterable[Instant]) -> None:
@@ -22,12 +19,4 @@ def leave_heartbeats(files: TableFiles, failed: Iterable[Instant]) -> None:
     for instant in failed:
         path = f"{HEARTBEAT_FOLDER}/{instant.request_time}"
         if not files.exists(path):
-            files.put(path, _CONTENT)
-
-
-def is_left_behind(files: TableFiles, instant: str) -> bool:
-    """Whether the heartbeat file of an instant is one that ``leave_heartbeats`` made."""
-    try:
-        return files.stat(f"{HEARTBEAT_FOLDER}/{instant}").size == len(_CONTENT)
-    except FileMissingError:
-        return False
+            files.put(path, LEFT_FOR_JAVA)

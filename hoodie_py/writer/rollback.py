@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.instants import (
     CLUSTERING,
     COMMIT,
@@ -38,8 +38,7 @@ from hoodie_py.formats.plans import (
 )
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import undo_attempt
-from hoodie_py.writer.failed_writes import is_left_behind
-from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER, is_alive
+from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER
 from hoodie_py.writer.location import java_location
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import undo_metadata_commit
@@ -97,13 +96,13 @@ def rollback(session: WriteSession, instant: str) -> RollbackResult:
     with run_guard(session, instant) as alive, session.locked() as holding:
         snapshot = session.look()
         pending = _find(snapshot, instant)
-        if not session.multi_writer:
-            _check_dead(session, instant)
+        alive.pending(alive.heartbeat.was_there)  # Java needs to find it: see failed_writes
         holding.ensure_held()
         alive.ensure_alive()
-        if pending.action == COMPACTION:
-            return _undo_compaction(session, snapshot, pending)
-        return _undo_write(session, snapshot, pending)
+        undo = _undo_compaction if pending.action == COMPACTION else _undo_write
+        result = undo(session, snapshot, pending)
+        alive.pending(False)
+    return result
 
 
 def _find(snapshot: Snapshot, instant: str) -> Instant:
@@ -117,12 +116,6 @@ def _find(snapshot: Snapshot, instant: str) -> Instant:
             f"Rolling back a pending {found.action}.", hint="Let Java Hudi do that.", instant=instant
         )
     return found
-
-
-def _check_dead(session: WriteSession, instant: str) -> None:
-    """Refuse where a heartbeat says that a writer is at work, although none was declared."""
-    if is_alive(session.files, instant, session.settings.options) and not is_left_behind(session.files, instant):
-        raise ConflictError("A writer keeps the instant alive.", instant=instant)
 
 
 # Compactions ---------------------------------------------------------------------------------------------------------

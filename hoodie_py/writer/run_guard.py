@@ -1,8 +1,9 @@
-"""One run of a table service at a time: nobody may take an attempt away that is still at work.
+"""One run of a write or table service at a time: nobody may take an attempt away that is still at work.
 
-Processes of this machine exclude each other by a lock that dies with its process. Beside writers elsewhere the run also
-keeps a heartbeat, as Java's does, begun under the table's lock. A write that ends while its instant is pending leaves
-the heartbeat to grow old: that is how others know that it failed, and until then an answer that is late may yet come.
+Every run keeps a heartbeat, begun under the table's lock, whatever the lock: another writer may share the table without
+sharing it. A run that ends while its instant is pending leaves the heartbeat. Beside declared writers it grows old
+there: that is how they know that it failed, and until then an answer that is late may yet come. Where none are declared
+it says that its writer has ended, so that the next write need not wait.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from hoodie_py.errors import HoodieError, HoodieWarning
-from hoodie_py.formats.names import marker_folder
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer import heartbeat, markers
 from hoodie_py.writer.heartbeat import Heartbeat
-from hoodie_py.writer.lock import held
-from hoodie_py.writer.machine_lock import MachineLock
 from hoodie_py.writer.session import WriteSession
 
 
@@ -24,7 +24,7 @@ from hoodie_py.writer.session import WriteSession
 class Alive:
     """A run that is at work."""
 
-    heartbeat: Heartbeat | None
+    heartbeat: Heartbeat
 
     def ensure_alive(self) -> None:
         """Check that nobody may have taken this run for dead.
@@ -32,13 +32,11 @@ class Alive:
         Raises:
             ConflictError: its heartbeat stopped.
         """
-        if self.heartbeat is not None:
-            self.heartbeat.ensure_alive()
+        self.heartbeat.ensure_alive()
 
     def pending(self, is_pending: bool) -> None:
         """Say whether the instant would be left pending if the run ended now."""
-        if self.heartbeat is not None:
-            self.heartbeat.stays = is_pending
+        self.heartbeat.stays = is_pending
 
 
 @contextmanager
@@ -53,22 +51,31 @@ def run_guard(session: WriteSession, instant: str, *, lock_held: bool = False) -
     Raises:
         ConflictError: another run is at work on it.
     """
-    with held(MachineLock(session.files.sub(marker_folder(instant))), timeout=0):
-        if not session.multi_writer:
-            yield Alive(None)
-            return
-        heartbeat = Heartbeat(session.files, instant, session.settings.options)
-        with nullcontext() if lock_held else session.locked():
-            heartbeat.__enter__()
-        try:
-            yield Alive(heartbeat)
-        finally:
-            _stop(heartbeat)
-
-
-def _stop(heartbeat: Heartbeat) -> None:
+    beats = Heartbeat(session.files, instant, session.settings.options)
+    beats.ends_at_once = not session.multi_writer
+    with nullcontext() if lock_held else session.locked():
+        beats.__enter__()
     try:
-        heartbeat.__exit__(None, None, None)
+        yield Alive(beats)
+    finally:
+        _stop(beats)
+
+
+def forget_finished(session: WriteSession, now: Snapshot) -> None:
+    """Remove markers and heartbeats of runs that have ended: their process did before it could. Call it under the lock.
+
+    Args:
+        session: of the writing call.
+        now: the table as it is.
+    """
+    timeline = now.timeline.timeline
+    markers.remove_finished(session.files, timeline)
+    heartbeat.remove_finished(session.files, timeline, session.settings.options)
+
+
+def _stop(beats: Heartbeat) -> None:
+    try:
+        beats.__exit__(None, None, None)
     except HoodieError as error:
         # What the run did is done; to raise here would hide how it ended.
         warnings.warn(f"A heartbeat was not removed: {error}", HoodieWarning, stacklevel=4)

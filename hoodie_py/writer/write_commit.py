@@ -30,13 +30,13 @@ from hoodie_py.writer.compaction import RUN_ID
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, new_run_id
 from hoodie_py.writer.failed_writes import leave_heartbeats
-from hoodie_py.writer.markers import Markers, remove_finished
+from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.recovery import pending_writes
 from hoodie_py.writer.refusals import check_writable
 from hoodie_py.writer.rollback_facts import rollbacks_of
-from hoodie_py.writer.run_guard import Alive, run_guard
+from hoodie_py.writer.run_guard import Alive, forget_finished, run_guard
 from hoodie_py.writer.session import WriteSession, newest_time
 from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
 from hoodie_py.writer.write_conflicts import Claims, check_conflicts
@@ -149,7 +149,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         now = session.look()
         _check(session, intent, now)
         check_conflicts(intent.claims, intent.snapshot, now, beginning=True)
-        remove_finished(session.files, now.timeline.timeline)
+        forget_finished(session, now)
         instant = session.clock.next(newest_time(now.timeline.timeline))
         alive = stack.enter_context(run_guard(session, instant, lock_held=True))
         facts = CommitFacts(

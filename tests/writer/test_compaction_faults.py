@@ -15,7 +15,10 @@ from tests.writer.compaction_tables import QUICK, completed, copied, leftovers, 
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 
 TABLES = ["basic_mor_v6_part", "basic_mor_v8_part", "basic_mor_v9_part", "mdt_files_mor_v9", "mdt_all_mor_v6"]
-pytestmark = pytest.mark.filterwarnings("ignore:The compaction is complete")  # its markers were not removed
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The compaction is complete"),  # its markers were not removed
+    pytest.mark.filterwarnings("ignore:A heartbeat was not removed"),
+]
 
 FAULTS = ("kill before", "kill after", "refuse", "lose answer")
 STRIDE = 5  # every so manyth writing call

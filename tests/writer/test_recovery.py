@@ -12,6 +12,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.instants import Instant
 from hoodie_py.writer import recovery
+from hoodie_py.writer.heartbeat import LEFT_FOR_JAVA
 from hoodie_py.writer.recovery import pending_writes, undo_failed_writes
 from hoodie_py.writer.rollback import RollbackResult, rollback
 from hoodie_py.writer.session import WriteSession
@@ -45,8 +46,19 @@ def beat(base: Path, seconds_ago: float) -> None:
     os.utime(path, (then, then))
 
 
+def test_a_lone_writer_waits_until_it_can_tell_that_a_write_failed(tmp_path: Path) -> None:
+    left(tmp_path)
+    with pytest.raises(ConflictError, match="began so short a time ago") as caught:
+        undo_failed_writes(session(tmp_path))
+    assert "roll the instant back" in str(caught.value)
+    assert len(pending(tmp_path)) == 1
+    HoodieTable.open(tmp_path).rollback(pending(tmp_path)[0].request_time, options=QUICK)
+    assert pending(tmp_path) == []
+
+
 def test_a_lone_writer_rolls_back_whatever_is_pending(tmp_path: Path) -> None:
     left(tmp_path)
+    grown_old(tmp_path, 121)
     snapshot = undo_failed_writes(session(tmp_path))
     assert pending_writes(snapshot) == []
     assert pending(tmp_path) == []
@@ -59,6 +71,20 @@ def test_one_that_shows_life_is_not_rolled_back(tmp_path: Path) -> None:
     with pytest.raises(ConflictError, match="keeps the instant alive"):
         undo_failed_writes(session(tmp_path))
     assert len(pending(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("content", [LEFT_FOR_JAVA, b"", b"{}", b"[1]", b"\xff" * 3000])
+def test_what_was_left_for_java_says_nothing_of_a_writer(content: bytes, tmp_path: Path) -> None:
+    left(tmp_path)
+    grown_old(tmp_path, 121)
+    beat(tmp_path, 1)
+    path = tmp_path / ".hoodie/.heartbeat" / pending(tmp_path)[0].request_time
+    path.write_bytes(content)
+    if content == LEFT_FOR_JAVA:
+        assert pending_writes(undo_failed_writes(session(tmp_path))) == []
+        return
+    with pytest.raises(ConflictError, match="keeps the instant alive"):
+        undo_failed_writes(session(tmp_path))
 
 
 def test_beside_other_writers_only_the_dead_are_rolled_back(tmp_path: Path) -> None:

@@ -15,7 +15,10 @@ from tests.writer.compaction_tables import copied, leftovers, missing, orphans
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.written_tables import Kind, contents, data_files, put, records, row
 
-pytestmark = pytest.mark.filterwarnings("ignore:The write is committed")  # its markers were not removed
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The write is committed"),  # its markers were not removed
+    pytest.mark.filterwarnings("ignore:A heartbeat was not removed"),
+]
 FAULTS = ("kill before", "kill after", "refuse", "lose answer")
 STRIDE = 3  # every so manyth writing call
 KINDS = [Kind(9, True), Kind(8, False), Kind(6, True), Kind(6, False, False), Kind(9, True, False)]

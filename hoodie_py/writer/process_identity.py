@@ -1,0 +1,98 @@
+"""Which process did something, told so that another can say for certain that it is no more.
+
+Only Linux says enough: a process is named by the machine's boot, the namespace that its number belongs to, the number,
+and the moment it began. Where any of that is unknown or another machine's, nothing is certain, and so the answer is no.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_NAMESPACE = Path("/proc/self/ns/pid")
+_LARGEST = 2**31
+_BEGAN = 19  # where a process's beginning stands, after its name, in /proc/<number>/stat
+_ENDED = frozenset("ZX")
+_LONGEST = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process.
+
+    Attributes:
+        host: name of its machine or container.
+        boot: of the kernel that runs it; empty where that is not known.
+        namespace: that its number belongs to.
+        number: its process id.
+        began: clock ticks from the boot to its beginning.
+    """
+
+    host: str
+    boot: str
+    namespace: str
+    number: int
+    began: int
+
+    @classmethod
+    def own(cls) -> ProcessIdentity:
+        """Return that of this process."""
+        boot = namespace = ""
+        with suppress(OSError):
+            boot, namespace = _BOOT.read_text().strip(), str(_NAMESPACE.readlink())
+        number = os.getpid()
+        state = _state(number)
+        return cls(socket.gethostname(), boot if state else "", namespace, number, state[1] if state else 0)
+
+    def to_bytes(self, token: str) -> bytes:
+        """Encode, together with what tells apart what one process does at several times."""
+        return json.dumps({**asdict(self), "token": token}).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ProcessIdentity | None:
+        """Parse; None where it is anything else."""
+        try:
+            found = json.loads(data) if len(data) <= _LONGEST else None
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(found, dict):
+            return None
+        host, boot, namespace = (found.get(name) for name in ("host", "boot", "namespace"))
+        number, began = found.get("number"), found.get("began")
+        if not isinstance(host, str) or not isinstance(boot, str) or not isinstance(namespace, str):
+            return None
+        if type(number) is not int or type(began) is not int or not 0 < number < _LARGEST:
+            return None
+        return cls(host, boot, namespace, number, began)
+
+    def has_ended(self) -> bool:
+        """Whether this process certainly is no more."""
+        here = ProcessIdentity.own()
+        if not self.boot or (self.host, self.boot, self.namespace) != (here.host, here.boot, here.namespace):
+            return False
+        try:
+            os.kill(self.number, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:  # it is there, another user's
+            pass
+        state = _state(self.number)
+        return state is not None and (state[0] in _ENDED or state[1] != self.began)
+
+
+def _state(number: int) -> tuple[str, int] | None:
+    """Return a process's state and its beginning; None where the system does not say."""
+    try:
+        process = Path(f"/proc/{number}")
+        fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        threads = len(list((process / "task").iterdir()))
+    except OSError:
+        return None
+    if len(fields) <= _BEGAN or not fields[_BEGAN].isdigit():
+        return None
+    return ("R" if threads > 1 else fields[0]), int(fields[_BEGAN])
