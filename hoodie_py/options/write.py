@@ -41,6 +41,7 @@ METADATA_MODE = "hoodie.metadata.mode"  # not Java's own: auto, disable, refuse
 RECORD_POSITIONS = "hoodie.write.record.positions"  # log blocks say which base rows their records are
 INSERT_DUPLICATES = "hoodie.datasource.insert.dup.policy"  # insert of known keys: none (they double), drop, fail
 BULK_INSERT_SORT = "hoodie.bulkinsert.sort.mode"  # NONE, GLOBAL_SORT, PARTITION_SORT
+ROW_WRITER = "hoodie.datasource.write.row.writer.enable"  # Java's: its bulk insert stores rows that are marked deleted
 
 # Table services after a write
 INLINE_COMPACT = "hoodie.compact.inline"

@@ -30,9 +30,9 @@ from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.write_wire import Wire
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline_loader import TableTimeline
-from hoodie_py.writer.bucket_index import bucket_numbers, java_hashes
+from hoodie_py.writer.bucket_index import java_hashes
+from hoodie_py.writer.bucket_places import divided
 from hoodie_py.writer.incoming_records import records_to_write
-from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.record_versions import joined
 from hoodie_py.writer.routing import sliced
@@ -91,7 +91,7 @@ class WriteFacts:
     @property
     def is_bucket(self) -> bool:
         """Whether the key's hash says which file group a record belongs to."""
-        return IndexSettings.of(self.settings.options).is_bucket
+        return self.settings.index.is_bucket
 
     @property
     def merger(self) -> Merger | None:
@@ -250,12 +250,13 @@ def gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table
 def _shards_of(records: WriteRecords, there: Opened) -> np.ndarray:
     """Return the number of the shard of each record: by its key, by its bucket with a bucket index."""
     facts = there.facts
-    index = IndexSettings.of(facts.settings.options)
+    index = facts.settings.index
     if not index.is_bucket or records.partition_paths is None:
         return _spread(java_hashes(joined(records.keys)), len(facts.shards))
-    fields = index.hash_fields or there.snapshot.config.record_key_fields
-    buckets = bucket_numbers(records.keys, fields, index.buckets).astype(np.uint32)
-    return _spread(java_hashes(joined(records.partition_paths)) + buckets, len(facts.shards))
+    hashes = java_hashes(joined(records.partition_paths))
+    for part in divided(there.snapshot, records, index):
+        hashes[slice(None) if part.members is None else part.members] += part.numbers.astype(np.uint32)
+    return _spread(hashes, len(facts.shards))
 
 
 def _spread(hashes: np.ndarray, shards: int) -> np.ndarray:

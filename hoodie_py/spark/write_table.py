@@ -45,12 +45,13 @@ from hoodie_py.spark.write_wire import Wire, labels
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit_records import Write, commit_new_files, commit_records
 from hoodie_py.writer.incoming_records import records_to_write
-from hoodie_py.writer.index_settings import IndexSettings
+from hoodie_py.writer.key_spelling import check_spelling
 from hoodie_py.writer.output_schema import OutputSchema
-from hoodie_py.writer.placing import LOOKED_UP, OVERWRITES, is_independent, looks_up, replaced_groups
+from hoodie_py.writer.placing import LOOKED_UP, OVERWRITES, is_independent, looks_up, replaced_groups, searches
 from hoodie_py.writer.recovery import undo_failed_writes
 from hoodie_py.writer.routing import Placement, Routed
 from hoodie_py.writer.session import WriteSession
+from hoodie_py.writer.table_index import with_table_index
 from hoodie_py.writer.write_conflicts import pending_clusterings
 from hoodie_py.writer.write_jobs import Tasks, merges_inserts
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
@@ -118,19 +119,22 @@ class DistributedWrite:
     def run(self) -> WriteResult:
         """Write and commit."""
         snapshot = undo_failed_writes(self.session)
+        self.session = with_table_index(self.session, snapshot, self.operation, self.merger)
         settings = self.session.settings
         empty, output = records_to_write(self.schema.empty_table(), snapshot, settings.options, self.operation)
+        self._check_spelling(snapshot, empty, [])
         facts = self._facts(snapshot, Wire.of(empty))
         packed = facts.packed()
-        if is_independent(self.operation, settings.options) and not merges_inserts(snapshot, settings, self.merger):
+        if is_independent(self.operation, settings) and not merges_inserts(snapshot, settings, self.merger):
             return self._written_at_once(snapshot, output, packed)
-        searches = looks_up(self.operation, settings.options) or not facts.wire.has_paths
-        sharded = self.engine.divided(DivideRows(packed, searches))
+        by_key = looks_up(self.operation, settings) or not facts.wire.has_paths
+        sharded = self.engine.divided(DivideRows(packed, by_key))
         paths = self.engine.paths(sharded)
         if paths is None and self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return WriteResult(self.operation)
+        self._check_spelling(snapshot, empty, paths or [])
         slices = self._slices(snapshot, facts, paths or [])
-        if searches and slices:
+        if by_key and slices:
             sharded = self.engine.with_keys(sharded, DivideKeys(packed, slices, self.engine.sketch(sharded)))
         placed = self.engine.placed(sharded, PlaceRecords(packed, slices), self._parallelism)
         pieces = self.engine.pieces(placed)
@@ -147,6 +151,11 @@ class DistributedWrite:
             return self.engine.new_files(WriteNewFiles(packed, commit), self._parallelism)
 
         return commit_new_files(self._write(snapshot, output, []), run, self.engine.services)
+
+    def _check_spelling(self, snapshot: Snapshot, empty: WriteRecords, partitions: list[str]) -> None:
+        if self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+            options = self.session.settings.options
+            check_spelling(snapshot, options, empty.rows.schema, partitions, self.merger)
 
     def _facts(self, snapshot: Snapshot, wire: Wire) -> WriteFacts:
         merger = self.merger
@@ -165,7 +174,7 @@ class DistributedWrite:
 
     def _slices(self, snapshot: Snapshot, facts: WriteFacts, paths: list[str]) -> list[FileSlice]:
         """Return the file slices that the rows' keys may be in."""
-        is_global = IndexSettings.of(self.session.settings.options).is_global
+        is_global = self.session.settings.index.is_global
         return snapshot.view.slices(None, None if is_global or not facts.wire.has_paths else paths)
 
     def _fills(self, snapshot: Snapshot, facts: WriteFacts) -> bool:
@@ -183,7 +192,7 @@ class DistributedWrite:
             schema=output,
             merger=self.merger,
             replaced=replaced,
-            looked_up=self.operation in LOOKED_UP,
+            looked_up=searches(self.operation, self.session.settings),
         )
 
     @property

@@ -7,23 +7,28 @@ or without a colon is one value. Else it is ``field:value,field:value``, where `
 A key that has none of the hash fields is one value again.
 
 File ids of a bucket begin with its number in eight digits, in place of the first characters of a UUID.
+
+Consistent hashing takes another hash, xxHash32 of the values joined, ``null`` for null, and finds the first range whose
+bound is not less (Hudi ConsistentBucketIdentifier).
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.formats.arrays import booleans, from_numpy, numbers
+from hoodie_py.formats.xxhash import xxhash32
 
 _DIGITS = 8
 _CHUNK_KEYS = 1 << 14  # a chunk's arrays stay in the processor's cache
 _NULL, _EMPTY = "__null__", "__empty__"
 _FACTOR = np.uint32(31)  # of Java's hashes
+_POSITIVE = 0x7FFFFFFF  # a hash without its sign
 
 
 def bucket_numbers(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets: int) -> np.ndarray:
@@ -43,6 +48,37 @@ def bucket_numbers(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets:
         for start in range(0, len(chunk), _CHUNK_KEYS)
     ]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def list_hashes(keys: pa.ChunkedArray, hash_fields: Collection[str]) -> np.ndarray:
+    """Return the hash that ``bucket_numbers`` divides, as int64 from 0 to 2^31 - 1; arguments are the same."""
+    parts = [
+        _hashes_of_lists(chunk.slice(start, _CHUNK_KEYS), hash_fields) & np.uint32(_POSITIVE)
+        for chunk in keys.chunks
+        for start in range(0, len(chunk), _CHUNK_KEYS)
+    ]
+    return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, np.int64)
+
+
+def range_numbers(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds: Sequence[int]) -> np.ndarray:
+    """Return which range of hashes each key falls into.
+
+    Args:
+        keys: record keys, without nulls.
+        hash_fields: fields of the key that count; none for all.
+        bounds: the greatest hash of each range, rising; what is above the last belongs to the first.
+
+    Returns:
+        int64, from 0 to ``len(bounds)`` - 1.
+    """
+    edges = np.array(bounds, np.int64)
+    parts = [np.empty(0, np.int64)]
+    for chunk in keys.chunks:
+        for start in range(0, len(chunk), _CHUNK_KEYS):
+            texts = _joined_values(chunk.slice(start, _CHUNK_KEYS), hash_fields)
+            hashes = (xxhash32(texts) & np.uint32(_POSITIVE)).astype(np.int64)
+            parts.append(np.searchsorted(edges, hashes, side="left") % len(edges))
+    return np.concatenate(parts)
 
 
 def bucket_of_file_id(file_id: str) -> int | None:
@@ -93,7 +129,7 @@ def _utf16(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _buckets(keys: pa.Array, hash_fields: Collection[str], buckets: int) -> np.ndarray:
     hashes = _hashes_of_lists(keys, hash_fields)
-    return np.asarray((hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)).astype(np.int64)
+    return np.asarray((hashes & np.uint32(_POSITIVE)) % np.uint32(buckets)).astype(np.int64)
 
 
 def _hashes_of_lists(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
@@ -158,6 +194,36 @@ def _hashes_of_regular(
         none = np.flatnonzero(~met)
         hashes[none] = java_hashes(keys.take(from_numpy(at[none]))) + _FACTOR
     return hashes
+
+
+def _joined_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
+    """Return the values of the hash fields of each key, joined; keys of one value as they are."""
+    composite = booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
+    if not composite.any():
+        return keys
+    at = np.flatnonzero(composite)
+    chosen = keys.take(from_numpy(at))
+    regular = booleans(pc.match_substring_regex(chosen, r"^[^:,]*:[^:,]*(,[^:,]*:[^:,]*)*$"))
+    pieces = pc.split_pattern(chosen.filter(from_numpy(regular)), ",")
+    halves = pc.split_pattern(pieces.flatten(), ":", max_splits=1)
+    names, values = pc.list_element(halves, 0), pc.list_element(halves, 1)
+    values = pc.if_else(pc.equal(values, _NULL), "null", pc.if_else(pc.equal(values, _EMPTY), "", values))
+    counts = np.ones(len(names), bool)
+    if hash_fields:
+        counts = booleans(pc.is_in(names, pa.array(list(hash_fields), pa.string())))
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[
+        numbers(pieces.offsets) - pieces.offsets[0].as_py()
+    ]
+    lists = pa.ListArray.from_arrays(from_numpy(starts.astype(np.int32)), values.filter(from_numpy(counts)))
+    joined = pc.if_else(from_numpy(np.diff(starts) > 0), pc.binary_join(lists, ""), chosen.filter(from_numpy(regular)))
+    texts = np.full(len(keys), -1, np.int64)
+    texts[at[regular]] = np.arange(len(joined))
+    odd = at[~regular]
+    texts[odd] = len(joined) + np.arange(len(odd))
+    split = [key_values(key, hash_fields) for key in keys.take(from_numpy(odd)).to_pylist()]
+    own = pa.array(["".join("null" if each is None else each for each in values_) for values_ in split], pa.string())
+    found = pa.concat_arrays([joined.cast(pa.string()), own]).take(from_numpy(texts, texts < 0))
+    return pc.if_else(from_numpy(composite), found, keys)
 
 
 def key_values(key: str, hash_fields: Collection[str]) -> list[str | None]:

@@ -18,7 +18,6 @@ from hoodie_py.options import write as write_keys
 from hoodie_py.options.parse import flag
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.record_versions import Versions
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
@@ -57,7 +56,7 @@ def combine(
         MergeError: the table's merger is missing or failed, or ordering values do not compare.
         InvalidTableError: an unknown partial update mode.
     """
-    by_key_alone = IndexSettings.of(settings.options).is_global
+    by_key_alone = settings.index.is_global
     codes, count = number_records(records, by_key_alone=by_key_alone)
     if count == len(records):
         return records

@@ -1,7 +1,8 @@
 """From what a caller hands over to records: conformed rows with their keys, partition paths, delete marks, ordering.
 
 Which rows are deletes follows the reader's rules (DeleteRules): the flag column, the table's delete marker, and the
-operations D and -U in a column ``_hoodie_operation``, which says what rows do and is not stored.
+operations D and -U in a column ``_hoodie_operation``, which says what rows do and is not stored. A bulk insert looks at
+operations only: Java's row writer stores rows with a flag or marker, and readers show them, as base files have them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.base_schema import stored_schema
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.options.parse import flag
+from hoodie_py.options.write import ROW_WRITER
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import field_type, top_level
 from hoodie_py.reader.records import is_delete_code
@@ -50,7 +53,7 @@ def records_to_write(
     """
     if operation is WriteOperation.DELETE:
         return _deletes(data, snapshot, options)
-    generator = KeyGenerator.of(snapshot.config, options)
+    generator = KeyGenerator.of(snapshot.config, options, snapshot.timezone)
     known = known_schema(snapshot)
     table = read_input(data, None if known is None else data_columns(known.arrow)).read_all()
     rows, schema = conform_input(table, snapshot, options)
@@ -59,7 +62,7 @@ def records_to_write(
         rows=rows,
         keys=generator.keys(rows),
         partition_paths=generator.partition_paths(rows),
-        deletes=_delete_marks(table, rows, snapshot.config, options),
+        deletes=_delete_marks(table, rows, snapshot.config, options, operation),
         ordering=_ordering(rows, snapshot.config),
     )
     return records, schema
@@ -75,13 +78,15 @@ def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
 
 
 def _delete_marks(
-    table: pa.Table, rows: pa.Table, config: TableConfig, options: Mapping[str, str]
+    table: pa.Table, rows: pa.Table, config: TableConfig, options: Mapping[str, str], operation: WriteOperation
 ) -> pa.ChunkedArray | None:
     """Say which rows are deletes; None if none is."""
     marked = rows
     if OPERATION_COLUMN in table.column_names:
         marked = rows.append_column(OPERATION_COLUMN, table.column(OPERATION_COLUMN))
     rules = DeleteRules.of(marked.schema, config.merge_properties, options)
+    if operation is WriteOperation.BULK_INSERT and flag(options, ROW_WRITER, default=True):
+        rules = DeleteRules(operation=rules.operation)
     columns = [name for name in rules.columns if name in marked.column_names]
     if not columns:
         return None
@@ -112,7 +117,7 @@ def _deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> tuple
     schema = known_schema(snapshot)
     if schema is None:
         raise InvalidQueryError("The table has no rows and no schema, so there is nothing to delete.")
-    generator = KeyGenerator.of(config, options)
+    generator = KeyGenerator.of(config, options, snapshot.timezone)
     _refuse_millis(generator, schema)
     keys = _bare_keys(data, generator, schema)
     if keys is not None:

@@ -1,7 +1,8 @@
 """How a write finds the records that a table has already: Hudi's index, as the writer's options name it.
 
-A table does not store which index its writers use, so every writer has to be told (Hudi HoodieIndexConfig). BLOOM
-finds the same records as SIMPLE; here both skip files by what their footers say.
+A table does not store which index its writers use, so every writer has to be told (Hudi HoodieIndexConfig); but a
+table of buckets shows that it is one, see ``table_index``. BLOOM finds the same records as SIMPLE; here both skip files
+by what their footers say.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.options import write as keys
 from hoodie_py.options.parse import flag, option
 
-_BUCKETS = 256  # Hudi's default
+DEFAULT_BUCKETS = 256  # Hudi's
 _MOST_BUCKETS = 99_999_999  # file ids have eight digits for it
 _SIMPLE_ENGINE = "SIMPLE"
 
@@ -38,12 +42,16 @@ class IndexSettings:
         update_partition: of a global index: whether a record whose partition changes moves there; else it stays.
         buckets: buckets of each partition, of a bucket index.
         hash_fields: the fields of the record key that choose the bucket; none for all of them.
+        rules: patterns of partition paths with numbers of buckets, the first match decides; ``buckets`` for the others.
+        consistent: whether the table keeps ranges of hashes for each partition; ``buckets`` is for new partitions then.
     """
 
     type: IndexType = IndexType.SIMPLE
     update_partition: bool = True
-    buckets: int = _BUCKETS
+    buckets: int = DEFAULT_BUCKETS
     hash_fields: tuple[str, ...] = ()
+    rules: tuple[tuple[str, int], ...] = ()
+    consistent: bool = False
 
     @property
     def is_global(self) -> bool:
@@ -54,6 +62,21 @@ class IndexSettings:
     def is_bucket(self) -> bool:
         """Whether the key's hash says which file group a record belongs to."""
         return self.type is IndexType.BUCKET
+
+    def buckets_of(self, partition: str) -> int:
+        """Return how many buckets a partition has.
+
+        Raises:
+            UnsupportedFeatureError: a rule's pattern has what only Java's regular expressions have.
+        """
+        for pattern, count in self.rules:
+            try:
+                matches = pc.match_substring_regex(pa.array([partition], pa.string()), pattern)[0].as_py()
+            except pa.ArrowInvalid as error:
+                raise UnsupportedFeatureError(f"The pattern {pattern[:100]!r} in a rule for buckets.") from error
+            if matches:
+                return count
+        return self.buckets
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> IndexSettings:
@@ -71,7 +94,7 @@ class IndexSettings:
             )
         type_ = IndexType(named)
         if type_ is IndexType.BUCKET:
-            return cls(type_, buckets=_bucket_count(options), hash_fields=_hash_fields(options))
+            return cls(type_, buckets=_bucket_count(options), hash_fields=hash_fields(options))
         bloom = type_ is IndexType.GLOBAL_BLOOM
         key = keys.BLOOM_UPDATE_PARTITION if bloom else keys.SIMPLE_UPDATE_PARTITION
         return cls(type_, update_partition=flag(options, key, True))
@@ -83,14 +106,24 @@ def _bucket_count(options: Mapping[str, str]) -> int:
         raise UnsupportedFeatureError(f"Writing with a bucket index of the engine {engine[:100]!r}.")
     if option(options, keys.BUCKET_EXPRESSIONS):
         raise UnsupportedFeatureError(f"Numbers of buckets that differ between partitions ({keys.BUCKET_EXPRESSIONS}).")
+    return given_buckets(options) or DEFAULT_BUCKETS
+
+
+def given_buckets(options: Mapping[str, str]) -> int | None:
+    """Return the number of buckets that options name.
+
+    Raises:
+        InvalidQueryError: it is none.
+    """
     text = option(options, keys.BUCKET_COUNT)
     if text is None:
-        return _BUCKETS
+        return None
     if not (text.isascii() and text.isdigit() and len(text) < 9 and 0 < int(text) <= _MOST_BUCKETS):
         raise InvalidQueryError(f"{keys.BUCKET_COUNT} cannot be {text[:100]!r}.", hint="Give a whole number from 1 on.")
     return int(text)
 
 
-def _hash_fields(options: Mapping[str, str]) -> tuple[str, ...]:
+def hash_fields(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the fields of the record key that choose the bucket; none for all."""
     text = option(options, keys.BUCKET_HASH_FIELD) or ""
     return tuple(name.strip() for name in text.split(",") if name.strip())

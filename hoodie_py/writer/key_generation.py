@@ -7,7 +7,10 @@ KeyGenUtils, KeyGenerator.constructRecordKey):
   and ``__empty__`` for missing and empty values. A key that is null or empty, in all its fields, is an error.
 * a partition field gives the text of its value, ``__HIVE_DEFAULT_PARTITION__`` where it is null or empty, encoded and
   with ``field=`` before it where the table says so; or a formatted time.
-* the text of a date is ISO, that of a timestamp its microseconds, that of a decimal has all digits of its scale.
+* the text of a date is ISO, that of a decimal has all digits of its scale. That of a timestamp is its microseconds or,
+  of one with a zone and by an option, the text of its ``Timestamp`` in Java, in milliseconds and the writer's zone. Its
+  row writer (``bulk_insert``) takes the text in any case, but for the custom generator; its other writers go by the
+  option.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from hoodie_py.options.parse import flag, option
 from hoodie_py.reader.fields import field_type
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.partition_time import PartitionTime
+from hoodie_py.writer.timestamp_text import java_timestamp_texts
 
 _NULL, _EMPTY = "__null__", "__empty__"
 _PLAIN_KEY = ("SIMPLE", "TIMESTAMP")
@@ -47,6 +51,7 @@ class KeyGenerator:
         times: for fields whose part of the path is a formatted time.
         hive_style, url_encode: of partition paths.
         slashed_dates: whether ``-`` becomes ``/`` in the parts of the path.
+        text_zone: the zone in which timestamps are spelt as texts; None where they are microseconds.
     """
 
     key_fields: tuple[str, ...]
@@ -56,14 +61,18 @@ class KeyGenerator:
     hive_style: bool = False
     url_encode: bool = False
     slashed_dates: bool = False
+    text_zone: str | None = None
 
     @classmethod
-    def of(cls, config: TableConfig, options: Mapping[str, str] | None = None) -> KeyGenerator:
+    def of(
+        cls, config: TableConfig, options: Mapping[str, str] | None = None, timezone: str | None = None
+    ) -> KeyGenerator:
         """Find the key generator of a table.
 
         Args:
             config: the table's properties.
             options: the write's.
+            timezone: the writer's, for timestamps that are spelt as texts; None for UTC.
 
         Raises:
             UnsupportedFeatureError: a key generator that is not handled.
@@ -79,8 +88,7 @@ class KeyGenerator:
             raise UnsupportedFeatureError(f"Writing with the key generator {generator[:100]}.", table=config.name)
         if generator in _PLAIN_KEY and len(fields) > 1:
             raise InvalidTableError(f"key generator {generator} takes one key field", table=config.name)
-        if flag(given, input_keys.CONSISTENT_TIMESTAMPS, default=False):
-            raise UnsupportedFeatureError(f"Writing with {input_keys.CONSISTENT_TIMESTAMPS}.", table=config.name)
+        as_texts = flag(given, input_keys.CONSISTENT_TIMESTAMPS, default=False)
         partitioned = generator != "NON_PARTITION"
         partition_fields = config.partition_fields if partitioned else ()
         return cls(
@@ -92,6 +100,7 @@ class KeyGenerator:
             url_encode=config.url_encode_partitioning,
             slashed_dates=config.slash_separated_date_partitioning
             and (generator == "CUSTOM" or len(partition_fields) == 1),
+            text_zone=(timezone or "UTC") if as_texts else None,
         )
 
     @property
@@ -106,7 +115,7 @@ class KeyGenerator:
             InvalidQueryError: a key field is not there, or rows have no key; names the first rows.
             UnsupportedFeatureError: a key field of a type whose text is not defined here.
         """
-        texts = [value_texts(_column(table, name, "record key"), name) for name in self.key_fields]
+        texts = [value_texts(_column(table, name, "record key"), name, self.text_zone) for name in self.key_fields]
         columns = ",".join(self.key_fields)
         missing = [pc.fill_null(pc.equal(each, ""), True) for each in texts]
         nowhere = missing[0]
@@ -140,7 +149,14 @@ class KeyGenerator:
 
     def _part(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
         time = (self.times or {}).get(name)
-        texts = value_texts(values, name) if time is None else time.texts(values, name)
+        if time is None:
+            texts = value_texts(values, name, self.text_zone)
+        elif self.text_zone is not None and pa.types.is_timestamp(values.type):
+            raise UnsupportedFeatureError(
+                f"{input_keys.CONSISTENT_TIMESTAMPS} beside a timestamp key generator over a timestamp.", column=name
+            )
+        else:
+            texts = time.texts(values, name)
         coded = texts.combine_chunks().dictionary_encode()  # few partitions, many rows
         distinct = [self._spelt(name, each.as_py(), time is not None) for each in coded.dictionary]
         spelt = pa.array([*distinct, self._spelt(name, None, time is not None)], pa.string())
@@ -167,20 +183,24 @@ class KeyGenerator:
         return part
 
 
-def value_texts(values: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+def value_texts(values: pa.ChunkedArray, name: str, text_zone: str | None = None) -> pa.ChunkedArray:
     """Return the text of every value as keys have it; null stays null.
 
     Args:
         values: a column in the types of the table.
         name: of the column.
+        text_zone: the zone in which timestamps with a zone are spelt as texts; None for their microseconds.
 
     Raises:
+        InvalidQueryError: times whose text is not defined here; names the first rows.
         UnsupportedFeatureError: a type whose text is not defined here.
     """
     type_ = values.type
     if pa.types.is_string(type_):
         return values
     if pa.types.is_timestamp(type_):
+        if text_zone is not None and type_.tz is not None:
+            return java_timestamp_texts(values, name, text_zone)
         return values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64()).cast(pa.string())
     if (
         pa.types.is_integer(type_)

@@ -114,6 +114,7 @@ class KeyLookup:
         self._threads = thread_count(settings.options)
         self._budget = MemoryBudget.of(self._options)
         config = snapshot.config
+        self._by_bucket = settings.index.is_bucket
         self.names_rows = names_rows(config, settings.options)
         self.record_keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
 
@@ -220,7 +221,7 @@ class KeyLookup:
         if not file_slice.log_files:
             return False
         bucket = bucket_of_file_id(file_slice.file_id)
-        if file_slice.base_file is None or (bucket is not None and bucket < _LIKELY_BUCKETS):
+        if file_slice.base_file is None or self._by_bucket or (bucket is not None and bucket < _LIKELY_BUCKETS):
             return True
         said = self._snapshot.timeline.stats_by_path
         for log in file_slice.log_files:

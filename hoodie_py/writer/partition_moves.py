@@ -20,7 +20,6 @@ from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.fields import field_values
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.places import NOWHERE, Places
 from hoodie_py.writer.record_versions import PARTITION_PATH_FIELD, Folded, Versions, joined
@@ -64,7 +63,7 @@ def moved(
     if not elsewhere.any():
         return places.tagged(records)
     stay = elsewhere.copy()
-    if IndexSettings.of(settings.options).update_partition and snapshot.config.partition_fields:
+    if settings.index.update_partition and snapshot.config.partition_fields:
         deletes = np.zeros(len(records), bool) if records.deletes is None else booleans(joined(records.deletes))
         stay &= deletes
     paths = pc.if_else(from_numpy(stay), home, own)

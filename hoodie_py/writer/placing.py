@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.options.parse import option
 from hoodie_py.options.write import BULK_INSERT_SORT, INSERT_DUPLICATES
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.combine import combines
-from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.key_generation import KeyGenerator
 from hoodie_py.writer.key_lookup import KeyLookup
 from hoodie_py.writer.routing import Routed, route, route_new, route_to_new_buckets
@@ -57,11 +56,16 @@ def place_records(
     """
 
     def tagged() -> TaggedRecords:
-        generator = KeyGenerator.of(snapshot.config, settings.options)
+        generator = KeyGenerator.of(snapshot.config, settings.options, snapshot.timezone)
         return tag(snapshot, records, settings, merger, generator.partition_paths, lookup)
 
     file_bytes = settings.plan.max_file_size
-    is_bucket = IndexSettings.of(settings.options).is_bucket
+    is_bucket = settings.index.is_bucket
+    if settings.index.consistent and operation in OVERWRITES:
+        raise UnsupportedFeatureError(
+            f"The operation {operation.value} on a table with consistent hashing, whose file groups stay.",
+            hint="Delete the rows, then upsert.",
+        )
     if is_bucket and operation in OVERWRITES:
         return route_to_new_buckets(tagged(), file_bytes)
     if is_bucket or operation in LOOKED_UP:
@@ -73,20 +77,28 @@ def place_records(
     return route_new(records, file_bytes)
 
 
-def looks_up(operation: WriteOperation, options: Mapping[str, str]) -> bool:
+def searches(operation: WriteOperation, settings: WriteSettings) -> bool:
+    """Say whether new keys are new because they were found nowhere, or go where their bucket is to be: then nobody else
+    may insert into the same partitions meanwhile.
+    """
+    return operation in LOOKED_UP or settings.index.is_bucket
+
+
+def looks_up(operation: WriteOperation, settings: WriteSettings) -> bool:
     """Say whether placing records looks their keys up in the table's files."""
-    if IndexSettings.of(options).is_bucket:
+    if settings.index.is_bucket:
         return False
-    return operation in LOOKED_UP or (operation is WriteOperation.INSERT and duplicate_policy(options) != "none")
+    drops = operation is WriteOperation.INSERT and duplicate_policy(settings.options) != "none"
+    return operation in LOOKED_UP or drops
 
 
-def is_independent(operation: WriteOperation, options: Mapping[str, str]) -> bool:
+def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
     """Say whether each record goes into a new file whatever other records and keys there are, and in any order."""
-    if operation is not WriteOperation.BULK_INSERT or combines(operation, options):
+    if operation is not WriteOperation.BULK_INSERT or combines(operation, settings.options):
         return False
-    if IndexSettings.of(options).is_bucket:
+    if settings.index.is_bucket:
         return False
-    return _choice(options, BULK_INSERT_SORT, SORT_MODES) == SORT_MODES[0]
+    return _choice(settings.options, BULK_INSERT_SORT, SORT_MODES) == SORT_MODES[0]
 
 
 def duplicate_policy(options: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.bloom import BloomSettings
 from hoodie_py.options import write as keys
 from hoodie_py.options.parse import flag, option
+from hoodie_py.writer.index_settings import IndexSettings
 
 MetadataMode = Literal["auto", "disable", "refuse"]
 METADATA_MODES = ("auto", "disable", "refuse")
@@ -78,6 +79,7 @@ class WriteSettings:
         clock_skew_ms: how far clocks of writers may be apart.
         small_file_bytes: base files below this size are filled up with new records, where they are rewritten anyway.
         options: all options as given, for readers, mergers and lock providers.
+        table_index: the index that the table shows to have; None where options alone say it.
     """
 
     plan: PlanSettings = field(default_factory=PlanSettings)
@@ -87,6 +89,12 @@ class WriteSettings:
     clock_skew_ms: int = 200
     small_file_bytes: int = 100 * 1024 * 1024
     options: Mapping[str, str] = field(default_factory=dict)
+    table_index: IndexSettings | None = None
+
+    @property
+    def index(self) -> IndexSettings:
+        """The index of a write; errors as for ``IndexSettings.of``."""
+        return self.table_index or IndexSettings.of(self.options)
 
     @classmethod
     def of(cls, options: Mapping[str, object] | None, strategy: str | None = None) -> WriteSettings:

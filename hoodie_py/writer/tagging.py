@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import ConflictError
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.plans import RequestedReplace
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.bucket_index import bucket_numbers, bucket_of_file_id, new_bucket_file_id
+from hoodie_py.writer.bucket_places import in_buckets, members_of, slices_by_partition
 from hoodie_py.writer.combine import numbered
 from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, Found, KeyLookup, Wanted
@@ -37,7 +37,6 @@ from hoodie_py.writer.places import NOWHERE, Places, settled
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
-_BUCKET_METADATA = ".hoodie/.bucket_index"
 _Look = Callable[[Snapshot, WriteRecords, KeyLookup], Places]
 
 
@@ -71,9 +70,9 @@ def tag(
         ConflictError: a pending clustering has a file group that records belong to.
         UnsupportedFeatureError: an index that is not handled.
     """
-    index = IndexSettings.of(settings.options)
+    index = settings.index
     if index.is_bucket and records.partition_paths is not None:
-        tagged = _in_buckets(snapshot, records, index)
+        tagged = in_buckets(snapshot, records, index)
     else:
         lookup = KeyLookup(snapshot, settings, merger) if lookup is None else lookup
         if records.partition_paths is None:
@@ -107,8 +106,8 @@ def _keys_of(records: WriteRecords, run: np.ndarray) -> WriteRecords:
 def _in_partitions(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> Places:
     """Find each record in its partition."""
     assert records.partition_paths is not None
-    members = _members(records.partition_paths)
-    slices = _slices_by_partition(snapshot, members)
+    members = members_of(records.partition_paths)
+    slices = slices_by_partition(snapshot, members)
     wanted, of = [], []
     for partition, at in members.items():
         if partition in slices:
@@ -147,7 +146,10 @@ def _anywhere(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup, inde
     if index.is_global:
         wanted = [Wanted(keys, slices)]
     else:
-        wanted = [Wanted(keys, each) for each in _by_partition(slices).values()]
+        by_partition: dict[str, list[FileSlice]] = defaultdict(list)
+        for each in slices:
+            by_partition[each.partition_path].append(each)
+        wanted = [Wanted(keys, each) for each in by_partition.values()]
     every_row = lookup.names_rows and not index.is_global
     found = settled(lookup.find(wanted), wanted, lookup, only_alive=index.is_global, every_row=every_row)
     starts = np.cumsum([0, *(len(each.slices) for each in wanted)])
@@ -156,79 +158,6 @@ def _anywhere(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup, inde
     homes = pa.array([each.partition_path for each in everywhere], pa.string()).take(from_numpy(at))
     placed = replace(records.take(from_numpy(last[found.keys])), partition_paths=pa.chunked_array([homes]))
     return Places(everywhere, at, found.rows).tagged(placed)
-
-
-def _in_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> TaggedRecords:
-    """Tag each record with the file group of its bucket, old or new."""
-    assert records.partition_paths is not None
-    if snapshot.files.exists(_BUCKET_METADATA):
-        raise UnsupportedFeatureError(
-            "Writing to a bucket index whose numbers of buckets are kept in the table.", path=_BUCKET_METADATA
-        )
-    fields = index.hash_fields or snapshot.config.record_key_fields
-    buckets = bucket_numbers(records.keys, fields, index.buckets)
-    members = _members(records.partition_paths)
-    slices = _slices_by_partition(snapshot, members)
-    everywhere: list[FileSlice] = []
-    at = np.empty(len(records), np.int64)
-    for partition, chosen in members.items():
-        own = buckets if chosen is None else buckets[chosen]
-        known = _slices_by_bucket(slices.get(partition, ()), index.buckets)
-        numbers_, inverse = np.unique(own, return_inverse=True)
-        places = len(everywhere) + inverse.reshape(-1)
-        if chosen is None:
-            at = places
-        else:
-            at[chosen] = places
-        everywhere.extend(known.get(number) or _new_group(partition, number) for number in numbers_.tolist())
-    placed = Places(tuple(everywhere), at, np.full(len(records), UNKNOWN_ROW)).tagged(records)
-    bases = [None if each.base_file is None else each.base_file.instant for each in everywhere]
-    return replace(placed, base_instants=pa.array(bases, pa.string()).take(from_numpy(at)))
-
-
-def _new_group(partition: str, bucket: int) -> FileSlice:
-    """Return a file group without files for a bucket that has none."""
-    return FileSlice(partition, new_bucket_file_id(bucket), "", None, ())
-
-
-def _slices_by_bucket(slices: Iterable[FileSlice], buckets: int) -> dict[int, FileSlice]:
-    found: dict[int, FileSlice] = {}
-    for each in slices:
-        place = {"partition": each.partition_path or None, "file_group": each.file_id}
-        bucket = bucket_of_file_id(each.file_id)
-        if bucket is None or bucket >= buckets:
-            raise InvalidQueryError(
-                f"The table has a file group that is none of the {buckets} buckets of a bucket index.",
-                hint="Give the index and the number of buckets that the table was written with.",
-                **place,
-            )
-        if bucket in found:
-            raise InvalidTableError(
-                f"two file groups have bucket {bucket}", other_file_group=found[bucket].file_id, **place
-            )
-        found[bucket] = each
-    return found
-
-
-def _members(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:
-    """Return the records of each partition, as rising numbers; None for all of them."""
-    names, codes = numbered(paths)
-    if len(names) == 1:
-        return {names[0].as_py(): None}
-    order = np.argsort(codes, kind="stable")
-    cuts = np.searchsorted(codes[order], np.arange(1, len(names)))
-    return dict(zip(names.to_pylist(), np.split(order, cuts), strict=True)) if len(names) else {}
-
-
-def _slices_by_partition(snapshot: Snapshot, partitions: Iterable[str]) -> dict[str, list[FileSlice]]:
-    return _by_partition(snapshot.view.slices(None, list(partitions)))
-
-
-def _by_partition(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
-    found: dict[str, list[FileSlice]] = defaultdict(list)
-    for each in slices:
-        found[each.partition_path].append(each)
-    return found
 
 
 def _spread(found: Found, codes: np.ndarray, count: int, first: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,12 +14,13 @@ from hoodie_py.writer.combine import combine, combines
 from hoodie_py.writer.commit_records import Write, commit_records
 from hoodie_py.writer.delete_filter import deletes_by_filter
 from hoodie_py.writer.incoming_records import records_to_write
-from hoodie_py.writer.index_settings import IndexSettings
+from hoodie_py.writer.key_spelling import check_spelling
 from hoodie_py.writer.output_schema import OutputSchema, output_schema
-from hoodie_py.writer.placing import LOOKED_UP, OVERWRITES, place_records, replaced_groups
+from hoodie_py.writer.placing import OVERWRITES, place_records, replaced_groups, searches
 from hoodie_py.writer.recovery import undo_failed_writes
 from hoodie_py.writer.routing import route
 from hoodie_py.writer.session import WriteSession
+from hoodie_py.writer.table_index import with_table_index
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 from hoodie_py.writer.write_result import WriteResult
 
@@ -51,11 +52,25 @@ class Writer:
             HoodieError: see ``HoodieTable.upsert``.
         """
         snapshot = undo_failed_writes(self.session)
+        session = with_table_index(self.session, snapshot, operation, self.merger)
+        return replace(self, session=session).carry_out(data, snapshot, operation)
+
+    def carry_out(self, data: Any, snapshot: Snapshot, operation: WriteOperation) -> WriteResult:
+        """Write with the index that the session's settings have; arguments and errors as for ``write``.
+
+        Args:
+            data: as for ``write``.
+            snapshot: the table, without failed writes.
+            operation: what to do with it.
+        """
         settings = self.session.settings
         records, schema = records_to_write(data, snapshot, settings.options, operation)
         write = self._write(snapshot, operation, schema)
         if not len(records) and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return WriteResult(operation)
+        if operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+            touched = _partitions(records)
+            check_spelling(snapshot, settings.options, records.rows.schema, touched, self.merger)
         if combines(operation, settings.options):
             records = combine(records, snapshot, settings, self.merger)
         if operation in OVERWRITES:
@@ -86,13 +101,15 @@ class Writer:
             operation=operation,
             schema=schema,
             merger=self.merger,
-            looked_up=operation in LOOKED_UP or IndexSettings.of(self.session.settings.options).is_bucket,
+            looked_up=searches(operation, self.session.settings),
             extra_metadata=self.extra_metadata or {},
         )
 
 
 def _overwritten(records: WriteRecords, operation: WriteOperation) -> list[str] | None:
     """Return the partitions whose rows an overwrite replaces; None for all."""
-    if operation is WriteOperation.INSERT_OVERWRITE_TABLE:
-        return None
+    return None if operation is WriteOperation.INSERT_OVERWRITE_TABLE else _partitions(records)
+
+
+def _partitions(records: WriteRecords) -> list[str]:
     return [] if records.partition_paths is None else records.partition_paths.unique().to_pylist()

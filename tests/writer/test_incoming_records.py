@@ -16,6 +16,7 @@ from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 
 _SCHEMA = pa.schema([("id", pa.int32()), ("ts", pa.int64()), ("city", pa.string()), ("op", pa.string())])
 _DELETE = WriteOperation.DELETE
+_BY_AVRO = {"hoodie.datasource.write.row.writer.enable": "false"}
 
 
 def _made(folder: Path, schema: pa.Schema = _SCHEMA, **arguments: Any) -> Snapshot:
@@ -56,6 +57,15 @@ def test_marked_rows_are_deletes(tmp_path: Path) -> None:
     rows = pa.table(columns).set_column(0, "id", pa.array(columns["id"], pa.int32()))
     with_flag = rows.append_column("_hoodie_is_deleted", pa.array([False, True, None, False]))
     assert _listed(_upserted(with_flag, snapshot).deletes) == [True, True, False, False]
+    for options, expected in (
+        ({}, None),
+        (_BY_AVRO, [True, True, False, False]),
+    ):
+        bulk = records_to_write(with_flag, snapshot, options, WriteOperation.BULK_INSERT)[0]
+        assert _listed(bulk.deletes) == expected
+    told = with_flag.append_column("_hoodie_operation", pa.array(["I", "I", "D", "I"]))
+    bulk = records_to_write(told, snapshot, {}, WriteOperation.BULK_INSERT)[0]
+    assert _listed(bulk.deletes) == [False, False, True, False]
 
 
 def test_operations_mark_deletes_and_are_not_stored(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable, HoodieWarning, register_merger
-from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.errors import ConflictError, InvalidQueryError
 from hoodie_py.reader import registry
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer import key_lookup
@@ -210,13 +210,6 @@ def test_a_wrong_bucket_index_is_refused(tmp_path: Path) -> None:
     other, places = _table("basic_mor_v9_part")
     with pytest.raises(InvalidQueryError, match="none of the 2 buckets"):
         tag(open_snapshot(other), _records(["1"], [next(iter(places))[0]]), BUCKETS)
-
-
-def test_buckets_counted_in_the_table_are_refused(tmp_path: Path) -> None:
-    base = writable("logonly_bucket_mor_v9", tmp_path)
-    (base / ".hoodie" / ".bucket_index").mkdir()
-    with pytest.raises(UnsupportedFeatureError, match="bucket index"):
-        tag(open_snapshot(base), _records(["1"], ["p0"]), BUCKETS)
 
 
 @pytest.mark.parametrize("name", [each for each in TABLES if load_case(each)["name"].startswith("empty_mor")])

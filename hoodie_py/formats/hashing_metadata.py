@@ -1,0 +1,181 @@
+"""What a table keeps about its buckets, below ``.hoodie/.bucket_index``.
+
+* ``consistent_hashing_metadata/<partition>/<instant>.hashing_meta``: the ranges of hashes of a partition, and the file
+  group of each (Hudi HoodieConsistentHashingMetadata, ConsistentHashingNode). A file of the instant 00000000000000 is
+  as the partition began; later ones are of clusterings that split or merged ranges, in force once these have completed;
+  an empty ``<instant>.commit`` beside one says so for good.
+* ``partition_bucket_index_meta/configs/<instant>.hashing_config``: numbers of buckets that differ between partitions
+  (Hudi PartitionBucketIndexHashingConfig).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+
+BUCKET_FOLDER = ".hoodie/.bucket_index"
+CONSISTENT_FOLDER = f"{BUCKET_FOLDER}/consistent_hashing_metadata"
+RULES_FOLDER = f"{BUCKET_FOLDER}/partition_bucket_index_meta/configs"
+HASHING_SUFFIX, COMMIT_SUFFIX, RULES_SUFFIX = ".hashing_meta", ".commit", ".hashing_config"
+FIRST_INSTANT = "00000000000000"
+LARGEST_HASH = 0x7FFFFFFF
+MOST_BUCKETS = 1 << 20
+_VERSION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HashingMetadata:
+    """The ranges of hashes of one partition.
+
+    Attributes:
+        partition_path: relative, "" in a table without partitions.
+        instant: since when.
+        first_buckets: how many ranges the partition began with.
+        number: how often ranges have changed.
+        bounds: the greatest hash of each range, rising; greater hashes belong to the first range.
+        file_ids: of the file group of each range.
+    """
+
+    partition_path: str
+    instant: str
+    first_buckets: int
+    number: int
+    bounds: tuple[int, ...]
+    file_ids: tuple[str, ...]
+
+    @classmethod
+    def first(cls, partition_path: str, buckets: int) -> HashingMetadata:
+        """Return what a partition begins with: ranges of about one size, and file ids that follow from them."""
+        step = (LARGEST_HASH + buckets - 1) // buckets
+        bounds = tuple(min(step * number, LARGEST_HASH) for number in range(1, buckets + 1))
+        ids = tuple(
+            f"{_name_uuid(struct.pack('>qq', start, end) + partition_path.encode())}-0"
+            for start, end in zip((0, *bounds), bounds, strict=False)
+        )
+        return cls(partition_path, FIRST_INSTANT, buckets, 0, bounds, ids)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> HashingMetadata:
+        """Parse a file.
+
+        Raises:
+            CorruptFileError: it is no such metadata, or ranges overlap.
+            UnsupportedFeatureError: of a later version.
+        """
+        found = _object(data, "hashing metadata")
+        if found.get("version") != _VERSION:
+            raise UnsupportedFeatureError(f"Hashing metadata of version {str(found.get('version'))[:20]}.")
+        nodes = found.get("nodes")
+        if not isinstance(nodes, list) or not 0 < len(nodes) <= MOST_BUCKETS:
+            raise CorruptFileError("Hashing metadata does not list the ranges of hashes.")
+        ranges = sorted(_range(node) for node in nodes)
+        bounds, prefixes = tuple(each[0] for each in ranges), [each[1] for each in ranges]
+        if len(set(bounds)) < len(bounds) or len(set(prefixes)) < len(prefixes):
+            raise CorruptFileError("Hashing metadata has a range or a file group twice.")
+        return cls(
+            partition_path=_typed(found, "partitionPath", str),
+            instant=_typed(found, "instant", str),
+            first_buckets=_typed(found, "numBuckets", int),
+            number=_typed(found, "seqNo", int),
+            bounds=bounds,
+            file_ids=tuple(f"{each}-0" for each in prefixes),
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the file's content."""
+        nodes = [
+            {"value": bound, "fileIdPrefix": file_id.removesuffix("-0"), "tag": "NORMAL"}
+            for bound, file_id in zip(self.bounds, self.file_ids, strict=True)
+        ]
+        content = {
+            "version": _VERSION,
+            "partitionPath": self.partition_path,
+            "instant": self.instant,
+            "numBuckets": self.first_buckets,
+            "seqNo": self.number,
+            "nodes": nodes,
+        }
+        return json.dumps(content, indent=2).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRules:
+    """Numbers of buckets that differ between partitions.
+
+    Attributes:
+        rules: patterns with numbers; the first pattern that a partition path has a match of decides.
+        default: for the other partitions.
+    """
+
+    rules: tuple[tuple[str, int], ...]
+    default: int
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> BucketRules:
+        """Parse a file.
+
+        Raises:
+            CorruptFileError: it is no such configuration.
+            UnsupportedFeatureError: rules of another kind.
+        """
+        found = _object(data, "a hashing configuration")
+        kind = _typed(found, "rule", str)
+        if kind.lower() != "regex":
+            raise UnsupportedFeatureError(f"Numbers of buckets by rules of the kind {kind[:40]!r}.")
+        rules = [each.strip().split(",") for each in _typed(found, "expressions", str).split(";")]
+        if not all(len(rule) == 2 and _is_count(rule[1].strip()) for rule in rules):
+            raise CorruptFileError("A hashing configuration has rules that are not 'pattern,buckets'.")
+        default = _typed(found, "defaultBucketNumber", int)
+        if not 0 < default <= MOST_BUCKETS:
+            raise CorruptFileError(f"A hashing configuration names {default} buckets.")
+        return cls(tuple((pattern.strip(), int(count)) for pattern, count in rules), default)
+
+
+def instant_of(name: str) -> str:
+    """Return the instant that a file below ``.bucket_index`` is named after."""
+    return name.partition(".")[0]
+
+
+def _object(data: bytes, what: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"This is not {what}.") from error
+    if not isinstance(found, dict):
+        raise CorruptFileError(f"This is not {what}.")
+    return found
+
+
+def _typed(found: Mapping[str, Any], name: str, type_: type[Any]) -> Any:
+    value = found.get(name)
+    if not isinstance(value, type_) or isinstance(value, bool):
+        raise CorruptFileError(f"Metadata of buckets has no {name} of the right type.")
+    return value
+
+
+def _range(node: Any) -> tuple[int, str]:
+    value = node.get("value") if isinstance(node, dict) else None
+    prefix = node.get("fileIdPrefix") if isinstance(node, dict) else None
+    if not isinstance(value, int) or not 0 <= value <= LARGEST_HASH or not _is_file_id(prefix):
+        raise CorruptFileError("Hashing metadata has a range without bound or file group.")
+    return value, str(prefix)
+
+
+def _is_file_id(prefix: object) -> bool:
+    return isinstance(prefix, str) and 0 < len(prefix) < 100 and not set(prefix) & set("_./\\")
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 8 and 0 < int(text) <= MOST_BUCKETS
+
+
+def _name_uuid(data: bytes) -> uuid.UUID:
+    """Java's ``UUID.nameUUIDFromBytes``."""
+    return uuid.UUID(bytes=hashlib.md5(data, usedforsecurity=False).digest(), version=3)

@@ -1,0 +1,72 @@
+"""xxHash32 of many strings at once, with seed 0, as Hudi's consistent hashing takes it (Hudi ``HashID.getXXHash32``).
+
+The hash of a string's UTF-8 bytes: stripes of 16 bytes go into four accumulators, what is left in words and then bytes
+into their sum. Strings of one length are hashed together.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Hashes = npt.NDArray[np.uint32]
+
+_P1, _P2, _P3, _P4, _P5 = map(np.uint32, (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1))
+_CHUNK_BYTES = 1 << 22
+
+
+def xxhash32(texts: pa.Array) -> Hashes:
+    """Return the hash of each string; null counts as an empty one."""
+    texts = texts.cast(pa.large_string()).fill_null("")
+    _, offset_buffer, data_buffer = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64, len(texts) + 1, 8 * texts.offset)
+    base, size = int(offsets[0]), int(offsets[-1] - offsets[0])
+    data = np.frombuffer(data_buffer, np.uint8, size, base) if size else np.empty(0, np.uint8)
+    starts, lengths = offsets[:-1] - base, np.diff(offsets)
+    order = np.argsort(lengths, kind="stable")
+    hashes = np.empty(len(texts), np.uint32)
+    bounds = [0, *(np.flatnonzero(np.diff(lengths[order])) + 1).tolist(), len(order)]
+    for first, last in itertools.pairwise(bounds):
+        length = int(lengths[order[first]]) if last > first else 0
+        step = max(1, _CHUNK_BYTES // (length + 1))
+        for at in range(first, last, step):
+            places = order[at : min(at + step, last)]
+            hashes[places] = _of_one_length(data[starts[places][:, None] + np.arange(length)], length)
+    return hashes
+
+
+def _of_one_length(octets: npt.NDArray[np.uint8], length: int) -> Hashes:
+    """Hash strings that lie below each other."""
+    words = octets[:, : length & ~3].copy().view("<u4").astype(np.uint32, copy=False).T
+    striped = length // 16 * 4  # words in whole stripes
+    result = _striped(words[:striped]) if striped else np.full(len(octets), _P5)
+    result += np.uint32(length)
+    for word in words[striped:]:
+        result += word * _P3
+        result = _turned(result, 17) * _P4
+    for octet in octets[:, length & ~3 :].T:
+        result += octet.astype(np.uint32) * _P5
+        result = _turned(result, 11) * _P1
+    for shift, factor in ((15, _P2), (13, _P3)):
+        result ^= result >> np.uint32(shift)
+        result *= factor
+    return result ^ (result >> np.uint32(16))
+
+
+def _striped(words: Hashes) -> Hashes:
+    sums = np.zeros((4, words.shape[1]), np.uint32)
+    sums[0] += _P1
+    sums[0] += _P2
+    sums[1] += _P2
+    sums[3] -= _P1
+    for at in range(0, len(words), 4):
+        sums += words[at : at + 4] * _P2
+        sums = _turned(sums, 13) * _P1
+    return _turned(sums[0], 1) + _turned(sums[1], 7) + _turned(sums[2], 12) + _turned(sums[3], 18)
+
+
+def _turned(values: Hashes, bits: int) -> Hashes:
+    return (values << np.uint32(bits)) | (values >> np.uint32(32 - bits))

@@ -1,0 +1,236 @@
+"""Where the records of a bucket index belong: the file group of their bucket, which has their key or is to get it.
+
+Agrees with Hudi's HoodieSimpleBucketIndex and HoodieConsistentBucketIndex: a bucket is a number in the file id, or one
+of the ranges of hashes that the table keeps for each partition. Ranges of a partition that has none yet follow from its
+path and their number, so that writers that begin it at once write the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import (
+    ConflictError,
+    FileMissingError,
+    InvalidQueryError,
+    InvalidTableError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.hashing_metadata import (
+    COMMIT_SUFFIX,
+    CONSISTENT_FOLDER,
+    FIRST_INSTANT,
+    HASHING_SUFFIX,
+    HashingMetadata,
+    instant_of,
+)
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.bucket_index import bucket_numbers, bucket_of_file_id, new_bucket_file_id, range_numbers
+from hoodie_py.writer.combine import numbered
+from hoodie_py.writer.index_settings import IndexSettings
+from hoodie_py.writer.key_lookup import UNKNOWN_ROW
+from hoodie_py.writer.places import Places
+from hoodie_py.writer.write_conflicts import pending_clusterings
+from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBuckets:
+    """The records of one partition by bucket.
+
+    Attributes:
+        partition: its path.
+        members: numbers of the records, rising; None for all.
+        numbers: bucket of each.
+        ranges: where the buckets are ranges of hashes.
+    """
+
+    partition: str
+    members: np.ndarray | None
+    numbers: np.ndarray
+    ranges: HashingMetadata | None
+
+
+def divided(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> Iterator[PartitionBuckets]:
+    """Find the bucket of each record, partition by partition.
+
+    Args:
+        snapshot: the table.
+        records: with partition paths.
+        index: a bucket index.
+
+    Raises:
+        ConflictError: a pending clustering changes the ranges of hashes of a partition.
+        CorruptFileError: what the table keeps about ranges of hashes is damaged.
+        UnsupportedFeatureError: it cannot be told which ranges are in force.
+    """
+    assert records.partition_paths is not None
+    fields = index.hash_fields or snapshot.config.record_key_fields
+    for partition, members in members_of(records.partition_paths).items():
+        keys = records.keys if members is None else records.keys.take(from_numpy(members))
+        if index.consistent:
+            ranges = ranges_of(snapshot, partition, index.buckets)
+            yield PartitionBuckets(partition, members, range_numbers(keys, fields, ranges.bounds), ranges)
+        else:
+            numbers = bucket_numbers(keys, fields, index.buckets_of(partition))
+            yield PartitionBuckets(partition, members, numbers, None)
+
+
+def in_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> TaggedRecords:
+    """Tag each record with the file group of its bucket, old or new.
+
+    Raises:
+        InvalidTableError: two file groups have one bucket.
+        InvalidQueryError: the table has file groups that are none of the index's.
+        HoodieError: as ``divided``.
+    """
+    everywhere: list[FileSlice] = []
+    at = np.empty(len(records), np.int64)
+    parts = list(divided(snapshot, records, index))
+    slices = slices_by_partition(snapshot, [each.partition for each in parts])
+    for part in parts:
+        numbers, inverse = np.unique(part.numbers, return_inverse=True)
+        places = len(everywhere) + inverse.reshape(-1)
+        if part.members is None:
+            at = places
+        else:
+            at[part.members] = places
+        own = slices.get(part.partition, [])
+        if part.ranges is None:
+            everywhere += _of_numbers(part.partition, own, numbers.tolist(), index.buckets_of(part.partition))
+        else:
+            everywhere += _of_ranges(snapshot, own, numbers.tolist(), part.ranges)
+    placed = Places(tuple(everywhere), at, np.full(len(records), UNKNOWN_ROW)).tagged(records)
+    bases = [None if each.base_file is None else each.base_file.instant for each in everywhere]
+    return replace(placed, base_instants=pa.array(bases, pa.string()).take(from_numpy(at)))
+
+
+def members_of(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:
+    """Return the records of each partition, as rising numbers; None for all of them."""
+    names, codes = numbered(paths)
+    if len(names) == 1:
+        return {names[0].as_py(): None}
+    order = np.argsort(codes, kind="stable")
+    cuts = np.searchsorted(codes[order], np.arange(1, len(names)))
+    return dict(zip(names.to_pylist(), np.split(order, cuts), strict=True)) if len(names) else {}
+
+
+def slices_by_partition(snapshot: Snapshot, partitions: Iterable[str]) -> dict[str, list[FileSlice]]:
+    """Return the file slices of some partitions, by partition path."""
+    found: dict[str, list[FileSlice]] = {}
+    for each in snapshot.view.slices(None, list(partitions)):
+        found.setdefault(each.partition_path, []).append(each)
+    return found
+
+
+def ranges_of(snapshot: Snapshot, partition: str, buckets: int) -> HashingMetadata:
+    """Return the ranges of hashes of a partition that are in force; where it has none, begin with so many.
+
+    Raises:
+        HoodieError: see ``divided``.
+    """
+    for instant, groups in pending_clusterings(snapshot):
+        if any(path == partition for path, _ in groups):
+            raise ConflictError(
+                "a pending clustering changes the buckets of a partition",
+                partition=partition or None,
+                instant=instant.request_time,
+                hint="Let the clustering finish, or roll it back.",
+            )
+    folder = f"{CONSISTENT_FOLDER}/{partition}".rstrip("/")
+    known = _files(snapshot, folder)
+    if any(name.endswith(HASHING_SUFFIX) for name in known):
+        path = f"{folder}/{_in_force(snapshot, known, folder)}{HASHING_SUFFIX}"
+        found = HashingMetadata.from_bytes(snapshot.files.read(path))
+    else:
+        found = HashingMetadata.first(partition, buckets)
+        try:
+            snapshot.files.put_if_absent(f"{folder}/{FIRST_INSTANT}{HASHING_SUFFIX}", found.to_bytes())
+        except ConflictError:  # another writer began the partition, perhaps with another number of ranges
+            return ranges_of(snapshot, partition, buckets)
+    if found.partition_path != partition:
+        raise InvalidTableError(
+            "hashing metadata of another partition", path=folder, partition=found.partition_path[:200] or None
+        )
+    return found
+
+
+def _in_force(snapshot: Snapshot, names: Sequence[str], folder: str) -> str:
+    """Return the instant of the newest ranges that are in force.
+
+    Those of a clustering are once it has completed. Where the timeline does not have it any more a file beside them
+    tells; without one Java would look which file groups there are.
+    """
+    instants = sorted(instant_of(each) for each in names if each.endswith(HASHING_SUFFIX))
+    committed = {instant_of(each) for each in names if each.endswith(COMMIT_SUFFIX)} | {FIRST_INSTANT}
+    committed |= {each.request_time for each in snapshot.timeline.completed_writes()}
+    pending = {each.request_time for each in snapshot.timeline.timeline.pending()}
+    for instant in reversed(instants):
+        if instant in committed:
+            return instant
+        if instant not in pending:
+            break
+    raise UnsupportedFeatureError(
+        "Writing to a partition whose hashing metadata may or may not be in force.",
+        path=folder,
+        hint="Let a write by Java Hudi settle it.",
+    )
+
+
+def _files(snapshot: Snapshot, folder: str) -> list[str]:
+    try:
+        return sorted(each.name for each in snapshot.files.list(folder) if not each.is_dir)
+    except FileMissingError:
+        return []
+
+
+def _of_numbers(partition: str, slices: Iterable[FileSlice], numbers: Iterable[int], count: int) -> list[FileSlice]:
+    known = _slices_by_bucket(slices, count)
+    return [known.get(number) or FileSlice(partition, new_bucket_file_id(number), "", None, ()) for number in numbers]
+
+
+def _slices_by_bucket(slices: Iterable[FileSlice], buckets: int) -> dict[int, FileSlice]:
+    found: dict[int, FileSlice] = {}
+    for each in slices:
+        place = {"partition": each.partition_path or None, "file_group": each.file_id}
+        bucket = bucket_of_file_id(each.file_id)
+        if bucket is None or bucket >= buckets:
+            raise InvalidQueryError(
+                f"The table has a file group that is none of the {buckets} buckets of a bucket index.",
+                hint="Give the index and the number of buckets that the table was written with.",
+                **place,
+            )
+        if bucket in found:
+            raise InvalidTableError(
+                f"two file groups have bucket {bucket}", other_file_group=found[bucket].file_id, **place
+            )
+        found[bucket] = each
+    return found
+
+
+def _of_ranges(
+    snapshot: Snapshot, slices: Iterable[FileSlice], numbers: Iterable[int], ranges: HashingMetadata
+) -> list[FileSlice]:
+    known = {each.file_id: each for each in slices}
+    strange = min(known.keys() - set(ranges.file_ids), default=None)
+    if strange is not None:
+        raise InvalidTableError(
+            "a file group has none of the ranges of hashes of its partition, so that Java Hudi would not find its keys",
+            partition=ranges.partition_path or None,
+            file_group=strange,
+        )
+    found = []
+    for number in numbers:
+        group = ranges.partition_path, ranges.file_ids[number]
+        if group[1] not in known and snapshot.view.visibility.is_replaced(group, None):
+            raise UnsupportedFeatureError(
+                "Writing to a range of hashes whose file group was replaced.", partition=group[0], file_group=group[1]
+            )
+        found.append(known.get(group[1]) or FileSlice(*group, "", None, ()))
+    return found

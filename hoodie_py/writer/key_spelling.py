@@ -1,0 +1,143 @@
+"""Whether the table spells record keys and partition paths as a write would: else updates double rows, and deletes find
+nothing.
+
+One value has several texts among Hudi's writers. Java's row writer (``bulk_insert``) makes texts of timestamps in keys
+where its other writers take their microseconds, unless an option makes all of them take the text; Flink has spellings
+of its own for dates and timestamps; a complex key of one field names that field in some releases. What a table has
+does not say which, but its rows do: some are read, and their keys made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.arrays import booleans
+from hoodie_py.options import input as input_keys
+from hoodie_py.reader.fields import field_type, top_level
+from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.key_generation import KeyGenerator
+from hoodie_py.writer.meta_columns import PARTITION_PATH, RECORD_KEY
+
+_SLICES, _ROWS = 4, 64  # so many slices are looked at, and so many rows of each
+
+
+def check_spelling(
+    snapshot: Snapshot,
+    options: Mapping[str, str],
+    rows: pa.Schema,
+    partitions: Sequence[str] = (),
+    merger: RecordMerger | type[RecordMerger] | None = None,
+) -> None:
+    """Refuse a write whose keys are spelt otherwise than those that the table has.
+
+    Args:
+        snapshot: the table.
+        options: the write's.
+        rows: columns of the write; nothing is checked where its keys are not made of them.
+        partitions: those that the write touches, as far as that is known.
+        merger: decides instead of the table's merge mode.
+
+    Raises:
+        InvalidQueryError: names both spellings, and the option that helps.
+        HoodieError: the table cannot be read.
+    """
+    if snapshot.instant is None or not rows:
+        return
+    generator = KeyGenerator.of(snapshot.config, options, snapshot.timezone)
+    schema = snapshot.schema.arrow
+    columns = [name for name in generator.columns if field_type(schema, name) is not None]
+    own = [name for name in generator.columns if field_type(rows, name) is not None]
+    if own != list(generator.columns) or columns != own or not _may_differ(generator, schema):
+        return
+    meta = {RECORD_KEY, PARTITION_PATH}
+    wanted = [*meta, *dict.fromkeys(top_level(schema, name) for name in columns)]
+    for file_slice in _chosen(snapshot, partitions):
+        found = _some_rows(snapshot, file_slice, wanted, merger, options)
+        if found.num_rows:
+            _compare(found, generator, file_slice)
+
+
+def _may_differ(generator: KeyGenerator, schema: pa.Schema) -> bool:
+    """Say whether writers of Hudi spell a value of these fields in different ways."""
+    if generator.times or (generator.named and len(generator.key_fields) == 1):
+        return True
+    types = [field_type(schema, name) for name in generator.columns]
+    plain = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean)
+    return not all(any(is_plain(each) for is_plain in plain) for each in types)
+
+
+def _chosen(snapshot: Snapshot, partitions: Sequence[str]) -> list[FileSlice]:
+    """Return some file slices, from the oldest to the newest: of partitions, or of those of the newest commit."""
+    slices = snapshot.view.slices(None, list(partitions)) if partitions else []
+    if not slices:
+        newest = _newest_partitions(snapshot)
+        slices = snapshot.view.slices(None, newest) if newest else []
+    slices = sorted(slices, key=lambda each: each.base_instant)
+    step = max(1, -(-len(slices) // (_SLICES - 1)))
+    return [*slices[:-1:step], *slices[-1:]]
+
+
+def _newest_partitions(snapshot: Snapshot) -> list[str]:
+    for instant in reversed(snapshot.timeline.completed_writes()):
+        found = {stat.partition_path for stat in snapshot.timeline.metadata(instant).stats() if stat.path}
+        if found:
+            return sorted(found)
+    return []
+
+
+def _some_rows(
+    snapshot: Snapshot,
+    file_slice: FileSlice,
+    columns: list[str],
+    merger: RecordMerger | type[RecordMerger] | None,
+    options: Mapping[str, str],
+) -> pa.Table:
+    """Read the first rows of a base file, or of a log that has none."""
+    alone = file_slice if file_slice.base_file is None else replace(file_slice, log_files=())
+    with FileGroupReader(alone, snapshot.read_info(alone), columns, merger, ReadOptions(options=options)) as reader:
+        for batch in reader.to_batches():
+            if batch.num_rows:
+                return pa.Table.from_batches([batch.slice(0, _ROWS)])
+    return pa.table({})
+
+
+def _compare(found: pa.Table, generator: KeyGenerator, file_slice: FileSlice) -> None:
+    """Refuse keys of which one is spelt otherwise, and partition paths of which all are: an index may leave a record in
+    the partition that it came to first.
+    """
+    place = {"file_group": file_slice.file_id, "partition": file_slice.partition_path or None}
+    stored, made = found.column(RECORD_KEY), generator.keys(found)
+    other = booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
+    if other.any():
+        at = int(other.argmax())
+        raise _refused("record keys", stored[at].as_py(), made[at].as_py(), generator, place)
+    stored, made = found.column(PARTITION_PATH), generator.partition_paths(found)
+    other = booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
+    if other.all():
+        raise _refused("partition paths", stored[0].as_py(), made[0].as_py(), generator, place)
+
+
+def _refused(
+    what: str, stored: str | None, made: str | None, generator: KeyGenerator, place: dict[str, str | None]
+) -> InvalidQueryError:
+    told = "true" if generator.text_zone is None else "false"
+    hint = f"Where they are made of timestamps, try {input_keys.CONSISTENT_TIMESTAMPS}={told}"
+    if generator.text_zone is not None:
+        hint += ", or another time zone: the text of a timestamp is in that of its writer"
+    if generator.named and len(generator.key_fields) == 1:
+        hint = f"Set {input_keys.COMPLEX_KEY_VALUE_ONLY} to what the keys show"
+    return InvalidQueryError(
+        f"The table spells {what} otherwise than this write: a row that has {str(stored)[:200]!r} would get "
+        f"{str(made)[:200]!r}, so updates would double rows and deletes find none.",
+        hint=f"{hint}. Else write with the engine that made the table.",
+        **place,
+    )

@@ -1,0 +1,318 @@
+"""The index of a table that shows which one it has: one of buckets.
+
+No table stores its index, but file groups of buckets have file ids of their own, and ranges of hashes, or numbers of
+buckets that differ between partitions, are kept in the table. A write with another index would put keys where Java and
+Flink never look for them. How many buckets there are follows from the keys: the hash of each leaves its bucket's number
+as the rest of a division by it. A number that does not fit what is there is refused, and where several fit one has to
+be given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.errors import FileMissingError, InvalidQueryError, InvalidTableError
+from hoodie_py.formats.hashing_metadata import (
+    BUCKET_FOLDER,
+    CONSISTENT_FOLDER,
+    RULES_FOLDER,
+    RULES_SUFFIX,
+    BucketRules,
+    instant_of,
+)
+from hoodie_py.options import write as keys
+from hoodie_py.options.parse import option
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.bucket_index import bucket_of_file_id, list_hashes
+from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.writer.index_settings import DEFAULT_BUCKETS, IndexSettings, IndexType, given_buckets, hash_fields
+from hoodie_py.writer.key_lookup import KeyLookup
+from hoodie_py.writer.session import WriteSession
+from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.write_records import WriteOperation
+
+_BUCKET, _SIMPLE, _CONSISTENT = "BUCKET", "SIMPLE", "CONSISTENT_HASHING"
+_BITS_OF_AN_ID = 32  # the first eight characters of a random file id
+_CERTAIN_BITS = 18  # random ids look like buckets once in 2^18 tables, at the most
+_SMALL = 10_000  # hardly any random id begins with so small a number
+_COMMITS = 8  # looked at for file ids
+_MOST_KEYS, _MOST_SLICES = 4096, 16  # looked at for the number of buckets
+_SURE_BITS = 32  # a number that is wrong goes with the keys, or a right one does not, once in 2^32 tables
+
+
+class _Shown(Enum):
+    NOTHING, OTHER, BUCKETS, RANGES = auto(), auto(), auto(), auto()
+
+
+def with_table_index(
+    session: WriteSession,
+    snapshot: Snapshot,
+    operation: WriteOperation,
+    merger: RecordMerger | type[RecordMerger] | None = None,
+) -> WriteSession:
+    """Return a session whose settings have the index that the table shows, or that of the options.
+
+    Args:
+        session: of the call.
+        snapshot: the table.
+        operation: what the write does; a delete goes without the number of buckets.
+        merger: decides instead of the table's merge mode.
+
+    Raises:
+        InvalidQueryError: the options contradict the table, or do not say enough.
+        InvalidTableError: keys are not in the buckets that the table itself says.
+        UnsupportedFeatureError: an index that is not handled.
+    """
+    settings = session.settings
+    index = _table_index(snapshot, settings, operation, merger)
+    return replace(session, settings=replace(settings, table_index=index))
+
+
+def _table_index(
+    snapshot: Snapshot,
+    settings: WriteSettings,
+    operation: WriteOperation,
+    merger: RecordMerger | type[RecordMerger] | None,
+) -> IndexSettings:
+    groups = _newest_groups(snapshot)
+    names = _names(snapshot, BUCKET_FOLDER) if groups else frozenset()
+    shown = _shown(groups, names)
+    options = settings.options
+    if shown in (_Shown.NOTHING, _Shown.OTHER):
+        index = IndexSettings.of(options)
+        if index.is_bucket and shown is _Shown.OTHER:
+            raise _contradiction(snapshot, keys.INDEX_TYPE, _BUCKET, "file groups that are no buckets")
+        return index
+    given = option(options, keys.INDEX_TYPE)
+    if given is not None and given.upper() != _BUCKET:
+        raise _contradiction(snapshot, keys.INDEX_TYPE, given, "the file groups of a bucket index")
+    engine = (option(options, keys.BUCKET_ENGINE) or "").upper()
+    if shown is _Shown.RANGES:
+        if engine not in ("", _CONSISTENT):
+            raise _contradiction(snapshot, keys.BUCKET_ENGINE, engine, "ranges of hashes (consistent hashing)")
+        buckets = given_buckets(options) or DEFAULT_BUCKETS
+        return IndexSettings(IndexType.BUCKET, buckets=buckets, hash_fields=hash_fields(options), consistent=True)
+    if engine not in ("", _SIMPLE):
+        raise _contradiction(snapshot, keys.BUCKET_ENGINE, engine, "buckets without ranges of hashes")
+    lookup = KeyLookup(snapshot, replace(settings, table_index=IndexSettings()), merger)
+    fields = hash_fields(options)
+    index = IndexSettings(IndexType.BUCKET, hash_fields=fields)
+    evidence = _Evidence.of(snapshot, lookup, groups, fields)
+    if RULES_FOLDER.split("/")[2] in names:
+        return _with_rules(snapshot, index, options, evidence)
+    number = _number(snapshot, options, evidence, named=given is not None)
+    if number is None and operation is WriteOperation.DELETE:
+        return IndexSettings()  # deletes find their keys in the files themselves
+    if number is None:
+        raise _unknown(snapshot, evidence)
+    return replace(index, buckets=number)
+
+
+def _newest_groups(snapshot: Snapshot) -> list[GroupKey]:
+    """Return file groups that the newest commits wrote to, of as many commits as it takes to tell what they are."""
+    found: dict[GroupKey, None] = {}
+    read = 0
+    for instant in reversed(snapshot.timeline.completed_writes()):
+        stats = snapshot.timeline.metadata(instant).stats()
+        groups = [(each.partition_path, each.file_id) for each in stats if each.path and each.file_id]
+        found.update(dict.fromkeys(groups))
+        read += bool(groups)
+        if found and (read >= _COMMITS or _are_buckets([each[1] for each in found]) is not None):
+            break
+    return list(found)
+
+
+def _shown(groups: list[GroupKey], names: frozenset[str]) -> _Shown:
+    if not groups:
+        return _Shown.NOTHING
+    if CONSISTENT_FOLDER.rpartition("/")[2] in names:
+        return _Shown.RANGES
+    return _Shown.BUCKETS if _are_buckets([each[1] for each in groups]) else _Shown.OTHER
+
+
+def _are_buckets(file_ids: Iterable[str]) -> bool | None:
+    """Say whether file ids are those of buckets; None where random ones might look like that."""
+    numbers = [bucket_of_file_id(each) for each in file_ids]
+    known = [each for each in numbers if each is not None]
+    small = [each for each in known if each < _SMALL]
+    if len(known) < len(numbers):  # in a table of buckets only writers that did not know can have made such groups
+        return len(small) > 1 and 2 * len(small) >= len(numbers)
+    bits = len(known) * (_BITS_OF_AN_ID - math.log2(max(known) + 1))
+    return True if bits >= _CERTAIN_BITS else None
+
+
+def _names(snapshot: Snapshot, folder: str) -> frozenset[str]:
+    try:
+        return frozenset(each.name for each in snapshot.files.list(folder))
+    except FileMissingError:
+        return frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What keys of the table say about the number of buckets.
+
+    Attributes:
+        factor: what the number must divide, as it divides each hash less the bucket; 0 for no key.
+        greatest: bucket.
+        hashes: how many different hashes were looked at.
+        single: whether the key's one field is hashed for certain.
+        by_group: hashes less buckets of each file group.
+    """
+
+    factor: int
+    greatest: int
+    hashes: int
+    single: bool
+    by_group: Mapping[GroupKey, np.ndarray]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, lookup: KeyLookup, groups: list[GroupKey], fields: tuple[str, ...]) -> _Evidence:
+        """Look at keys of file groups."""
+        partitions = list(dict.fromkeys(path for path, _ in groups))[:_MOST_SLICES]
+        there = snapshot.view.slices(None, partitions)
+        slices = [each for each in there if bucket_of_file_id(each.file_id) is not None]
+        ids = [*(each.file_id for each in slices), *(file_id for _, file_id in groups)]
+        buckets = {bucket_of_file_id(each) or 0 for each in ids}
+        hashed = fields or snapshot.config.record_key_fields
+        single = len(snapshot.config.record_key_fields) == 1 or bool(fields)
+        found = cls(0, max(buckets), 0, single, {})
+        for file_slice in _spread(slices):
+            found = found.with_keys(file_slice, _some_keys(lookup, file_slice), hashed)
+            if len(found.numbers) == 1:
+                break
+        return found
+
+    def with_keys(self, file_slice: FileSlice, keys_: pa.ChunkedArray, fields: tuple[str, ...]) -> _Evidence:
+        """Return what is known with keys of one more file slice."""
+        bucket = bucket_of_file_id(file_slice.file_id) or 0
+        rests = np.unique(np.abs(list_hashes(keys_, fields) - bucket))
+        factor = int(np.gcd.reduce(rests, initial=self.factor))
+        group = file_slice.partition_path, file_slice.file_id
+        by_group = {**self.by_group, group: rests}
+        return replace(self, factor=factor, hashes=self.hashes + len(rests), by_group=by_group)
+
+    def fits(self, number: int) -> bool:
+        """Whether a number of buckets goes with all keys that were looked at, and not by mere chance."""
+        if number <= self.greatest or self.factor % number:
+            return False
+        return not self.factor or self.hashes * math.log2(self.factor / number) < _SURE_BITS
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of buckets that go with the keys, where the keys tell; empty for none."""
+        if not self.factor:
+            return []
+        found = [number for number in _divisors(self.factor) if self.fits(number)]
+        sure = self.single or all(self.hashes * math.log2(each) >= _SURE_BITS for each in found)
+        return found if sure else [*found, 0]
+
+    @property
+    def contradicts_all(self) -> bool:
+        """Whether no number of buckets explains where the keys are."""
+        return self.factor > 0 and not any(self.fits(each) for each in _divisors(self.factor))
+
+
+def _spread(slices: list[FileSlice]) -> list[FileSlice]:
+    """Return some slices, base files first, as their keys are read soonest, and of all buckets."""
+    ordered = sorted(slices, key=lambda each: (each.base_file is None, each.file_id))
+    return ordered[:: max(1, -(-len(ordered) // _MOST_SLICES))]
+
+
+def _some_keys(lookup: KeyLookup, file_slice: FileSlice) -> pa.ChunkedArray:
+    def chunks() -> Iterator[pa.Array]:
+        left = _MOST_KEYS
+        for found, _ in lookup.all_keys(file_slice):
+            yield found.slice(0, left)
+            left -= min(left, len(found))
+            if not left:
+                return
+
+    return pa.chunked_array(list(islice(chunks(), _MOST_KEYS)), pa.string())
+
+
+def _divisors(number: int) -> list[int]:
+    small = [each for each in range(1, math.isqrt(number) + 1) if number % each == 0]
+    return sorted({*small, *(number // each for each in small)})
+
+
+def _number(snapshot: Snapshot, options: Mapping[str, str], evidence: _Evidence, *, named: bool) -> int | None:
+    """Return the number of buckets; None where neither the options nor the keys say it."""
+    given = given_buckets(options)
+    if given is not None:
+        if not evidence.fits(given):
+            raise InvalidQueryError(
+                f"{keys.BUCKET_COUNT} says {given}, but the table does not have its keys in {given} buckets.",
+                hint=_advice(evidence),
+                table=snapshot.config.name,
+            )
+        return given
+    found = evidence.numbers
+    if len(found) == 1 and found[0]:
+        return found[0]
+    return DEFAULT_BUCKETS if named and evidence.fits(DEFAULT_BUCKETS) else None
+
+
+def _with_rules(
+    snapshot: Snapshot, index: IndexSettings, options: Mapping[str, str], evidence: _Evidence
+) -> IndexSettings:
+    """Return an index of numbers that the table keeps."""
+    pending = {each.request_time for each in snapshot.timeline.timeline.pending()}
+    names = [name for name in _names(snapshot, RULES_FOLDER) if name.endswith(RULES_SUFFIX)]
+    kept = [name for name in sorted(names) if instant_of(name) not in pending]
+    if not kept:
+        raise InvalidTableError("the rules for numbers of buckets are missing", path=RULES_FOLDER)
+    rules = BucketRules.from_bytes(snapshot.files.read(f"{RULES_FOLDER}/{kept[-1]}"))
+    given, told = given_buckets(options), option(options, keys.BUCKET_EXPRESSIONS)
+    if given is not None and given != rules.default:
+        raise _contradiction(snapshot, keys.BUCKET_COUNT, str(given), f"{rules.default} where no rule matches")
+    stored = ";".join(f"{pattern},{count}" for pattern, count in rules.rules)
+    if told is not None and told.replace(" ", "") != stored.replace(" ", ""):
+        raise _contradiction(snapshot, keys.BUCKET_EXPRESSIONS, told, stored)
+    index = replace(index, buckets=rules.default, rules=rules.rules)
+    for (partition, file_id), rests in evidence.by_group.items():
+        if (rests % index.buckets_of(partition)).any():
+            raise InvalidTableError(
+                "keys are not in the buckets that the table's rules give them",
+                partition=partition or None,
+                file_group=file_id,
+                hint=_advice(evidence),
+            )
+    return index
+
+
+def _contradiction(snapshot: Snapshot, key: str, said: str, has: str) -> InvalidQueryError:
+    return InvalidQueryError(
+        f"{key} says {said[:100]!r}, but the table has {has[:200]}.",
+        hint="Leave the option out, or give what the table was written with: other writers would not find the keys.",
+        table=snapshot.config.name,
+    )
+
+
+def _unknown(snapshot: Snapshot, evidence: _Evidence) -> InvalidQueryError:
+    return InvalidQueryError(
+        "The table has the file groups of a bucket index, and its keys do not tell how many buckets there are.",
+        hint=_advice(evidence),
+        table=snapshot.config.name,
+    )
+
+
+def _advice(evidence: _Evidence) -> str:
+    told = [each for each in evidence.numbers if each]
+    if len(told) == 1 and evidence.single:
+        return f"The keys say {told[0]}."
+    if evidence.contradicts_all:
+        return (
+            f"No number explains them: set {keys.BUCKET_HASH_FIELD} to the fields of the key that choose the bucket. "
+            "Hudi before 1.0 puts keys with colons or commas elsewhere than later releases."
+        )
+    return f"Set {keys.BUCKET_COUNT} to what the table was written with."

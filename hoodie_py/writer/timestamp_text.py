@@ -1,0 +1,37 @@
+"""Timestamps as Java's ``java.sql.Timestamp.toString`` spells them: ``2020-01-02 03:04:05.678``.
+
+That is how Java Hudi spells timestamps in keys where it takes them for values and not for numbers: milliseconds, cut
+towards 1970; zeros at the end of the fraction left out but the first; in the zone of the writer's JVM.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.writer.offending_rows import refuse_rows
+
+_FIRST_DAY = pa.scalar(
+    -12_219_292_800_000, pa.int64()
+)  # 1582-10-15, in milliseconds; Java has the Julian calendar before
+_LAST_MILLI = pa.scalar(253_402_300_799_999, pa.int64())  # of the year 9999
+_MICROS_IN_MILLI = 1000
+
+
+def java_timestamp_texts(values: pa.ChunkedArray, column: str, zone: str) -> pa.ChunkedArray:
+    """Return the text of every timestamp; null stays null.
+
+    Args:
+        values: timestamps with a zone.
+        column: its name, for errors.
+        zone: in which the text says the time.
+
+    Raises:
+        InvalidQueryError: times before 1582-10-15 or after the year 9999; names the first rows.
+    """
+    micros = values.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    millis = pc.divide(micros, _MICROS_IN_MILLI)
+    outside = pc.or_(pc.less(millis, _FIRST_DAY), pc.greater(millis, _LAST_MILLI))
+    refuse_rows(outside, "Times in keys outside the years 1582 to 9999.", column=column, values=values)
+    local = pc.local_timestamp(millis.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("ms", zone)))
+    return pc.replace_substring_regex(local.cast(pa.string()), r"(\.\d+?)0+$", r"\1")
