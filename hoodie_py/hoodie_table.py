@@ -321,8 +321,10 @@ class HoodieTable(TableWrites):
             StorageError: the store refused; the table is as it was.
         """
         from hoodie_py.writer import compaction
+        from hoodie_py.writer.merge_options import check_compaction_options
 
         session = self._write_session(options, lock)
+        check_compaction_options(self.config, session.settings.options)
         return compaction.run(
             session,
             instant,

@@ -12,7 +12,7 @@ HoodieTableConfig.inferMergingConfigsForV9TableCreation, HoodieReaderContext.ini
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.merge_config import (
@@ -155,12 +155,39 @@ def merge_for_write(config: TableConfig, options: Mapping[str, str]) -> MergeCon
         InvalidTableError: the payload class contradicts something.
     """
     payload = _writer_payload(options)
-    if payload is None or payload == (payload_class_of(config.properties) or DEFAULT_PAYLOAD):
+    if payload is None or payload == _payload_of(config):
         return MergeConfig(config.merge_mode, config.merge_strategy_id, config.payload_class)
     if config.version < 9:
         return infer_merge(config.version, None, payload, None, has_ordering=bool(config.ordering_fields))
     stored = creation_properties(None, payload, None, config.ordering_fields, config.version)
     return MergeConfig(MergeMode(stored[MERGE_MODE]), stored.get(MERGE_STRATEGY_ID), stored.get(PAYLOAD_CLASS))
+
+
+def config_for_write(config: TableConfig, options: Mapping[str, str], *, batch: bool) -> TableConfig:
+    """Return a table's properties as the merges of one write take them (Hudi's BaseWriteHelper and merge handles).
+
+    Where payload classes decide, rows of one batch merge by the write's class, and what came of them merges on what
+    the table has by the table's own class.
+
+    Args:
+        config: the table.
+        options: the write's options.
+        batch: whether rows of one batch meet each other, not what the table has.
+
+    Raises:
+        InvalidTableError: the payload class contradicts something.
+    """
+    if _writer_payload(options) is None:
+        return config
+    merge = merge_for_write(config, options)
+    classes = payload_classes(config, merge, options)
+    payload = merge.payload_class if classes is None else classes[1 if batch else 0]
+    return replace(config, merge_mode=merge.mode, merge_strategy_id=merge.strategy_id, payload_class=payload)
+
+
+def is_replaced(payload: str) -> bool:
+    """Say whether version 9 has a merge mode in the place of a payload class."""
+    return payload in _REPLACEMENTS
 
 
 def payload_classes(config: TableConfig, merge: MergeConfig, options: Mapping[str, str]) -> tuple[str, str] | None:
@@ -173,8 +200,14 @@ def payload_classes(config: TableConfig, merge: MergeConfig, options: Mapping[st
     """
     if not merge.is_payload_based:
         return None
-    stored = payload_class_of(config.properties) or DEFAULT_PAYLOAD
+    stored = _payload_of(config)
     return stored, _writer_payload(options) or stored
+
+
+def _payload_of(config: TableConfig) -> str:
+    """Return a table's payload class, or the one that its merge mode stands for."""
+    commit_time = config.merge_mode is MergeMode.COMMIT_TIME_ORDERING
+    return config.payload_class or (OVERWRITE_WITH_LATEST_PAYLOAD if commit_time else DEFAULT_PAYLOAD)
 
 
 def _writer_payload(options: Mapping[str, str]) -> str | None:

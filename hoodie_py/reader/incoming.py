@@ -104,6 +104,8 @@ class IncomingSide(LogSide):
         return BufferedBatch(self.context, part.keys, entries.rows, entries.order, entries.codes)
 
     def _delete_ordering(self, part: IncomingDeletes) -> OrderingColumn | Sequence[Any]:
+        if not self.context.ordering_fields:  # of this write, whatever the table's are
+            return ()
         if len(part.ordering) or not len(part.keys):
             return part.ordering
         none = [pa.nulls(len(part.keys), each) for each in self.context.ordering_types]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie_py.formats.merge_config import POSTGRES_DEBEZIUM_PAYLOAD
-from hoodie_py.formats.merge_creation import DEBEZIUM_UNAVAILABLE
+from hoodie_py.formats.merge_creation import DEBEZIUM_UNAVAILABLE, config_for_write
 from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, UNAVAILABLE_VALUE
 from hoodie_py.reader.custom_strategy import CustomStrategy
@@ -49,6 +49,7 @@ def select_strategy(
     merger: RecordMerger | type[RecordMerger] | None = None,
     *,
     writing: bool = False,
+    batch: bool = False,
 ) -> Selection:
     """Return what decides the merges of a table.
 
@@ -56,12 +57,15 @@ def select_strategy(
         config: the table's properties.
         options: the user's reader options.
         merger: decides instead of the table's merge mode.
-        writing: whether the merge is a write's, not a read's.
+        writing: whether the merge is a write's, not a read's: its options may name a payload class.
+        batch: whether rows of one batch meet each other, not what the table has.
 
     Raises:
         MergeError: the table needs a merger that nobody supplied.
         InvalidTableError: an unknown partial update mode.
     """
+    if writing:
+        config = config_for_write(config, options, batch=batch)
     props = merge_props(config, options)
     custom = as_merger(merger) if merger is not None else None
     if custom is None and config.merge_mode is MergeMode.CUSTOM:

@@ -55,6 +55,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     from hoodie_py.spark.session import s3_settings
     from hoodie_py.writer import compaction, compaction_plan
     from hoodie_py.writer.compaction_merger import check_merger
+    from hoodie_py.writer.merge_options import check_compaction_options
     from hoodie_py.writer.session import WriteSession
 
     given = {PATH: asked.table, STORAGE_OPTIONS: asked.storage_options, TIMEZONE: asked.timezone}
@@ -66,6 +67,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     merger = None if asked.merger is None else merger_named(asked.merger)
     check_merger(snapshot.config, merger, override=asked.override_merger)
     session = WriteSession.open(snapshot, options=options, strategy=asked.strategy)
+    check_compaction_options(snapshot.config, session.settings.options)
     instant = asked.instant or compaction_plan.schedule(session)
     if asked.schedule_only:
         return f"Compaction {instant} is planned." if instant else "There was nothing to compact."

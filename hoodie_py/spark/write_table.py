@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import ConflictError, InvalidQueryError
 from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.formats.merge_creation import config_for_write
 from hoodie_py.options import source as source_keys
 from hoodie_py.reader.registry import supplied_merger
 from hoodie_py.spark.mergers import pack_mergers
@@ -159,8 +160,9 @@ class DistributedWrite:
 
     def _facts(self, snapshot: Snapshot, wire: Wire) -> WriteFacts:
         merger = self.merger
-        if merger is None and snapshot.config.merge_mode is MergeMode.CUSTOM:
-            merger = supplied_merger(snapshot.config, self.session.settings.options)
+        config = config_for_write(snapshot.config, self.session.settings.options, batch=False)
+        if merger is None and config.merge_mode is MergeMode.CUSTOM:
+            merger = supplied_merger(config, self.session.settings.options)
         return WriteFacts(
             pin=Pin.of(snapshot),
             timezone=snapshot.timezone,

@@ -18,6 +18,7 @@ from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.query import make_scan
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.merge_options import check_merge_options
 from hoodie_py.writer.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
@@ -41,6 +42,7 @@ def deletes_by_filter(
         InvalidTableError: a row does not tell its file group.
         MergeError: the table needs a merger that nobody supplied.
     """
+    check_merge_options(snapshot.config, options)
     ordering = select_strategy(snapshot.config, options, merger, writing=True).ordering_fields
     schema = snapshot.schema.arrow
     columns = dict.fromkeys([RECORD_KEY, PARTITION_PATH, FILE_NAME, *(top_level(schema, name) for name in ordering)])

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.base_schema import stored_schema
+from hoodie_py.formats.merge_creation import config_for_write
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.parse import flag
 from hoodie_py.options.write import ROW_WRITER
@@ -29,6 +30,7 @@ from hoodie_py.table.table_schema import OPERATION_COLUMN
 from hoodie_py.writer.conform_input import check_names, conform_columns, conform_input, data_columns, known_schema
 from hoodie_py.writer.input_data import read_input
 from hoodie_py.writer.key_generation import KeyGenerator
+from hoodie_py.writer.merge_options import check_merge_options
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
@@ -48,9 +50,11 @@ def records_to_write(
         operation: what it does.
 
     Raises:
-        InvalidQueryError: rows that do not fit the table, or have no key; names the column and the first rows.
+        InvalidQueryError: rows that do not fit the table, or have no key; names the column and the first rows. Or
+            options ask for another merge than the table's.
         UnsupportedFeatureError: a table, key generator or type that is not handled.
     """
+    check_merge_options(snapshot.config, options)
     if operation is WriteOperation.DELETE:
         return _deletes(data, snapshot, options)
     generator = KeyGenerator.of(snapshot.config, options, snapshot.timezone)
@@ -63,7 +67,7 @@ def records_to_write(
         keys=generator.keys(rows),
         partition_paths=generator.partition_paths(rows),
         deletes=_delete_marks(table, rows, snapshot.config, options, operation),
-        ordering=_ordering(rows, snapshot.config),
+        ordering=_ordering(rows, snapshot.config, options),
     )
     return records, schema
 
@@ -95,8 +99,9 @@ def _delete_marks(
     return pa.chunked_array([pa.array(mask)]) if mask.any() else None
 
 
-def _ordering(rows: pa.Table, config: TableConfig) -> tuple[pa.ChunkedArray, ...]:
-    fields = config.merge_ordering_fields
+def _ordering(rows: pa.Table, config: TableConfig, options: Mapping[str, str]) -> tuple[pa.ChunkedArray, ...]:
+    """Return the ordering values that the table's merges want, or those of this write alone."""
+    fields = config.merge_ordering_fields or config_for_write(config, options, batch=False).merge_ordering_fields
     missing = [name for name in fields if field_type(rows.schema, name) is None]
     if missing:
         raise InvalidQueryError(

@@ -79,10 +79,10 @@ class Versions:
         existing: WriteRecords | None = None,
     ) -> None:
         config, options = snapshot.config, settings.options
-        selected = select_strategy(config, options, merger, writing=True)
+        selected = select_strategy(config, options, merger, writing=True, batch=True)
         self._records, self._existing = records, existing
         self._strategy = _of_a_batch(selected, records)
-        self._final = selected.strategy
+        self._final = select_strategy(config, options, merger, writing=True).strategy
         fields = selected.ordering_fields if records.ordering else ()
         self._portion = MemoryBudget.of(ReadOptions(options=options))
         whole = existing is not None or not isinstance(self._strategy, OrderedStrategy)

@@ -1,0 +1,99 @@
+"""Options of a write that say how records merge: which of them a table takes.
+
+As Java Hudi's HoodieWriterUtils.validateTableConfig and HoodieTableConfig.inferMergingConfigsForWrites, asked on tables
+of versions 6, 8 and 9:
+
+* A payload class decides the merges of its write: rows of one batch, and what copy-on-write tables have. Nothing of it
+  is stored, so readers and compactions of a merge-on-read table go on as the table says.
+* Version 9 takes payload classes that stand for a merge mode, and only where the table has a mode itself.
+* A merge mode or strategy id that is not the table's is refused. (Java refuses it on version 9, and passes over it on 6
+  and 8.) So is another ``hoodie.compaction.payload.class``, which would be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
+from hoodie_py.formats.merge_creation import is_replaced, merge_for_write
+from hoodie_py.formats.table_config import PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS, MergeMode, TableConfig
+from hoodie_py.options.source import RECORD_MERGE_MODE, RECORD_MERGE_STRATEGY
+from hoodie_py.reader.payloads import builtin_payload_merger
+
+_OLD_PACKAGE, _PACKAGE = "com.uber.hoodie", "org.apache.hudi"
+
+
+def check_merge_options(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Refuse options that ask for a merge which the table does not take.
+
+    Args:
+        config: the table.
+        options: the write's.
+
+    Raises:
+        InvalidQueryError: names the option, what it says, and what the table says.
+    """
+    mode = _said(options, RECORD_MERGE_MODE)
+    if mode is not None and mode[1].upper() != config.merge_mode.value:
+        raise _other(*mode, config.merge_mode.value)
+    strategy = _said(options, RECORD_MERGE_STRATEGY)
+    if strategy is not None and strategy[1] != config.merge_strategy_id:
+        raise _other(*strategy, config.merge_strategy_id or "none")
+    stored = _said(options, [PAYLOAD_CLASS])
+    if stored is not None and _class(stored[1]) != _stored_class(config):
+        raise _other(stored[0], stored[1], _stored_class(config) or "none, but a merge mode")
+    payload = _said(options, [WRITER_PAYLOAD_CLASS])
+    if payload is not None:
+        _check_payload(config, _class(payload[1]))
+
+
+def check_compaction_options(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Refuse options that ask for another merge than the table's: a compaction takes none.
+
+    Raises:
+        InvalidQueryError: as ``check_merge_options``, and for a payload class that is not the table's.
+    """
+    check_merge_options(config, options)
+    payload = _said(options, [WRITER_PAYLOAD_CLASS])
+    if payload is None or _class(payload[1]) == _stored_class(config):
+        return
+    mode = merge_for_write(config, options).mode
+    if mode is MergeMode.CUSTOM or mode is not config.merge_mode:
+        raise _other(*payload, _stored_class(config) or config.merge_mode.value)
+
+
+def _check_payload(config: TableConfig, payload: str) -> None:
+    if payload == _stored_class(config):
+        return
+    if config.merge_mode is MergeMode.CUSTOM and (config.version >= 9 or not _is_payload_based(config)):
+        has = config.payload_class if _is_payload_based(config) else f"merge strategy {config.merge_strategy_id}"
+        raise _other(WRITER_PAYLOAD_CLASS, payload, str(has))
+    known = is_replaced(payload) if config.version >= 9 else builtin_payload_merger(payload) is not None
+    if not known:
+        raise _other(WRITER_PAYLOAD_CLASS, payload, f"merge mode {config.merge_mode}")
+
+
+def _is_payload_based(config: TableConfig) -> bool:
+    return config.merge_strategy_id == PAYLOAD_STRATEGY_ID
+
+
+def _stored_class(config: TableConfig) -> str | None:
+    """Return the table's payload class; version 9 keeps one that a mode replaces as a legacy."""
+    return config.payload_class or config.legacy_payload_class
+
+
+def _class(text: str) -> str:
+    return text.strip().replace(_OLD_PACKAGE, _PACKAGE)
+
+
+def _said(options: Mapping[str, str], names: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first of an option's names that is given, and its value."""
+    return next(((name, text) for name in names if (text := options.get(name, "").strip())), None)
+
+
+def _other(key: str, said: str, has: str) -> InvalidQueryError:
+    return InvalidQueryError(
+        f"The option {key} says {said[:200]!r}, but the table has {has!r}.",
+        hint="Leave the option out: the table says how its records merge.",
+    )
