@@ -199,7 +199,8 @@ class HoodieTable(TableWrites):
         Args:
             columns: names of columns in the order wanted; None for all.
             filter: Spark SQL text such as ``"price > 10 and city = 'sf'"``, or a pyarrow expression.
-            as_of: read the table as it was: a Hudi instant (14 or 17 digits), ISO text, date or datetime.
+            as_of: read the table as it was: a Hudi instant (14 or 17 digits), a date, a date and time, seconds (10
+                digits) or milliseconds (13 digits) since 1970, as text, number, date or datetime.
             query_type: "snapshot" (default) merges log files, "read_optimized" reads base files only.
             limit: most rows.
             merger: a RecordMerger that decides instead of the table's merge mode.

@@ -1,8 +1,10 @@
 """The content of DELETE blocks: deleted keys with their typed ordering values (Hudi HoodieDeleteBlock, version 3).
 
 ``deletes`` has the layout and is the way back. Values are written in the types in which Hudi's writers write them:
-points in time as microseconds in a long, decimals with scale 15, dates as dates. Null stands for "no ordering value",
-as does an int 0 by Hudi's rule, which cannot be told from a real 0.
+points in time as microseconds in a long, decimals with scale 15. "No ordering value" is the int 0, which cannot be told
+from a real 0, and never the null that the format has for it: merging by event time, Java Hudi fails on a null with a
+NullPointerException, and Hudi 0.14 on any (Hudi OrderingValues.getDefault, DeleteRecord.create). Dates are days in an
+int, of the class that rows have there: on the dates that the format has, Java Hudi fails with a ClassCastException.
 """
 
 from __future__ import annotations
@@ -12,9 +14,12 @@ import struct
 from collections.abc import Sequence
 from functools import cache
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.arrays import from_numpy, is_valid
 from hoodie_py.formats.avro_container_writer import long_bytes
 from hoodie_py.formats.avro_encoder import Pieces, constant, encode_branch, join, octets
 from hoodie_py.formats.avro_schema import AvroType, parse_record
@@ -22,8 +27,9 @@ from hoodie_py.formats.delete_values import DECIMAL_SCALE
 from hoodie_py.formats.deletes import AVRO_VERSION
 
 _HEADER = struct.Struct(">ii")
+_INT_BRANCH = 2
+_NO_ORDERING = long_bytes(_INT_BRANCH) + b"\0"
 _ARRAY_BRANCH = 12
-_LOCAL_DATE_BRANCH = 12  # inside an array, where it takes the place of the array
 # Arrow types, with the branch of the union of ordering values and the Avro type in it.
 _BRANCHES: dict[pa.DataType, tuple[int, str]] = {
     pa.bool_(): (1, "boolean"),
@@ -35,7 +41,7 @@ _BRANCHES: dict[pa.DataType, tuple[int, str]] = {
     pa.float64(): (5, "double"),
     pa.binary(): (6, "bytes"),
     pa.string(): (7, "string"),
-    pa.date32(): (8, "int"),
+    pa.date32(): (2, "int"),
 }
 
 
@@ -45,8 +51,8 @@ def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: S
     Args:
         keys: record keys, strings.
         partition_paths: the partition path of each, strings.
-        ordering: the columns of the table's ordering fields, of Spark's types; none gives deletes without ordering
-            value, several give one that is an array.
+        ordering: the columns of the table's ordering fields, of Spark's types; several give a value that is an array.
+            No columns, or nulls in all of them, give deletes without ordering value.
 
     Raises:
         InvalidTableError: a null key, or columns of different lengths.
@@ -66,28 +72,36 @@ def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: S
 
 def _ordering(columns: Sequence[pa.Array], count: int) -> Pieces:
     if not columns:
-        return [constant(b"\0", count)]
+        return [constant(_NO_ORDERING, count)]
     if len(columns) == 1:
-        return _value(columns[0], inside_array=False)
+        return _value(columns[0])
     head = long_bytes(_ARRAY_BRANCH) + long_bytes(1) + long_bytes(len(columns))
-    values = [piece for column in columns for piece in _value(column, inside_array=True)]
-    return [constant(head, count), *values, constant(b"\0", count)]
+    values = [piece for column in columns for piece in _value(column)]
+    arrays = join([constant(head, count), *values, constant(b"\0", count)])
+    missing = np.logical_and.reduce([~is_valid(column) for column in columns])
+    return [pc.if_else(from_numpy(missing), _bytes(_NO_ORDERING), arrays)]
 
 
-def _value(column: pa.Array, *, inside_array: bool) -> Pieces:
+def _value(column: pa.Array) -> Pieces:
     t = column.type
     if pa.types.is_timestamp(t):
         column = column.cast(pa.timestamp("us", t.tz)).cast(pa.int64())
     elif pa.types.is_large_string(t):
         column = column.cast(pa.string())
     if pa.types.is_decimal(t):
-        return encode_branch(_rescaled(column), _decimal(), 9)
+        return _encoded(_rescaled(column), _decimal(), 9)
     if column.type not in _BRANCHES:
         raise UnsupportedFeatureError(f"Ordering values of type {t} cannot be written into delete blocks.")
     branch, kind = _BRANCHES[column.type]
-    if pa.types.is_date32(t) and inside_array:
-        branch = _LOCAL_DATE_BRANCH
-    return encode_branch(column, _node(json.dumps(kind)), branch)
+    return _encoded(column, _node(json.dumps(kind)), branch)
+
+
+def _encoded(column: pa.Array, node: AvroType, branch: int) -> Pieces:
+    """Encode ordering values of one field, the int 0 for those that are null."""
+    pieces = encode_branch(column, node, branch, null=_INT_BRANCH)
+    if not column.null_count:
+        return pieces
+    return [*pieces, pc.if_else(from_numpy(is_valid(column)), _bytes(b""), _bytes(b"\0"))]
 
 
 def _rescaled(column: pa.Array) -> pa.Array:
@@ -101,6 +115,10 @@ def _rescaled(column: pa.Array) -> pa.Array:
 def _decimal() -> AvroType:
     logical = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": DECIMAL_SCALE}
     return _node(json.dumps(logical))
+
+
+def _bytes(value: bytes) -> pa.Scalar:
+    return pa.scalar(value, pa.large_binary())
 
 
 @cache

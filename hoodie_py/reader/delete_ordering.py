@@ -58,7 +58,7 @@ def plain_order_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> 
     integers.
     """
     if not types:
-        return OrderingColumn.from_columns([], len(deleted))
+        return OrderingColumn.of_deletes([], len(deleted))
     if len(types) > 1 or deleted.numbers is None:
         return None
     column = _plain_column(deleted.kinds, deleted.numbers, types[0])
@@ -93,8 +93,12 @@ def _several(kind: int, value: Any, types: Sequence[pa.DataType]) -> Any:
         return DEFAULT_ORDERING
     if kind != OrderingKind.ARRAY or len(value) != len(types):
         return Foreign(OrderingKind(kind).name.lower(), value)
-    parts = tuple(_single(part_kind, part, type_) for (part_kind, part), type_ in zip(value, types, strict=True))
+    parts = tuple(_part(part_kind, part, type_) for (part_kind, part), type_ in zip(value, types, strict=True))
     return Foreign("array", parts) if any(isinstance(part, Foreign) for part in parts) else parts
+
+
+def _part(kind: int, value: Any, type_: pa.DataType) -> Any:
+    return DEFAULT_ORDERING if kind == OrderingKind.INT and value == 0 else _single(kind, value, type_)
 
 
 def _converted(kind: int, value: Any, type_: pa.DataType) -> Any:

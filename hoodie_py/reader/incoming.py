@@ -109,7 +109,7 @@ class IncomingSide(LogSide):
         if len(part.ordering) or not len(part.keys):
             return part.ordering
         none = [pa.nulls(len(part.keys), each) for each in self.context.ordering_types]
-        return OrderingColumn.from_columns(none, len(part.keys))
+        return OrderingColumn.of_deletes(none, len(part.keys))
 
     def _operations(self, part: IncomingRows, rows: pa.RecordBatch) -> np.ndarray:
         marked = replace(self.deletes, operation=False).operations(rows)

@@ -79,6 +79,15 @@ class OrderingColumn:
         return cls(parts, np.full(length, not parts), None)
 
     @classmethod
+    def of_deletes(cls, columns: Sequence[pa.Array], length: int) -> OrderingColumn:
+        """Build from the ordering fields' values of deletes; null in all of them is the default as a whole."""
+        order = cls.from_columns(columns, length)
+        missing = np.full(length, True)
+        for column in columns:
+            missing &= ~is_valid(column)
+        return cls(order.parts, order.default | missing, None)
+
+    @classmethod
     def from_values(cls, values: Sequence[Any], types: Sequence[pa.DataType]) -> OrderingColumn:
         """Build from Python values: a value of the type, a tuple for several fields, Foreign, None or
         DEFAULT_ORDERING.

@@ -81,7 +81,7 @@ class LoadOptions:
             path=path,
             storage_options=storage,
             columns=parse_columns(given.get(COLUMNS)),
-            as_of=given.get(AS_OF_INSTANT) or None,
+            as_of=given.get(AS_OF_INSTANT),
             timezone=given.get(TIMEZONE) or None,
             integrity=given.get(INTEGRITY) or "default",
             batch_rows=_number(BATCH_ROWS, given.get(BATCH_ROWS)),

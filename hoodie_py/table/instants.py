@@ -1,8 +1,9 @@
-"""Instants as people write them: digits, ISO dates and date-times, datetime objects.
+"""Instants as people write them: digits, dates and date-times, epoch numbers, datetime objects.
 
-Hudi's HoodieSqlCommonUtils.formatQueryInstant: 14 or 17 digits stand as they are; a date-time without milliseconds
-means
-the last millisecond of its second, a date its midnight.  Texts without a zone are in the table's zone.
+Hudi's HoodieSqlCommonUtils.formatQueryInstant: 14 or 17 digits stand as they are, if they are a time; 10 are seconds
+and 13 milliseconds since 1970; a date-time without milliseconds means the last millisecond of its second, a date its
+midnight. Times without a zone are in the table's. Here a date-time may have a zone too, and a datetime means what its
+text does.
 """
 
 from __future__ import annotations
@@ -12,9 +13,19 @@ import re
 
 from hoodie_py.errors import InvalidQueryError
 
-AsOf = str | datetime.date | datetime.datetime
-_DIGITS = re.compile(r"\d{14}(\d{3})?")
-_SECONDS_LENGTH = len("yyyy-MM-dd HH:mm:ss")
+AsOf = str | int | datetime.date | datetime.datetime
+_DIGITS = re.compile(r"[0-9]+")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATE_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?(Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+_INSTANT_LENGTHS = (14, 17)
+_EPOCH_PARTS = {10: 1, 13: 1000}  # digits of an epoch number, and how many of its units make a second
+_BEFORE_ALL = ("00000000000000", "00000000000001", "00000000000002")  # Hudi's instants of a bootstrap
+_HINT = (
+    "Write 14 or 17 digits (yyyyMMddHHmmss[SSS]), 'yyyy-MM-dd', 'yyyy-MM-dd HH:mm:ss[.SSS]', also with a zone, or "
+    "seconds (10 digits) or milliseconds (13 digits) since 1970."
+)
 
 
 def parse_zone(name: str | None, table_zone: str) -> datetime.tzinfo:
@@ -37,31 +48,60 @@ def parse_instant(value: AsOf, zone: datetime.tzinfo) -> str:
     """Return an instant in Hudi's digits.
 
     Args:
-        value: 14 or 17 digits, ISO date or date-time text, a date or a datetime.
-        zone: zone of times that carry none.
+        value: a text or number as the module says, a date or a datetime.
+        zone: zone of times that carry none, and of the result.
 
     Raises:
-        InvalidQueryError: a text that is no instant.
+        InvalidQueryError: it is no instant.
     """
     if isinstance(value, datetime.datetime):
-        return _digits(value, zone)
+        return _digits(_end_of_second(value) if value.microsecond == 0 else value, zone)
     if isinstance(value, datetime.date):
         return _digits(datetime.datetime.combine(value, datetime.time()), zone)
-    text = str(value).strip()
-    if _DIGITS.fullmatch(text):
-        return text
+    text = str(value)
     try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError as error:
-        raise InvalidQueryError(
-            f"{text!r} is not an instant.",
-            hint="Write 14 or 17 digits (yyyyMMddHHmmss[SSS]), 'yyyy-MM-dd' or 'yyyy-MM-dd HH:mm:ss[.SSS]'.",
-        ) from error
-    if len(text) == _SECONDS_LENGTH:
-        moment = moment.replace(microsecond=999_000)
-    return _digits(moment, zone)
+        found = _of_text(text, zone)
+    except (ValueError, OverflowError, OSError) as error:
+        raise _refused(text) from error
+    if found is None:
+        raise _refused(text)
+    return found
+
+
+def _of_text(text: str, zone: datetime.tzinfo) -> str | None:
+    """Return the instant that a text means, None if it is none; ValueError for one that no calendar has."""
+    if _DIGITS.fullmatch(text):
+        return _of_digits(text, zone)
+    if _DATE.fullmatch(text):
+        return _digits(datetime.datetime.fromisoformat(text), zone)
+    match = _DATE_TIME.fullmatch(text)
+    if match is None:
+        return None
+    moment = datetime.datetime.fromisoformat(text)
+    return _digits(moment if match[1] else _end_of_second(moment), zone)
+
+
+def _of_digits(text: str, zone: datetime.tzinfo) -> str | None:
+    if text in _BEFORE_ALL:
+        return text
+    if len(text) in _EPOCH_PARTS:
+        seconds, rest = divmod(int(text), _EPOCH_PARTS[len(text)])
+        return _digits(datetime.datetime.fromtimestamp(seconds, zone).replace(microsecond=rest * 1000), zone)
+    if len(text) not in _INSTANT_LENGTHS:
+        return None
+    year, *rest = int(text[:4]), *(int(text[at : at + 2]) for at in range(4, 14, 2))
+    datetime.datetime(year, *rest, tzinfo=zone)  # fails where there is no such time
+    return text
+
+
+def _end_of_second(moment: datetime.datetime) -> datetime.datetime:
+    return moment.replace(microsecond=999_000)
 
 
 def _digits(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
     local = moment.astimezone(zone) if moment.tzinfo is not None else moment
     return f"{local:%Y%m%d%H%M%S}{local.microsecond // 1000:03d}"
+
+
+def _refused(text: str) -> InvalidQueryError:
+    return InvalidQueryError(f"{text[:100]!r} is not an instant.", hint=_HINT)

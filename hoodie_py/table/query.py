@@ -45,7 +45,7 @@ def make_scan(
         UnsupportedFeatureError: a kind of query that is not handled.
     """
     texts = {str(key): str(value) for key, value in (options or {}).items() if value is not None}
-    travel = option(texts, AS_OF_INSTANT)
+    travel = texts.get(AS_OF_INSTANT)
     if travel is not None and not snapshot.travelled:
         snapshot = snapshot.at(travel)
     kind = _query_type(query_type or option(texts, QUERY_TYPE, "snapshot") or "")

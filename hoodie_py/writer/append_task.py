@@ -100,7 +100,8 @@ class AppendTask:
         marker = Marker(self.partition_path, name, MarkerType.CREATE if self.named_by_commit else MarkerType.APPEND)
         order, known = self._order(positions)
         ordered = records if order is None else records.take(order)
-        as_rows = ~_deleted(ordered) | self._says_so(ordered)
+        deleted = _deleted(ordered)
+        as_rows = ~deleted | self._says_so(ordered)
         try:
             with DataFile(self.facts, marker) as file:
                 for block in self._blocks(ordered, as_rows, known):
@@ -108,8 +109,9 @@ class AppendTask:
                 size = file.publish()
         except HoodieError as error:
             raise error.located(file_group=self.file_id, partition=self.partition_path or None) from error.__cause__
-        written = int(as_rows.sum())
-        stat = self._stat(marker, size, written, min(inserts, written), len(ordered) - written)
+        dead = int(deleted.sum())  # also those that are written as rows
+        live = len(ordered) - dead
+        stat = self._stat(marker, size, live, min(inserts, live), dead)
         return TaskResult(stat, 0, time.monotonic() - began)
 
     def _order(self, positions: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:

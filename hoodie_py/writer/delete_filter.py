@@ -1,7 +1,7 @@
 """Records that a filter chooses, as deletes: where each is tells the file name that its row carries.
 
-The rows are read as any query reads them. A delete takes its row's ordering values, so that it wins over the row, and
-over versions that come late and are older.
+The rows are read as any query reads them. The deletes have no ordering values, as those of every delete operation
+(Hudi HoodieDeleteHelper): they delete what the table has, whatever its ordering value.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.merger import RecordMerger
-from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.query import make_scan
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.merge_options import check_merge_options
@@ -42,28 +40,25 @@ def deletes_by_filter(
         InvalidTableError: a row does not tell its file group.
         MergeError: the table needs a merger that nobody supplied.
     """
+<<<<<<< HEAD
     check_merge_options(snapshot.config, options)
     ordering = select_strategy(snapshot.config, options, merger, writing=True).ordering_fields
     schema = snapshot.schema.arrow
     columns = dict.fromkeys([RECORD_KEY, PARTITION_PATH, FILE_NAME, *(top_level(schema, name) for name in ordering)])
     rows = make_scan(snapshot, columns=list(columns), filter=chosen, merger=merger, options=dict(options)).to_arrow()
+=======
+    columns = [RECORD_KEY, PARTITION_PATH, FILE_NAME]
+    rows = make_scan(snapshot, columns=columns, filter=chosen, merger=merger, options=dict(options)).to_arrow()
+>>>>>>> bf6710f (Deletes are what Java's are: never a null ordering value, unconditional by the delete operation, as_of as Java spells it)
     records = WriteRecords(
         rows=rows.select([]),
         keys=rows.column(RECORD_KEY),
         partition_paths=rows.column(PARTITION_PATH),
         deletes=pa.chunked_array([pa.repeat(pa.scalar(True), len(rows))]),
-        ordering=tuple(_field(rows, name) for name in ordering),
     )
     file_ids = pc.replace_substring_regex(rows.column(FILE_NAME), "_.*", "").combine_chunks()
     _check(snapshot, records, file_ids)
     return TaggedRecords(records, file_ids, pa.nulls(len(rows), pa.string()), np.full(len(rows), -1, np.int64))
-
-
-def _field(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    if name in rows.schema.names:
-        return rows.column(name)
-    first, *rest = name.split(".")
-    return pc.struct_field(rows.column(first), rest)
 
 
 def _check(snapshot: Snapshot, records: WriteRecords, file_ids: pa.Array) -> None:

@@ -3,6 +3,9 @@
 Which rows are deletes follows the reader's rules (DeleteRules): the flag column, the table's delete marker, and the
 operations D and -U in a column ``_hoodie_operation``, which says what rows do and is not stored. A bulk insert looks at
 operations only: Java's row writer stores rows with a flag or marker, and readers show them, as base files have them.
+
+The delete operation takes keys and partition paths of what it is given and nothing else, so its deletes have no
+ordering values and win over whatever the table has (Hudi HoodieDeleteHelper).
 """
 
 from __future__ import annotations
@@ -130,17 +133,13 @@ def _deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> tuple
         return WriteRecords(pa.table({}), keys, paths, _all_true(len(keys))), schema
     table = read_input(data, data_columns(schema.arrow)).read_all()
     check_names(table.schema)
-    has = {name for name in (*generator.columns, *config.merge_ordering_fields) if _is_known(table, schema, name)}
-    tops = dict.fromkeys(top_level(schema.arrow, name) for name in generator.columns if name in has)
-    tops |= dict.fromkeys(top_level(schema.arrow, name) for name in config.merge_ordering_fields if name in has)
-    rows = conform_columns(table, list(tops), schema)
-    orders = config.merge_ordering_fields
+    has = {name for name in generator.columns if _is_known(table, schema, name)}
+    rows = conform_columns(table, list(dict.fromkeys(top_level(schema.arrow, name) for name in has)), schema)
     records = WriteRecords(
-        rows=rows,
+        rows=pa.table({}),
         keys=_keys_of_rows(table, rows, generator),
         partition_paths=_paths_of_rows(table, rows, generator, has),
         deletes=_all_true(table.num_rows),
-        ordering=tuple(_values(rows, name) for name in orders) if orders and has.issuperset(orders) else (),
     )
     return records, schema
 

@@ -123,7 +123,7 @@ class RewriteTask:
         if by_key.any():
             gone = records.take(from_numpy(np.flatnonzero(by_key)))
             columns = [whole(each) for each in gone.ordering]
-            yield IncomingDeletes(whole(gone.keys), OrderingColumn.from_columns(columns, len(gone)) if columns else ())
+            yield IncomingDeletes(whole(gone.keys), OrderingColumn.of_deletes(columns, len(gone)) if columns else ())
 
     @property
     def _keeps_rows(self) -> bool:

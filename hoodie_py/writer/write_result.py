@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.writer.clean import CleanResult
 from hoodie_py.writer.compaction_result import CompactionResult
 from hoodie_py.writer.compaction_task import TaskResult
@@ -20,8 +21,11 @@ class WriteResult:
         instant, completion_time: of the commit.
         file_groups: that got a new file.
         groups_replaced: that are no longer part of the table.
-        rows_inserted, rows_updated, rows_deleted: what the write sent to the table's files. On MERGE_ON_READ tables it
-            is decided when rows are read whether an update or delete wins.
+        rows_inserted, rows_updated, rows_deleted: what the write did to base files, and what it put into log files, as
+            the commit's metadata count it (Hudi HoodieWriteStat).  A record that loses to what a base file has, or a
+            key to delete that the table lacks, counts for nothing.
+        rows_in_logs: how many of them are in log files: whether those change a row is decided when rows are read, by
+            ordering value or merger, and a delete may be of a row that is gone already.
         bytes_written: of new files.
         seconds: wall-clock time.
         scheduled: request time of the compaction that was planned afterwards.
@@ -37,6 +41,7 @@ class WriteResult:
     rows_inserted: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
+    rows_in_logs: int = 0
     bytes_written: int = 0
     seconds: float = 0.0
     scheduled: str | None = None
@@ -64,6 +69,7 @@ class WriteResult:
             rows_inserted=sum(each.stat.num_inserts for each in results),
             rows_updated=sum(each.stat.num_update_writes for each in results),
             rows_deleted=sum(each.stat.num_deletes for each in results),
+            rows_in_logs=sum(_in_logs(each.stat) for each in results),
             bytes_written=sum(each.stat.file_size_in_bytes for each in results),
             seconds=seconds,
         )
@@ -73,8 +79,13 @@ class WriteResult:
         if self.instant is None:
             return f"{name}: there was nothing to write."
         replaced = f" {self.groups_replaced} file groups were replaced." if self.groups_replaced else ""
+        logs = f" {self.rows_in_logs:,} of these are in log files, which reading merges." if self.rows_in_logs else ""
         return (
             f"{name} {self.instant} wrote {self.file_groups} file groups in {self.seconds:.1f} s: "
             f"{self.rows_inserted:,} rows inserted, {self.rows_updated:,} updated, {self.rows_deleted:,} deleted; "
-            f"{self.bytes_written:,} bytes.{replaced}"
+            f"{self.bytes_written:,} bytes.{replaced}{logs}"
         )
+
+
+def _in_logs(stat: WriteStat) -> int:
+    return stat.num_inserts + stat.num_update_writes + stat.num_deletes if stat.log_files else 0

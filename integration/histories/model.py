@@ -29,6 +29,8 @@ from integration.histories.rules import EVENT_TIME, Row, Rules, Version, fold, r
 Key = tuple[str, str]
 """Partition and id."""
 
+_DELETE = Version(None, None, deletes=True, from_block=True)  # what the delete operation writes, whatever it is given
+
 
 class DoubleKey(Exception):
     """An insert of a key that the table has: not a history that is looked at."""
@@ -199,10 +201,10 @@ class Model:
             case DeleteKeys(ids):
                 return model._delete_keys(ids)
             case DeleteRows(rows):
-                return model._write({(self.kind.path(part), key): self._delete(ts) for key, part, ts in rows})
+                return model._write({(self.kind.path(part), key): _DELETE for key, part, _ in rows})
             case DeleteWhere(most):
                 chosen = [row for row in self.rows() if row.ts <= most and row.total % 2 == 0]
-                return model._write({(self.kind.path(row.part), row.id): self._delete(row.ts) for row in chosen})
+                return model._write({(self.kind.path(row.part), row.id): _DELETE for row in chosen})
             case Plan(name):
                 return model._plan(name)
             case Run(name):
@@ -215,7 +217,7 @@ class Model:
         keys = {(group.part, key) for group in self.groups.values() for key in ids}
         if self.kind.partitioned:
             keys = {key for key in keys if (place := self._place(key)) is not None and self.groups[place].knows(key[1])}
-        return self._write(dict.fromkeys(keys, Version(None, None, deletes=True, from_block=True)))
+        return self._write(dict.fromkeys(keys, _DELETE))
 
     def _merged(self, group: Group, logs: int | None = None) -> dict[str, Version]:
         return group.merged(self.rules, logs, remembers=self.remembers)
@@ -225,9 +227,6 @@ class Model:
         if self.kind.mode != EVENT_TIME or (deletes and ts == 0 and not self.kind.wide):
             return None
         return ts
-
-    def _delete(self, ts: int) -> Version:
-        return Version(None, self._ordering(ts, deletes=True), deletes=True, from_block=True)
 
     def _version(self, change: Change) -> Version:
         ordering = self._ordering(change.row.ts, deletes=change.deletes)

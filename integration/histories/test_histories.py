@@ -109,7 +109,7 @@ def test_deletes_that_lose_their_ordering_value(tmp_path: Path, monkeypatch: pyt
     plain: Any = append_task.encode_delete_content
     monkeypatch.setattr(append_task, "encode_delete_content", lambda keys, paths, ordering: plain(keys, paths, []))
     with pytest.raises(Difference, match="a snapshot read lacks"):
-        done(tmp_path, EVENT, [upsert(put("k1", 5)), DeleteRows((("k1", "p0", 3),))])
+        done(tmp_path, EVENT, [upsert(put("k1", 5)), upsert(put("k1", 3, deletes=True))])
 
 
 # The model ---------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_a_forgotten_delete_depends_on_where_the_compaction_fell() -> None:
 
 
 def test_a_delete_with_an_ordering_value_is_forgotten_by_a_compaction() -> None:
-    ordered = DeleteRows((("k1", "p0", 9),))
+    ordered = upsert(put("k1", 9, deletes=True))
     assert names(EVENT, NEW, ordered, LATE) == {}
     assert names(EVENT, NEW, ordered, *COMPACTION, LATE) == {"k1": "late"}
     found = moved(EVENT, [NEW, ordered, LATE, *COMPACTION])
@@ -143,9 +143,13 @@ def test_nothing_depends_on_it_by_commit_time() -> None:
 
 
 def test_an_int_zero_is_no_ordering_value_of_a_delete() -> None:
-    zero = DeleteRows((("k1", "p0", 0),))
+    zero = upsert(put("k1", 0, deletes=True))
     assert names(EVENT, NEW, zero) == {"k1": "new"}
     assert names(Kind(9, merge_on_read=True, mode=EVENT_TIME, wide=False), NEW, zero) == {}
+
+
+def test_the_delete_operation_has_no_ordering_value() -> None:
+    assert names(EVENT, NEW, DeleteRows((("k1", "p0", 3),))) == {}
 
 
 def test_a_log_written_while_a_compaction_is_planned_stays() -> None:

@@ -138,11 +138,9 @@ class Lake:
         """Note what a write must do to the table's rows."""
         for row in rows:
             known = self.rows.get(row["id"])
-            if known is not None and known["ts"] > row["ts"]:
-                continue
             if operation == "delete":
                 self.rows.pop(row["id"], None)
-            else:
+            elif known is None or known["ts"] <= row["ts"]:
                 self.rows[row["id"]] = row
 
     def change(self, ts: int) -> None:

@@ -26,7 +26,7 @@ COLUMNS: list[tuple[pa.Array, OrderingKind, list[Any]]] = [
     (pa.array(["é", None, ""]), OrderingKind.STRING, ["é", None, ""]),
     (pa.array(["é", None, ""], pa.large_string()), OrderingKind.STRING, ["é", None, ""]),
     (pa.array([b"\0", None, b""]), OrderingKind.BYTES, [b"\0", None, b""]),
-    (pa.array([date(1970, 1, 3), None, date(1969, 12, 31)]), OrderingKind.DATE, [2, None, -1]),
+    (pa.array([date(1970, 1, 3), None, date(1969, 12, 31)]), OrderingKind.INT, [2, None, -1]),
     (pa.array([datetime(1970, 1, 1, 0, 0, 1, 5, UTC), None, None], pa.timestamp("us", "UTC")), OrderingKind.LONG,
      [1_000_005, None, None]),
     (pa.array([datetime(1970, 1, 1, 0, 0, 1), None, None], pa.timestamp("ms")), OrderingKind.LONG,
@@ -44,25 +44,30 @@ def records(*orderings: Any) -> list[tuple[str, str | None, Any]]:
 @pytest.mark.parametrize(("column", "kind", "values"), COLUMNS)
 def test_ordering_values_have_the_types_of_hudi(column: pa.Array, kind: OrderingKind, values: list[Any]) -> None:
     content = encode_delete_content(KEYS, PARTITIONS, [column])
-    assert content == deletes(records(*(None if value is None else (kind, value) for value in values)))
+    none = (OrderingKind.INT, 0)
+    assert content == deletes(records(*(none if value is None else (kind, value) for value in values)))
     found = decode_deletes(content)
     assert (found.keys.to_pylist(), found.values) == (KEYS.to_pylist(), values)
 
 
 def test_several_ordering_fields_make_an_array() -> None:
     content = encode_delete_content(KEYS, PARTITIONS, [pa.array([1, 0, None], pa.int32()), pa.array(["x", None, "z"])])
-    none = (OrderingKind.NONE, None)
+    none = (OrderingKind.INT, 0)
     pairs: list[list[Any]] = [
         [(OrderingKind.INT, 1), (OrderingKind.STRING, "x")], [(OrderingKind.INT, 0), none],
         [none, (OrderingKind.STRING, "z")],
     ]  # fmt: skip
     assert content == deletes(records(*((OrderingKind.ARRAY, pair) for pair in pairs)))
     dates = encode_delete_content(KEYS[:1], PARTITIONS[:1], [pa.array([date(1970, 1, 2)]), pa.array([5])])
-    assert decode_deletes(dates).values == [((OrderingKind.DATE, 1), (OrderingKind.LONG, 5))]
+    assert decode_deletes(dates).values == [((OrderingKind.INT, 1), (OrderingKind.LONG, 5))]
 
 
 def test_without_ordering_fields_the_delete_counts_by_its_arrival() -> None:
-    assert encode_delete_content(KEYS, PARTITIONS) == deletes(records(None, None, None))
+    zero = (OrderingKind.INT, 0)
+    assert encode_delete_content(KEYS, PARTITIONS) == deletes(records(zero, zero, zero))
+    columns = [pa.array([None, 7, None], pa.int64()), pa.array([None, None, None], pa.string())]
+    some = (OrderingKind.ARRAY, [(OrderingKind.LONG, 7), zero])
+    assert encode_delete_content(KEYS, PARTITIONS, columns) == deletes(records(zero, some, zero))
     assert encode_delete_content(KEYS[:0], PARTITIONS[:0]) == deletes([])
 
 

@@ -187,5 +187,6 @@ def test_the_tests_that_the_page_names_exist(about: str, tests: str) -> None:
     named = re.findall(r"`(test_\w+)::(test_\w+)`", tests)
     assert named
     for module, function in named:
-        found = importlib.import_module(f"tests.reader.{module}")
+        [file] = (ROOT / "tests").glob(f"*/{module}.py")
+        found = importlib.import_module(f"tests.{file.parent.name}.{module}")
         assert callable(getattr(found, function)), about

@@ -29,15 +29,15 @@ def test_rows_of_base_and_log_files(tmp_path: Path) -> None:
     rows = zip(
         tagged.records.keys.to_pylist(),
         tagged.records.partition_paths.to_pylist() if tagged.records.partition_paths else [],
-        tagged.records.ordering[0].to_pylist(),
         tagged.file_ids.to_pylist(),
         strict=True,
     )
     assert sorted(rows) == [
-        ("k0", "p0", 7, groups["p0"]),
-        ("k1", "p1", 7, groups["p1"]),
-        ("k4", "p0", 1, groups["p0"]),
+        ("k0", "p0", groups["p0"]),
+        ("k1", "p1", groups["p1"]),
+        ("k4", "p0", groups["p0"]),
     ]
+    assert tagged.records.ordering == ()
     assert tagged.records.deletes is not None
     assert tagged.records.deletes.to_pylist() == [True] * 3
 
