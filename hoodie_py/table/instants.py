@@ -89,8 +89,8 @@ def _of_digits(text: str, zone: datetime.tzinfo) -> str | None:
         return _digits(datetime.datetime.fromtimestamp(seconds, zone).replace(microsecond=rest * 1000), zone)
     if len(text) not in _INSTANT_LENGTHS:
         return None
-    year, *rest = int(text[:4]), *(int(text[at : at + 2]) for at in range(4, 14, 2))
-    datetime.datetime(year, *rest, tzinfo=zone)  # fails where there is no such time
+    day, time = f"{text[:4]}-{text[4:6]}-{text[6:8]}", f"{text[8:10]}:{text[10:12]}:{text[12:14]}"
+    datetime.datetime.fromisoformat(f"{day} {time}")  # fails where there is no such time
     return text
 
 
