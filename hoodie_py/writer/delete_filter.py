@@ -40,16 +40,9 @@ def deletes_by_filter(
         InvalidTableError: a row does not tell its file group.
         MergeError: the table needs a merger that nobody supplied.
     """
-<<<<<<< HEAD
     check_merge_options(snapshot.config, options)
-    ordering = select_strategy(snapshot.config, options, merger, writing=True).ordering_fields
-    schema = snapshot.schema.arrow
-    columns = dict.fromkeys([RECORD_KEY, PARTITION_PATH, FILE_NAME, *(top_level(schema, name) for name in ordering)])
-    rows = make_scan(snapshot, columns=list(columns), filter=chosen, merger=merger, options=dict(options)).to_arrow()
-=======
     columns = [RECORD_KEY, PARTITION_PATH, FILE_NAME]
     rows = make_scan(snapshot, columns=columns, filter=chosen, merger=merger, options=dict(options)).to_arrow()
->>>>>>> bf6710f (Deletes are what Java's are: never a null ordering value, unconditional by the delete operation, as_of as Java spells it)
     records = WriteRecords(
         rows=rows.select([]),
         keys=rows.column(RECORD_KEY),
