@@ -40,6 +40,7 @@ class Limits:
         decoded_ratio: how many times its own size a Parquet log block may have when decoded, if that is over 128 MB.
         file_rows: rows of a Parquet file, which may take no bytes in it.
         history_rows: rows of a Parquet file of the archived timeline.
+        linked_folders: folders that symbolic links lead to, each counted as often as a way leads there.
         log_blocks: blocks of one log file, with those that were not written whole.
         log_headers: headers of one log block.
         metadata_bytes: a file of the timeline, or one record of it when decompressed.
@@ -60,6 +61,7 @@ class Limits:
     decoded_ratio: int = 1000
     file_rows: int = 1 << 28
     history_rows: int = 10_000_000
+    linked_folders: int = 100_000
     log_blocks: int = 100_000
     log_headers: int = 64
     metadata_bytes: int = 256 << 20

@@ -22,6 +22,7 @@ from hoodie_py.formats.limits import limits
 
 BASE_FILE_EXTENSIONS = (".parquet", ".orc", ".hfile", ".lance")
 CDC_SUFFIX = ".cdc"
+REGISTERED_SUFFIX = "_hudiext"  # of files that another system wrote and that were registered with a table
 
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 FULL_BOOTSTRAP_INSTANT = "00000000000002"
@@ -91,11 +92,11 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
 
     Raises:
         UnsupportedFeatureError: the file was written by another system and only registered with the table
-            (names ending in ``_hudiext``); leaving it out would lose rows.
+            (names ending in ``REGISTERED_SUFFIX``); leaving it out would lose rows.
     """
     if len(name) > limits().name_chars:
         return None
-    if name.endswith("_hudiext"):
+    if name.endswith(REGISTERED_SUFFIX):
         raise UnsupportedFeatureError("files that another system wrote and registered are not supported", path=name)
     match = _BASE_FILE.fullmatch(name)
     if match is None or match[4] not in BASE_FILE_EXTENSIONS:

@@ -1,9 +1,16 @@
 """Partitions, found by listing folders.
 
 Rules (Hudi ``FileSystemBackedTableMetadata``): a folder that holds a partition metafile (text, Parquet or ORC) is a
-partition and nothing below it is looked at; the base folder itself counts, as the one partition of a table without
-partition fields; ``.hoodie`` is never entered. One round of parallel listings per level. The listing that shows the
-metafile is also the partition's file listing, so it is kept and handed out with the partition.
+partition; the base folder itself counts, as the one partition of a table without partition fields; ``.hoodie`` is never
+entered. One round of parallel listings per level. The listing that shows the metafile is also the partition's file
+listing, so it is kept and handed out with the partition.
+
+Java's listing leaves out what has no metafile, and what lies below a partition; its metadata table, which is its default,
+has both. So folders of that kind that hold data files are *doubtful*: whoever knows the timeline judges them
+(``named_partitions``). A table as Java leaves it has none.
+
+Links between folders are followed, as Java does, save below a partition. A link back to where the way came from is
+refused, and so are more folders behind links than a table has.
 """
 
 from __future__ import annotations
@@ -16,6 +23,8 @@ import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, InvalidTableError
 from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.names import REGISTERED_SUFFIX, parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.partition_values import may_hold_slash, partition_constants
 from hoodie_py.table.timeline_loader import METADATA_FOLDER
@@ -52,6 +61,7 @@ class PartitionListing:
 
 
 Keep = Callable[[Partition], bool]
+Judge = Callable[[Sequence[PartitionListing]], Sequence[PartitionListing]]
 
 
 def partition_of(config: TableConfig, schema: pa.Schema, path: str) -> Partition:
@@ -61,7 +71,11 @@ def partition_of(config: TableConfig, schema: pa.Schema, path: str) -> Partition
 
 
 def discover(
-    files: TableFiles, config: TableConfig, schema: pa.Schema, keep: Keep | None = None
+    files: TableFiles,
+    config: TableConfig,
+    schema: pa.Schema,
+    keep: Keep | None = None,
+    judge: Judge | None = None,
 ) -> list[PartitionListing]:
     """List the partitions of a table, sorted by path.
 
@@ -71,29 +85,103 @@ def discover(
         schema: its columns, which type the partition values.
         keep: says whether a partition may hold wanted rows. Where folder depth tells partitions from folders between,
             it saves their listing as well.
+        judge: picks the partitions among doubtful folders; None leaves all of them out.
 
     Raises:
-        InvalidTableError: folders nest deeper than any partition path does (a cycle of links, for instance).
+        InvalidTableError: folders nest deeper than any partition path does, or links lead in a circle.
         StorageError: a listing failed.
     """
+    walk = _Walk(files, lambda path: partition_of(config, schema, path), keep)
     depth_tells = bool(config.partition_fields) and not may_hold_slash(config, schema)
-    found: list[PartitionListing] = []
-    level: list[str] = [""]
-    for depth in range(MAX_DEPTH + 1):
-        if depth_tells and keep is not None and depth == len(config.partition_fields):
-            level = [path for path in level if keep(partition_of(config, schema, path))]
-        folders: list[str] = []
-        for path, listing in zip(level, list_folders(files, level), strict=True):
-            if any(info.name in PARTITION_METAFILES for info in listing if not info.is_dir):
-                partition = partition_of(config, schema, path)
-                if keep is None or keep(partition):
-                    found.append(PartitionListing(partition, tuple(info for info in listing if not info.is_dir)))
-            else:
-                folders.extend(info.path for info in listing if info.is_dir and info.name != METADATA_FOLDER)
-        if not folders:
-            return sorted(found, key=lambda each: each.partition.path)
-        level = folders
-    raise InvalidTableError(f"folders nest deeper than {MAX_DEPTH} levels", path=level[0][:500])
+    walk.run(len(config.partition_fields) if depth_tells else None)
+    named = judge(walk.doubtful) if judge is not None and walk.doubtful else []
+    return sorted([*walk.marked, *named], key=lambda each: each.partition.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder on the way: whether a partition lies above it, and the real places of links that led to it."""
+
+    path: str
+    below: bool = False
+    links: tuple[str, ...] = ()
+
+
+class _Walk:
+    """One walk over a table's folders; ``marked`` and ``doubtful`` are what it finds."""
+
+    def __init__(self, files: TableFiles, partition: Callable[[str], Partition], keep: Keep | None) -> None:
+        self._files = files
+        self._partition = partition
+        self._keep = keep
+        self._linked = 0
+        self.marked: list[PartitionListing] = []
+        self.doubtful: list[PartitionListing] = []
+
+    def run(self, partition_depth: int | None) -> None:
+        """Walk level by level; at ``partition_depth`` folders that are not wanted are left out unlisted."""
+        level = [_Folder("")]
+        for depth in range(MAX_DEPTH + 1):
+            if depth == partition_depth:
+                level = [folder for folder in level if self._wanted(self._partition(folder.path))]
+            listings = list_folders(self._files, [folder.path for folder in level])
+            level = [
+                inner
+                for folder, listing in zip(level, listings, strict=True)
+                for inner in self._enter(folder, listing)
+            ]
+            if not level:
+                return
+        if deepest := next((folder for folder in level if not folder.below), None):
+            raise InvalidTableError(f"folders nest deeper than {MAX_DEPTH} levels", path=deepest.path[:500])
+
+    def _enter(self, folder: _Folder, listing: Sequence[FileInfo]) -> list[_Folder]:
+        """Take note of a folder, and return those in it that are to be walked."""
+        is_marked = any(info.name in PARTITION_METAFILES for info in listing if not info.is_dir)
+        if is_marked and not folder.below:
+            self._note(self.marked, folder, listing)
+        elif any(is_data_file(info.name) for info in listing if not info.is_dir):
+            self._note(self.doubtful, folder, listing)
+        below = folder.below or is_marked
+        inner = (info for info in listing if info.is_dir and info.name != METADATA_FOLDER)
+        return [
+            _Folder(info.path, below, self._followed(folder, info) if info.is_link else folder.links)
+            for info in inner
+            if not (below and info.is_link)
+        ]
+
+    def _note(self, found: list[PartitionListing], folder: _Folder, listing: Sequence[FileInfo]) -> None:
+        partition = self._partition(folder.path)
+        if self._wanted(partition):
+            found.append(PartitionListing(partition, tuple(info for info in listing if not info.is_dir)))
+
+    def _wanted(self, partition: Partition) -> bool:
+        return self._keep is None or self._keep(partition)
+
+    def _followed(self, folder: _Folder, link: FileInfo) -> tuple[str, ...]:
+        """Check where a link leads, and return the real places of all links on the way there.
+
+        Raises:
+            InvalidTableError: it leads back to a folder above it, or there are too many.
+        """
+        target, here = self._files.local_path(link.path) or "", self._files.local_path(folder.path) or ""
+        if target in folder.links or f"{here}/".startswith(f"{target}/"):
+            raise InvalidTableError(
+                "a link leads back to a folder above it, so folders nest deeper than any table's",
+                hint="Remove the link.",
+                path=link.path[:500],
+            )
+        self._linked += 1
+        if self._linked > limits().linked_folders:
+            refuse(InvalidTableError, f"Links lead to {self._linked} folders", "linked_folders", path=link.path[:500])
+        return (*folder.links, target)
+
+
+def is_data_file(name: str) -> bool:
+    """Whether a name is that of a base file or a log file, or of a file that was registered with a table."""
+    if name.startswith("."):
+        return parse_log_file_name(name) is not None
+    return name.endswith(REGISTERED_SUFFIX) or parse_base_file_name(name) is not None
 
 
 def list_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]]:

@@ -9,7 +9,7 @@ from base files alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 
 import pyarrow as pa
@@ -20,7 +20,8 @@ from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.table.base_formats import check_readable
 from hoodie_py.table.file_groups import FileGroup, group_files
-from hoodie_py.table.partitions import Keep, PartitionListing, discover, list_folders
+from hoodie_py.table.named_partitions import named_partitions
+from hoodie_py.table.partitions import Judge, Keep, PartitionListing, discover, list_folders
 from hoodie_py.table.slicing import base_file_at, slice_at
 from hoodie_py.table.timeline_loader import TableTimeline
 from hoodie_py.table.visibility import Visibility
@@ -49,14 +50,20 @@ class FileSystemView:
     def partitions(self, schema: pa.Schema | None = None, keep: Keep | None = None) -> list[PartitionListing]:
         """Discover the table's partitions (see ``discover``); their listings serve the view from here on.
 
+        Folders without a metafile count where the timeline names them (``named_partitions``).
+
         Args:
             schema: the table's columns; without it partitions have no values.
             keep: says whether a partition may hold wanted rows.
         """
-        listings = discover(self.files, self.config, schema if schema is not None else pa.schema([]), keep)
+        listings = self._discover(schema, keep, partial(named_partitions, self.timeline))
         for listing in listings:
             self._keep_groups(listing.partition.path, group_files(listing.partition.path, listing.files))
         return listings
+
+    def folders(self) -> list[PartitionListing]:
+        """List the partitions, and every other folder with data files: where unfinished writes may have written."""
+        return self._discover(None, None, lambda doubtful: doubtful)
 
     def slices(self, query_instant: str | None = None, partitions: Iterable[str] | None = None) -> list[FileSlice]:
         """What a snapshot query reads, sorted by partition and file id.
@@ -107,6 +114,9 @@ class FileSystemView:
             self._keep_groups(path, group_files(path, listing))
         with self._lock:
             return [group for path in sorted(paths) for group in self._groups[path]]
+
+    def _discover(self, schema: pa.Schema | None, keep: Keep | None, judge: Judge) -> list[PartitionListing]:
+        return discover(self.files, self.config, schema if schema is not None else pa.schema([]), keep, judge)
 
     def _visible_groups(self, query_instant: str | None, partitions: Iterable[str] | None) -> Sequence[FileGroup]:
         if self.last_instant is None:

@@ -23,7 +23,7 @@ from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteS
 from hoodie_py.formats.instants import COMMIT, DELTA_COMMIT, INFLIGHT, REPLACE_COMMIT, REQUESTED, Instant
 from hoodie_py.formats.metadata_writers import write_commit_metadata, write_requested_replace
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
-from hoodie_py.table.partitions import list_folders
+from hoodie_py.table.partitions import PARTITION_METAFILES, list_folders
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS
 from hoodie_py.writer.compaction import RUN_ID
@@ -33,6 +33,7 @@ from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.partition_folder import ensure_partition
 from hoodie_py.writer.recovery import pending_writes
 from hoodie_py.writer.refusals import check_writable
 from hoodie_py.writer.rollback_facts import rollbacks_of
@@ -252,8 +253,10 @@ def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str,
     partitions = sorted({result.stat.partition_path for result in results})
     sizes: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
     there: dict[str, int] = {}
-    for listing in list_folders(begun.facts.files, partitions):
+    for partition, listing in zip(partitions, list_folders(begun.facts.files, partitions), strict=True):
         there |= {info.path: info.size for info in listing if not info.is_dir}
+        if not any(info.name in PARTITION_METAFILES for info in listing):  # somebody removed it, or never wrote it
+            ensure_partition(begun.facts.files, partition, begun.instant)
     for result in results:
         size = result.stat.file_size_in_bytes
         if there.get(result.path) != size:

@@ -30,7 +30,7 @@ def written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str, ...]
     by_block = snapshot.config.version < _FIRST_VERSION_OF_FREE_LOGS
     announced = {marker.path for marker in Markers(snapshot.files, instant).announced()} if by_block else set[str]()
     found: dict[str, tuple[str, ...]] = {}
-    for listing in snapshot.view.partitions():
+    for listing in snapshot.view.folders():
         names = [info.name for info in listing.files if _is_of(snapshot.files, info, instant, by_block, announced)]
         if names:
             found[listing.partition.path] = tuple(sorted(names))

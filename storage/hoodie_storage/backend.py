@@ -11,12 +11,15 @@ from hoodie_storage.ranges import Range
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or folder in a listing: its name alone, its size, which of the two, and when it was written (ms)."""
+    """A file or folder in a listing: its name alone, its size, which of the two, when it was written (ms), and whether a link
+    leads there.
+    """
 
     name: str
     size: int
     is_dir: bool
     modified: int | None = None
+    is_link: bool = False
 
 
 class Backend(Protocol):

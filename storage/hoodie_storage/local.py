@@ -192,7 +192,7 @@ def _pread(descriptor: int, start: int, stop: int) -> bytes | Exception:
 def _entry(entry: os.DirEntry[str]) -> Entry | None:
     try:
         if entry.is_dir():
-            return Entry(entry.name, 0, is_dir=True)
+            return Entry(entry.name, 0, is_dir=True, is_link=entry.is_symlink())
         found = entry.stat()
         return Entry(entry.name, found.st_size, False, _milliseconds(found))
     except FileNotFoundError:  # removed meanwhile, or a link to nothing

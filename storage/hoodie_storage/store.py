@@ -148,7 +148,9 @@ class Store:
     def list(self, path: str) -> list[FileInfo]:
         """Return what is right inside a folder, by name. Raises NotFoundError."""
         entries = self._ask("list", path, lambda backend, key: backend.list(key))
-        found = [FileInfo(join(path, each.name), each.size, each.is_dir, each.modified) for each in entries]
+        found = [
+            FileInfo(join(path, each.name), each.size, each.is_dir, each.modified, each.is_link) for each in entries
+        ]
         return sorted(found, key=lambda info: (info.path, info.is_dir))
 
     def stat(self, path: str) -> FileInfo:

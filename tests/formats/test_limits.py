@@ -119,6 +119,7 @@ ELSEWHERE = {
     "decoded_ratio": "tests/fuzz/test_bombs.py",
     "metadata_ratio": "tests/fuzz/test_bombs.py",
     "history_rows": "below",
+    "linked_folders": "tests/table/test_named_partitions.py",
     "name_chars": "below",
 }
 

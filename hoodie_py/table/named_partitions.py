@@ -1,0 +1,72 @@
+"""Which folders are partitions although nothing in them says so: the timeline names them.
+
+A folder with data files of completed commits and without a metafile is a partition if a commit wrote there or replaced
+file groups there, as Java's metadata table has it. Commits of the active timeline are asked, newest first, then the
+archived ones; nothing is read unless there is such a folder. What none of them names is left out, as Java does with a
+copied folder, and a warning says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+
+from hoodie_py.errors import HoodieWarning
+from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.names import REGISTERED_SUFFIX, parse_base_file_name, parse_log_file_name
+from hoodie_py.table.partitions import PartitionListing
+from hoodie_py.table.timeline_loader import TableTimeline
+
+_AT_ONCE = 16
+_LATEST = "9" * 32  # no instant is later
+_SHOWN = 5
+
+
+def named_partitions(timeline: TableTimeline, doubtful: Sequence[PartitionListing]) -> list[PartitionListing]:
+    """Return the doubtful folders that are partitions.
+
+    Raises:
+        CorruptFileError, InvalidTableError: what the timeline says cannot be read.
+        StorageError: the store refused.
+    """
+    written = {each.partition.path: each for each in doubtful if _has_committed_files(timeline, each)}
+    named = [written[path] for path in _named(timeline, set(written))]
+    if left := sorted(written.keys() - {each.partition.path for each in named}):
+        warnings.warn(
+            f"Folders with data files are left out, since neither a metafile nor a commit makes them partitions of "
+            f"table {timeline.config.name}: {', '.join(left[:_SHOWN])}{', ...' if len(left) > _SHOWN else ''}",
+            HoodieWarning,
+            stacklevel=2,
+        )
+    return named
+
+
+def _named(timeline: TableTimeline, wanted: set[str]) -> Iterator[str]:
+    """Yield the paths that some commit names; no more is read than it takes."""
+    if not wanted:
+        return
+    for metadata in _newest_first(timeline):
+        found = wanted & (metadata.write_stats.keys() | metadata.replaced_file_ids.keys())
+        yield from found
+        wanted -= found
+        if not wanted:
+            return
+
+
+def _newest_first(timeline: TableTimeline) -> Iterator[CommitMetadata]:
+    writes = timeline.completed_writes()[::-1]
+    for start in range(0, len(writes), _AT_ONCE):
+        yield from timeline.metadata_of(writes[start : start + _AT_ONCE])
+    for _, metadata in timeline.archived().writes_down_from(_LATEST):
+        yield metadata
+
+
+def _has_committed_files(timeline: TableTimeline, listing: PartitionListing) -> bool:
+    return any(_counts(timeline, info.name) for info in listing.files)
+
+
+def _counts(timeline: TableTimeline, name: str) -> bool:
+    if name.endswith(REGISTERED_SUFFIX):
+        return True
+    parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
+    return parsed is not None and timeline.timeline.is_committed(parsed.instant)
