@@ -5,8 +5,8 @@ partition; the base folder itself counts, as the one partition of a table withou
 entered. One round of parallel listings per level. The listing that shows the metafile is also the partition's file
 listing, so it is kept and handed out with the partition.
 
-Java's listing leaves out what has no metafile, and what lies below a partition; its metadata table, which is its default,
-has both. So folders of that kind that hold data files are *doubtful*: whoever knows the timeline judges them
+Java's listing leaves out what has no metafile, and what lies below a partition; its metadata table, which is its
+default, has both. So folders of that kind that hold data files are *doubtful*: whoever knows the timeline judges them
 (``named_partitions``). A table as Java leaves it has none.
 
 Links between folders are followed, as Java does, save below a partition. A link back to where the way came from is
@@ -126,9 +126,7 @@ class _Walk:
                 level = [folder for folder in level if self._wanted(self._partition(folder.path))]
             listings = list_folders(self._files, [folder.path for folder in level])
             level = [
-                inner
-                for folder, listing in zip(level, listings, strict=True)
-                for inner in self._enter(folder, listing)
+                inner for folder, listing in zip(level, listings, strict=True) for inner in self._enter(folder, listing)
             ]
             if not level:
                 return

@@ -11,8 +11,8 @@ from hoodie_storage.ranges import Range
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or folder in a listing: its name alone, its size, which of the two, when it was written (ms), and whether a link
-    leads there.
+    """A file or folder in a listing: its name alone, its size, which of the two, when it was written (ms), and whether
+    a link leads there.
     """
 
     name: str

@@ -17,8 +17,8 @@ class FileInfo:
     """A file or folder: path relative to the store's root, size in bytes (0 for folders).
 
     ``modified`` is when the file was written, in milliseconds since 1970 by the store's clock; None where the store
-    does not say. ``is_link`` says of an entry of a listing that it is a symbolic link, which only local disks have. Both
-    are no part of the value.
+    does not say. ``is_link`` says of an entry of a listing that it is a symbolic link, which only local disks have.
+    Both are no part of the value.
     """
 
     path: str

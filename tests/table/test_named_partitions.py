@@ -92,7 +92,7 @@ def test_what_is_not_committed_makes_no_partition(tmp_path: Path):
     for name in ("part-0000.parquet", "f-0_0-0-0_20990101000000000.parquet", ".f-1_20990101000000000.log.1_0-0-0"):
         (tmp_path / "_temporary" / "0" / name).write_bytes(b"")
     assert table.scan().count() == 4
-    assert written_files(table._snapshot, "20990101000000000") == {  # noqa: SLF001 - what a rollback removes
+    assert written_files(table._snapshot, "20990101000000000") == {
         "_temporary/0": (".f-1_20990101000000000.log.1_0-0-0", "f-0_0-0-0_20990101000000000.parquet")
     }
 
