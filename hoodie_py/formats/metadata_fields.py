@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.names import check_bare, check_inside, file_name_of
+from hoodie_py.formats.names import check_bare, check_partition, file_name_of
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Fields:
 
     def partition(self, name: str = "partitionPath") -> str:
         """A partition path; "" when missing."""
-        return check_inside(self.text(name) or "")
+        return check_partition(self.text(name) or "")
 
     def file_id(self) -> str:
         """The id of a file group; "" when missing."""
@@ -98,7 +98,7 @@ class Fields:
 
     def by_partition(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
         """A map field whose keys are paths relative to the table's base path, of partitions as a rule."""
-        return {check_inside(key): value for key, value in self.mapping(name, convert).items()}
+        return {check_partition(key): value for key, value in self.mapping(name, convert).items()}
 
 
 def expect_text(value: Any) -> str:

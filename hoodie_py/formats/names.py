@@ -192,6 +192,17 @@ def check_inside(rel: str) -> str:
     return rel
 
 
+def check_partition(path: str) -> str:
+    """Return ``path`` when it can be a partition: inside the table, and not among the files that manage it.
+
+    Raises:
+        InvalidTableError: as for ``check_inside``, or a segment is ``.hoodie`` in any case, as some disks ignore it.
+    """
+    if any(segment.casefold() == ".hoodie" for segment in check_inside(path).replace("\\", "/").split("/")):
+        raise InvalidTableError("table metadata names a partition among Hudi's own files", path=path[:500])
+    return path
+
+
 def check_bare(name: str) -> str:
     """Return ``name``, such as a file id, when it can be part of a file's name and no more.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from hoodie_py.formats.avro_container import read_single
 from hoodie_py.formats.metadata_fields import Fields, expect_list, expect_number, expect_text
-from hoodie_py.formats.names import check_inside, file_name_of
+from hoodie_py.formats.names import check_partition, file_name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +398,7 @@ class SavepointMetadata:
 
 
 def _partition(value: Any) -> str:
-    return check_inside(expect_text(value))
+    return check_partition(expect_text(value))
 
 
 def _metric(value: Any) -> float:

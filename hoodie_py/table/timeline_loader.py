@@ -31,7 +31,7 @@ from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FI
 from hoodie_py.formats.timeline import Instant, Timeline
 
 if TYPE_CHECKING:
-    from hoodie_py.formats.plans import CompactionPlan
+    from hoodie_py.formats.plans import CompactionPlan, RequestedReplace
     from hoodie_py.table.archive_loader import ArchivedTimeline
 
 METADATA_FOLDER = ".hoodie"
@@ -168,6 +168,29 @@ class TableTimeline:
         if instant is None:
             return None
         return self.compaction_plan(instant) if self.files.exists(self._plan_path(instant)) else None
+
+    def replace_plan(self, instant: Instant) -> RequestedReplace:
+        """What a pending replace commit or clustering plans; nothing where it was taken back since the listing.
+
+        Raises:
+            InvalidTableError: the plan's file is gone, and the instant is not.
+            CorruptFileError: it is damaged.
+        """
+        from hoodie_py.formats.plans import RequestedReplace
+
+        path = f"{self.config.timeline_dir()}/{instant.request_time}.{instant.action}.{REQUESTED}"
+        try:
+            return RequestedReplace.from_bytes(self._read(path))
+        except InvalidTableError:
+            if self.was_taken_back(instant):
+                return RequestedReplace()
+            raise
+        except HoodieError as error:
+            raise error.located(path=path, instant=instant.request_time) from error.__cause__
+
+    def was_taken_back(self, instant: Instant) -> bool:
+        """Whether a pending instant is on the timeline no more: somebody rolled it back since the listing."""
+        return load_timeline(self.files, self.config).find(instant.request_time, instant.comparable_action) is None
 
     def completion_time(self, request_time: str) -> str | None:
         """When a write completed, from the active timeline, else from the archive; None when neither knows."""

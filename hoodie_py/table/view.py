@@ -15,7 +15,7 @@ from threading import Lock
 import pyarrow as pa
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import check_inside
+from hoodie_py.formats.names import check_partition
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.table.base_formats import check_readable
@@ -107,7 +107,7 @@ class FileSystemView:
         """Every file group that is listed, visible or not."""
         if partitions is None:
             partitions = [listing.partition.path for listing in self.partitions()]
-        paths = list(dict.fromkeys(check_inside(path) for path in partitions))
+        paths = list(dict.fromkeys(check_partition(path) for path in partitions))
         with self._lock:
             missing = [path for path in paths if path not in self._groups]
         for path, listing in zip(missing, list_folders(self.files, missing), strict=True):

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.instants import RESTORE, SAVEPOINT, Instant
-from hoodie_py.formats.plans import CleanPlan, RequestedReplace, SavepointMetadata
+from hoodie_py.formats.plans import CleanPlan, SavepointMetadata
 from hoodie_py.options import cleaning as keys
 from hoodie_py.options.parse import option
 from hoodie_py.table.scan import html_table
@@ -239,8 +239,7 @@ def _planned(snapshot: Snapshot) -> dict[str, str]:
             names = (operation.data_file, *operation.delta_files)
             _add(planned, operation.partition_path, names, f"{instant.action} {instant.request_time} is pending")
     for instant in timeline.pending_replacements():
-        path = f"{snapshot.config.timeline_dir()}/{instant.request_time}.{instant.action}.requested"
-        for group in RequestedReplace.from_bytes(snapshot.files.read(path)).groups or ():
+        for group in snapshot.timeline.replace_plan(instant).groups or ():
             for piece in group.slices:
                 names = (piece.data_file, *piece.delta_files)
                 _add(planned, piece.partition_path, names, f"{instant.action} {instant.request_time} is pending")

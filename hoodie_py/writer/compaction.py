@@ -50,7 +50,8 @@ from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable
 from hoodie_py.writer.output_schema import output_schema
 from hoodie_py.writer.planned_slices import planned_slices
-from hoodie_py.writer.refusals import check_compactable, check_pending_writes, unfinished_writes
+from hoodie_py.writer.recovery import finish_rollbacks
+from hoodie_py.writer.refusals import check_compactable, check_pending_writes, pending_writes
 from hoodie_py.writer.rollback_facts import rollbacks_of
 from hoodie_py.writer.run_guard import Alive, forget_finished, run_guard
 from hoodie_py.writer.scratch_files import remove_scratch_files
@@ -108,7 +109,7 @@ def run(
         raise UnsupportedFeatureError(
             f"Compaction by an engine of type {type(runner).__name__}.", hint="Leave it out, or give one with run()."
         )
-    snapshot = session.look()
+    snapshot = _recovered(session, instant)
     check_merger(snapshot.config, merger, override=override_merger)
     chosen = _choose(snapshot, instant)
     if chosen is None:
@@ -126,6 +127,15 @@ def run(
             raise
         _tidy(session, begun, results)
     return CompactionResult.of(chosen.request_time, completion_time, results, time.monotonic() - began)
+
+
+def _recovered(session: WriteSession, instant: str | None) -> Snapshot:
+    """Finish rollbacks that were begun, that of the compaction too, and return the table as it is then."""
+    snapshot = session.look()
+    check_compactable(snapshot)
+    first = snapshot.timeline.timeline.pending_compactions().instants[:1]
+    chosen = instant or (first[0].request_time if first else None)
+    return session.look() if finish_rollbacks(session, snapshot, chosen) else snapshot
 
 
 def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
@@ -282,7 +292,7 @@ def _complete(session: WriteSession, begun: _Begun, results: Sequence[TaskResult
         written = {result.path for result in results}
         remove_files(session.files, instant, [task.group for task in begun.tasks], keep=written)
         if not session.multi_writer:
-            leave_heartbeats(session.files, unfinished_writes(snapshot))
+            leave_heartbeats(session.files, pending_writes(snapshot))
         holding.ensure_held()
         alive.ensure_alive()
         sizes: dict[str, dict[str, int]] = {}

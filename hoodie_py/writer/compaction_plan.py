@@ -19,11 +19,12 @@ from uuid import uuid4
 
 from hoodie_py.formats.instants import COMMIT, COMPACTION, DELTA_COMMIT
 from hoodie_py.formats.metadata_writers import write_compaction_plan
-from hoodie_py.formats.plans import CompactionOperation, CompactionPlan, RequestedReplace
+from hoodie_py.formats.plans import CompactionOperation, CompactionPlan
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.compaction_report import PlannedSlice, PlanReport
 from hoodie_py.writer.compaction_strategy import GroupKey, Offer, choose, operation_metrics
+from hoodie_py.writer.recovery import finish_rollbacks
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
 from hoodie_py.writer.run_guard import forget_finished
 from hoodie_py.writer.session import WriteSession, newest_time
@@ -50,6 +51,9 @@ def schedule(session: WriteSession) -> str | None:
         InvalidQueryError: an unknown strategy or a bad option.
         CommitStateUnknownError: the store did not say whether the plan was saved.
     """
+    recovered = session.look()
+    check_compactable(recovered)
+    finish_rollbacks(session, recovered)
     with session.locked() as holding:
         snapshot = session.look()
         check_compactable(snapshot)
@@ -165,8 +169,7 @@ def _held_groups(snapshot: Snapshot) -> Mapping[GroupKey, str]:
             key = operation.partition_path, operation.file_id
             held[key] = f"{instant.action} {instant.request_time} is pending"
     for instant in timeline.pending_replacements():
-        path = f"{snapshot.config.timeline_dir()}/{instant.request_time}.{instant.action}.requested"
-        for key in RequestedReplace.from_bytes(snapshot.files.read(path)).file_groups():
+        for key in snapshot.timeline.replace_plan(instant).file_groups():
             held[key] = f"clustering {instant.request_time} is pending"
     return held
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hoodie_py.errors import FileMissingError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import MarkerType, check_inside, marked_file, marker_folder, marker_path
+from hoodie_py.formats.names import MarkerType, check_inside, check_partition, marked_file, marker_folder, marker_path
 from hoodie_py.formats.timeline import Timeline
 
 TEMP_FOLDER = marker_folder("").rstrip("/")
@@ -76,6 +76,7 @@ class Markers:
             found = marked_file(path.removeprefix(f"{self._folder}/"))
             if found is not None:
                 partition, _, name = check_inside(found[0]).rpartition("/")
+                check_partition(partition)
                 yield Marker(partition, name, found[1])
 
 

@@ -31,13 +31,14 @@ from hoodie_py.errors import (
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.hfile import write_hfile
-from hoodie_py.formats.instants import COMPLETED, DELTA_COMMIT, INDEXING, INFLIGHT, REQUESTED
+from hoodie_py.formats.instants import COMMIT, COMPACTION, COMPLETED, DELTA_COMMIT, INDEXING, INFLIGHT, REQUESTED
 from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iter_blocks
 from hoodie_py.formats.log_writer import encode_block
 from hoodie_py.formats.metadata_records import FILES_PARTITION, files_entries
 from hoodie_py.formats.metadata_writers import write_commit_metadata
 from hoodie_py.formats.names import MarkerType
 from hoodie_py.formats.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
+from hoodie_py.formats.timeline import Timeline
 from hoodie_py.options.write import METADATA_MODE
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline_loader import load_config, load_timeline
@@ -183,6 +184,28 @@ class MetadataTable:
         completion_time = self._session.clock.next(beyond)
         writer.complete(inflight, completion_time, write_commit_metadata(metadata, config.timeline_layout))
         markers.remove_all()
+
+
+def recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
+    """Whether a table's metadata table has a complete commit of an instant."""
+    found = _metadata_timeline(snapshot).find(instant, DELTA_COMMIT)
+    return found is not None and found.is_completed
+
+
+def compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
+    """Whether what an instant did to the metadata table may lie in a base file there, and cannot be taken out."""
+    return len(_metadata_timeline(snapshot).after(instant).of(COMMIT, COMPACTION)) > 0
+
+
+def _metadata_timeline(snapshot: Snapshot) -> Timeline:
+    """Return the timeline of the metadata table; an empty one where the table has none."""
+    if not snapshot.config.metadata_partitions:
+        return Timeline()
+    place = snapshot.files.sub(METADATA_TABLE)
+    try:
+        return load_timeline(place, load_config(place))
+    except TableNotFoundError:
+        return Timeline()
 
 
 def undo_metadata_commit(files: TableFiles, instant: str) -> None:

@@ -3,6 +3,9 @@
 Only a write whose heartbeat stopped has failed; one without heartbeat may just have begun, but not if that is long ago.
 No lock says more: the other writer may not see it. A write that may be at work is passed over where other writers are
 declared, and else keeps this one out. Compactions and clusterings stay: they are run again.
+
+A rollback that was begun is finished first, whoever began it: Java does so before each write, and cannot once something
+later has completed.
 """
 
 from __future__ import annotations
@@ -10,14 +13,16 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from hoodie_py.errors import ConflictError, InvalidQueryError
-from hoodie_py.formats.instants import CLUSTERING, REPLACE_COMMIT, Instant
+from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError
+from hoodie_py.formats.instants import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, Instant
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.heartbeat import Life, life_of
-from hoodie_py.writer.refusals import check_writable, unfinished_writes
+from hoodie_py.writer.refusals import check_writable, is_clustering, pending_writes
 from hoodie_py.writer.rollback import rollback
+from hoodie_py.writer.rollback_facts import PendingRollback, pending_rollbacks
 from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.write_conflicts import requested_replace
+
+_MOST_FAILED = 200  # each takes a listing of the table, and the clock's time to let others see it
 
 
 def undo_failed_writes(session: WriteSession) -> Snapshot:
@@ -30,7 +35,10 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
     """
     snapshot = session.look()
     check_writable(snapshot)
+    if finish_rollbacks(session, snapshot):
+        snapshot = session.look()
     pending = pending_writes(snapshot)
+    _check_number(pending)
     failed = [each for each in pending if _has_failed(session, snapshot, each)]
     for instant in failed:
         with suppress(InvalidQueryError):  # it was completed or undone since the look
@@ -38,15 +46,59 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
     return session.look() if pending else snapshot
 
 
-def pending_writes(snapshot: Snapshot) -> list[Instant]:
-    """Return writes that have not completed, oldest first: no compactions, no clusterings."""
-    return [each for each in unfinished_writes(snapshot) if not _is_clustering(snapshot, each)]
+def finish_rollbacks(session: WriteSession, snapshot: Snapshot, compaction: str | None = None) -> bool:
+    """Finish rollbacks that were begun; beside other writers, those that began long ago. Say whether there were any.
+
+    Args:
+        session: of the writing call.
+        snapshot: the table as it is now.
+        compaction: request time of a compaction that is about to run, whose own rollback is finished too.
+
+    Raises:
+        ConflictError: a writer is at work on what is rolled back.
+        UnsupportedFeatureError: one that cannot be finished here.
+        StorageError: the store refused.
+    """
+    begun = rollbacks_to_finish(snapshot, compaction)
+    if session.multi_writer:
+        begun = [each for each in begun if _is_old(session, snapshot, each.instant)]
+    for each in begun:
+        with suppress(InvalidQueryError):  # it was finished since the look
+            rollback(session, each.instant.request_time if not each.target else each.target)
+    return bool(begun)
 
 
-def _is_clustering(snapshot: Snapshot, instant: Instant) -> bool:
-    if instant.action == REPLACE_COMMIT:
-        return requested_replace(snapshot, instant).is_clustering
-    return instant.action == CLUSTERING
+def rollbacks_to_finish(snapshot: Snapshot, compaction: str | None = None) -> list[PendingRollback]:
+    """Return rollbacks that must be finished before something else completes, those of the newest instants first.
+
+    The rollback of a pending compaction or clustering need not be, save for the compaction that is named: whoever runs
+    that instant finishes it.
+    """
+    begun = [each for each in pending_rollbacks(snapshot) if not _waits(snapshot, each, compaction)]
+    return sorted(begun, key=lambda each: each.target, reverse=True)
+
+
+def _waits(snapshot: Snapshot, begun: PendingRollback, compaction: str | None) -> bool:
+    found = snapshot.timeline.timeline.find(begun.target, COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
+    if found is None:
+        return False
+    if begun.action == COMPACTION:
+        return found.is_completed or begun.target != compaction
+    return not found.is_completed and is_clustering(snapshot, found)
+
+
+def _is_old(session: WriteSession, snapshot: Snapshot, rollback: Instant) -> bool:
+    path = session.timeline(snapshot).path(rollback)
+    return life_of(session.files, rollback.request_time, path, session.settings.options).is_over
+
+
+def _check_number(failed: list[Instant]) -> None:
+    if len(failed) > _MOST_FAILED:
+        raise InvalidTableError(
+            f"{len(failed)} writes are pending, more than the {_MOST_FAILED} that one write rolls back",
+            hint="If they are real, roll them back one by one, or let Java Hudi do it.",
+            instant=failed[0].request_time,
+        )
 
 
 def _has_failed(session: WriteSession, snapshot: Snapshot, instant: Instant) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.instants import COMPACTION, LOG_COMPACTION, RESTORE, Instant
+from hoodie_py.formats.instants import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, RESTORE, Instant
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.schema_history import SCHEMA_FOLDER
 from hoodie_py.table.snapshot import Snapshot
@@ -53,7 +53,7 @@ def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
     """
     if snapshot.config.version >= _FIRST_VERSION_OF_FREE_LOGS:
         return
-    pending = [each for each in unfinished_writes(snapshot) if each.request_time <= instant]
+    pending = [each for each in pending_writes(snapshot) if each.request_time <= instant]
     if pending:
         raise ConflictError(
             f"Compaction on table version {snapshot.config.version} beside a pending {pending[0].action}, whose "
@@ -64,11 +64,18 @@ def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
         )
 
 
-def unfinished_writes(snapshot: Snapshot) -> list[Instant]:
-    """Return pending writes other than compactions, oldest first."""
-    services = (COMPACTION, LOG_COMPACTION)
+def pending_writes(snapshot: Snapshot) -> list[Instant]:
+    """Return writes that have not completed, oldest first: no compactions, no clusterings."""
     pending = snapshot.timeline.timeline.pending()
-    return [each for each in pending if each.is_write and each.action not in services]
+    written = [each for each in pending if each.is_write and each.action not in (COMPACTION, LOG_COMPACTION)]
+    return [each for each in written if not is_clustering(snapshot, each)]
+
+
+def is_clustering(snapshot: Snapshot, pending: Instant) -> bool:
+    """Whether a pending instant is a clustering, which up to table version 6 only its plan tells."""
+    if pending.action == REPLACE_COMMIT:
+        return snapshot.timeline.replace_plan(pending).is_clustering
+    return pending.action == CLUSTERING
 
 
 def _problems(snapshot: Snapshot) -> Iterator[HoodieError]:
@@ -88,7 +95,7 @@ def _features(snapshot: Snapshot) -> Iterator[HoodieError]:
         yield UnsupportedFeatureError(
             "Writing to a table beside a pending restore.",
             hint="Finish it with Java Hudi.",
-            instant=restores.instants[0],
+            instant=restores.instants[0].request_time,
         )
 
 

@@ -1,11 +1,47 @@
-"""Which rollbacks on a timeline are about an instant."""
+"""What the rollbacks on a timeline are about, those that were begun and not finished among them (Hudi
+``getPendingRollbackInfos``).
+"""
 
 from __future__ import annotations
 
-from hoodie_py.errors import HoodieError
-from hoodie_py.formats.instants import ROLLBACK, Instant
+from dataclasses import dataclass
+
+from hoodie_py.errors import FileMissingError, HoodieError, InvalidTableError, StorageError
+from hoodie_py.formats.instants import REQUESTED, ROLLBACK, Instant
 from hoodie_py.formats.plans import RollbackMetadata, RollbackPlan
 from hoodie_py.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRollback:
+    """A rollback that was begun and is not complete.
+
+    Attributes:
+        instant: the rollback, requested or inflight.
+        plan: what it undoes; None where it is only requested and its plan cannot be read: nothing was done by it.
+    """
+
+    instant: Instant
+    plan: RollbackPlan | None
+
+    @property
+    def target(self) -> str:
+        """Request time of the instant that it undoes; empty if none is known."""
+        return "" if self.plan is None or self.plan.instant is None else self.plan.instant.time
+
+    @property
+    def action(self) -> str:
+        """Action of that instant when the rollback was planned."""
+        return "" if self.plan is None or self.plan.instant is None else self.plan.instant.action
+
+    @property
+    def files(self) -> dict[str, tuple[str, ...]]:
+        """Names of the files that the plan removes, by partition path."""
+        found: dict[str, tuple[str, ...]] = {}
+        for request in () if self.plan is None else self.plan.requests:
+            if request.files:
+                found[request.partition_path] = (*found.get(request.partition_path, ()), *request.files)
+        return found
 
 
 def rollbacks_of(snapshot: Snapshot, time: str) -> list[Instant]:
@@ -22,15 +58,47 @@ def rollbacks_of(snapshot: Snapshot, time: str) -> list[Instant]:
     return [each for each in later if time in _targets(snapshot, each)]
 
 
-def _targets(snapshot: Snapshot, rollback: Instant) -> tuple[str, ...]:
-    folder, layout = snapshot.config.timeline_dir(), snapshot.config.timeline_layout
-    requested = f"{folder}/{rollback.request_time}.{ROLLBACK}.requested"
-    path = f"{folder}/{rollback.file_name(layout)}" if rollback.is_completed else requested
+def pending_rollbacks(snapshot: Snapshot) -> list[PendingRollback]:
+    """Return the rollbacks that were begun and not finished, oldest first.
+
+    Raises:
+        InvalidTableError: the plan of one that is inflight is not there, or names no instant.
+        CorruptFileError: it is damaged.
+    """
+    begun = snapshot.timeline.timeline.pending().of(ROLLBACK)
+    return [PendingRollback(each, _plan(snapshot, each)) for each in begun]
+
+
+def _plan(snapshot: Snapshot, rollback: Instant) -> RollbackPlan | None:
+    """Read a plan; one that cannot be read does not count before the rollback is inflight, as in Java."""
+    path = _plan_path(snapshot, rollback)
     try:
-        data = snapshot.files.read(path)
-        if rollback.is_completed:
-            return RollbackMetadata.from_bytes(data).commits_rolled_back
-        plan = RollbackPlan.from_bytes(data)
+        plan = RollbackPlan.from_bytes(snapshot.files.read(path))
+        if plan.instant is None or not (plan.instant.time.isascii() and plan.instant.time.isdigit()):
+            raise InvalidTableError("a rollback plan names no instant")
+    except FileMissingError as error:
+        if rollback.state == REQUESTED:
+            return None
+        raise InvalidTableError("an inflight rollback has no plan", path=path, instant=rollback.request_time) from error
+    except StorageError:
+        raise
+    except HoodieError as error:
+        if rollback.state == REQUESTED:
+            return None
+        raise error.located(path=path, instant=rollback.request_time) from error.__cause__
+    return plan
+
+
+def _targets(snapshot: Snapshot, rollback: Instant) -> tuple[str, ...]:
+    if not rollback.is_completed:
+        plan = _plan(snapshot, rollback)
+        return () if plan is None or plan.instant is None else (plan.instant.time,)
+    path = f"{snapshot.config.timeline_dir()}/{rollback.file_name(snapshot.config.timeline_layout)}"
+    try:
+        return RollbackMetadata.from_bytes(snapshot.files.read(path)).commits_rolled_back
     except HoodieError as error:
         raise error.located(path=path, instant=rollback.request_time) from error.__cause__
-    return () if plan.instant is None else (plan.instant.time,)
+
+
+def _plan_path(snapshot: Snapshot, rollback: Instant) -> str:
+    return f"{snapshot.config.timeline_dir()}/{rollback.request_time}.{ROLLBACK}.{REQUESTED}"

@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.arrays import from_numpy
-from hoodie_py.formats.plans import RequestedReplace
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
@@ -199,8 +198,7 @@ def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:
         return
     held: dict[str, str] = {}
     for instant in pending:
-        path = f"{snapshot.config.timeline_dir()}/{instant.request_time}.{instant.action}.requested"
-        plan = RequestedReplace.from_bytes(snapshot.files.read(path))
+        plan = snapshot.timeline.replace_plan(instant)
         held.update((file_id, instant.request_time) for _, file_id in plan.file_groups())
     touched = set(tagged.file_ids.unique().to_pylist()) & held.keys()
     if touched:

@@ -34,8 +34,8 @@ from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partition_folder import ensure_partition
-from hoodie_py.writer.recovery import pending_writes
-from hoodie_py.writer.refusals import check_writable
+from hoodie_py.writer.recovery import rollbacks_to_finish
+from hoodie_py.writer.refusals import check_writable, pending_writes
 from hoodie_py.writer.rollback_facts import rollbacks_of
 from hoodie_py.writer.run_guard import Alive, forget_finished, run_guard
 from hoodie_py.writer.session import WriteSession, newest_time
@@ -194,7 +194,9 @@ def _check(session: WriteSession, intent: Intent, now: Snapshot) -> None:
     mode = session.settings.metadata_mode
     MetadataTable.check(now, mode)
     MetadataTable.check_records(now, mode, new_keys=intent.claims.changes_keys)
-    pending = [] if session.multi_writer else pending_writes(now)
+    pending: list[Instant] = []
+    if not session.multi_writer:
+        pending = pending_writes(now) or [each.instant for each in rollbacks_to_finish(now)]
     if pending:
         raise ConflictError(
             f"Another {pending[0].action} is under way.",

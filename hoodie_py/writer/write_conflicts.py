@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.formats.instants import COMMIT, RESTORE, Instant
-from hoodie_py.formats.plans import RequestedReplace
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS
 from hoodie_py.writer.compaction_strategy import GroupKey
@@ -84,15 +83,9 @@ def check_conflicts(claims: Claims, before: Snapshot, now: Snapshot, *, beginnin
 def pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, frozenset[GroupKey]]]:
     """Yield clusterings that have not completed, with the file groups they will replace."""
     for instant in snapshot.timeline.timeline.pending_replacements():
-        plan = requested_replace(snapshot, instant)
+        plan = snapshot.timeline.replace_plan(instant)
         if plan.is_clustering:
             yield instant, frozenset(plan.file_groups())
-
-
-def requested_replace(snapshot: Snapshot, instant: Instant) -> RequestedReplace:
-    """Return what a pending replace commit or clustering plans."""
-    path = f"{snapshot.config.timeline_dir()}/{instant.request_time}.{instant.action}.requested"
-    return RequestedReplace.from_bytes(snapshot.files.read(path))
 
 
 def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning: bool) -> None:
