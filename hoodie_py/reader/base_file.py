@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie_py.errors import CorruptFileError, HoodieError
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet import check_footer, column_chunk_ranges
 from hoodie_py.formats.parquet_file import ParquetFile
@@ -45,6 +45,7 @@ class BaseFileReader:
 
     Raises:
         CorruptFileError: the file is no Parquet file or its footer is broken.
+        FileMissingError: it is gone.
     """
 
     def __init__(self, files: TableFiles, base_file: BaseFile) -> None:
@@ -60,6 +61,8 @@ class BaseFileReader:
             check_footer(self._parquet, DEFAULT_BATCH_ROWS)
         except HoodieError as error:
             raise error.located(path=self.path) from None
+        except FileNotFoundError as error:
+            raise FileMissingError("There is no such file.", operation="read", path=self.path) from error
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._corrupt(error) from error
         self.columns = frozenset(self._parquet.schema_arrow.names)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
-from hoodie_py.errors import CorruptFileError, HoodieError, HoodieWarning
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, HoodieWarning
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.log import BlockType, CorruptBlock, iter_blocks
 from hoodie_py.reader.file_slice import BlockRules, LogFile
 from hoodie_py.reader.log_bytes import OpenLog, ScannedBlock, open_logs
+from hoodie_py.reader.read_info import CommittedFiles
 from hoodie_py.reader.spill import Spill
 
 _DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA, BlockType.DELETE)
@@ -32,6 +33,11 @@ class ScanStats:
     corrupt_blocks: int = 0
     rollback_blocks: int = 0
     skipped_blocks: int = 0
+
+    def add(self, other: ScanStats) -> None:
+        """Count what another scan met, too."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 @dataclass(slots=True)
@@ -55,6 +61,7 @@ def scan_log_files(
     spill: Spill,
     *,
     strict: bool = False,
+    committed: CommittedFiles | None = None,
 ) -> list[ScannedBlock]:
     """Return the blocks to merge, oldest first.
 
@@ -65,11 +72,31 @@ def scan_log_files(
         stats: counts what was met.
         spill: says how much is read into memory, and takes copies of remote files that are larger.
         strict: raise on a corrupt block, which is otherwise skipped with a warning, as Hudi does.
+        committed: knows which files count that are gone: up to table version 6 a write that is taken back takes files
+            of a slice along, none of whose blocks counted.
 
     Raises:
+        FileMissingError: a file that counts is gone.
         CorruptFileError: bytes that are no log file; with ``strict`` any corrupt block.
         UnsupportedFeatureError: a block, log format version or command that is not handled.
     """
+    while True:
+        met = ScanStats()
+        try:
+            collected = _scanned(files, log_files, rules, met, spill, strict)
+        except FileMissingError:
+            there = _that_count(files, log_files, committed)
+            if there is None:
+                raise
+            log_files = there
+        else:
+            stats.add(met)
+            return _with_compacted_blocks_placed(collected)
+
+
+def _scanned(
+    files: TableFiles, log_files: Sequence[LogFile], rules: BlockRules, stats: ScanStats, spill: Spill, strict: bool
+) -> _Collected:
     collected = _Collected()
     for log in open_logs(files, log_files, spill):
         try:
@@ -77,7 +104,17 @@ def scan_log_files(
         except HoodieError as error:
             error.located(path=log.path)
             raise
-    return _with_compacted_blocks_placed(collected)
+    return collected
+
+
+def _that_count(
+    files: TableFiles, log_files: Sequence[LogFile], committed: CommittedFiles | None
+) -> list[LogFile] | None:
+    """Return the log files without those that are gone; None where one of these counts, or none is gone."""
+    gone = [] if committed is None else [log for log in log_files if not files.exists(log.path)]
+    if committed is None or not gone or committed.named(gone):
+        return None
+    return [log for log in log_files if log not in gone]
 
 
 def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _Collected, strict: bool) -> None:

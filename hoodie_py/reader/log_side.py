@@ -237,7 +237,13 @@ class LogSide:
         strict = self.options.integrity == "strict"
         met = ScanStats()
         blocks = scan_log_files(
-            self.info.files, self.file_slice.log_files, self.info.rules, met, self.spill, strict=strict
+            self.info.files,
+            self.file_slice.log_files,
+            self.info.rules,
+            met,
+            self.spill,
+            strict=strict,
+            committed=self.info.committed,
         )
         self._stats.blocks = met.blocks
         self._stats.skipped_blocks = met.skipped_blocks

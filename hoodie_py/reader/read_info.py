@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -10,11 +10,19 @@ import pyarrow as pa
 
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.reader.file_slice import BlockRules, FileSlice
+from hoodie_py.reader.file_slice import BlockRules, FileSlice, LogFile
 from hoodie_py.reader.turn import Turn
 
 Integrity = Literal["default", "strict"]
 DEFAULT_BATCH_ROWS = 65_536
+
+
+class CommittedFiles(Protocol):
+    """Knows which log files hold rows that count; picklable."""
+
+    def named(self, log_files: Collection[LogFile]) -> set[str]:
+        """Return paths of those that a completed commit names."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,7 @@ class ReadInfo:
         constants: columns whose value comes from the partition path, whatever the files hold.
         fallbacks: columns whose value comes from the partition path where a file lacks them.
         expected_sizes: what the commits say of file sizes in bytes, by path; checked when integrity is "strict".
+        committed: tells log files that counted from those of writes taken back since; None where names tell.
     """
 
     files: TableFiles
@@ -40,6 +49,7 @@ class ReadInfo:
     constants: Mapping[str, Any] = field(default_factory=dict)
     fallbacks: Mapping[str, Any] = field(default_factory=dict)
     expected_sizes: Mapping[str, int] = field(default_factory=dict)
+    committed: CommittedFiles | None = None
 
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
         """Return what reading takes when rows are wanted as files have them, not as a query shows them.

@@ -47,6 +47,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit_records import Write, commit_new_files, commit_records
 from hoodie_py.writer.incoming_records import records_to_write
 from hoodie_py.writer.key_spelling import check_spelling
+from hoodie_py.writer.moved_on import moved_on
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.placing import LOOKED_UP, OVERWRITES, is_independent, looks_up, replaced_groups, searches
 from hoodie_py.writer.recovery import undo_failed_writes
@@ -120,7 +121,11 @@ class DistributedWrite:
     def run(self) -> WriteResult:
         """Write and commit."""
         snapshot = undo_failed_writes(self.session)
-        self.session = with_table_index(self.session, snapshot, self.operation, self.merger)
+        with moved_on(self.session, snapshot):
+            self.session = with_table_index(self.session, snapshot, self.operation, self.merger)
+            return self._written(snapshot)
+
+    def _written(self, snapshot: Snapshot) -> WriteResult:
         settings = self.session.settings
         empty, output = records_to_write(self.schema.empty_table(), snapshot, settings.options, self.operation)
         self._check_spelling(snapshot, empty, [])

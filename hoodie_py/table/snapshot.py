@@ -12,6 +12,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo
+from hoodie_py.table.committed_logs import CommittedLogs
 from hoodie_py.table.instants import AsOf, parse_instant, parse_zone
 from hoodie_py.table.partition_values import missing_defaults, partition_constants
 from hoodie_py.table.partitions import Partition
@@ -142,15 +143,17 @@ class Snapshot:
         """Return what reading one slice takes; small and picklable."""
         schema = self.schema
         path = file_slice.partition_path
+        rules = self._view.block_rules(self._as_of)
         return ReadInfo(
             files=self.files,
             config=self.bare_config,
             schema=schema.arrow,
             defaults=schema.defaults,
-            rules=self._view.block_rules(self._as_of),
+            rules=rules,
             constants=partition_constants(self.config, schema.arrow, path),
             fallbacks=missing_defaults(self.config, schema.arrow, path),
             expected_sizes=self._expected_sizes(file_slice) if strict else {},
+            committed=CommittedLogs(self.files, self.bare_config, rules) if rules.check_commits else None,
         )
 
     def _expected_sizes(self, file_slice: FileSlice) -> dict[str, int]:

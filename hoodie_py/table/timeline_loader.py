@@ -39,6 +39,7 @@ METADATA_FOLDER = ".hoodie"
 _ROUNDS = 5
 _PAUSE_SECONDS = 1.0
 _READ_THREADS = 16
+_FIRST_VERSION_OF_FREE_LOGS = 8
 
 _T = TypeVar("_T")
 
@@ -162,6 +163,25 @@ class TableTimeline:
             error.located(path=path, instant=instant.request_time)
             raise
 
+    def pending_plan(self, instant: Instant) -> CompactionPlan:
+        """The plan of a pending compaction; an empty one where it was taken back since the listing.
+
+        Up to table version 6 that is an error, as log files may be named after the plan.
+
+        Raises:
+            InvalidTableError: the plan's file is gone.
+            CorruptFileError: it is damaged.
+        """
+        from hoodie_py.formats.plans import CompactionPlan
+
+        try:
+            return self.compaction_plan(instant)
+        except InvalidTableError as error:
+            gone = isinstance(error.__cause__, FileMissingError) and self.was_taken_back(instant)
+            if gone and self.config.version >= _FIRST_VERSION_OF_FREE_LOGS:
+                return CompactionPlan()
+            raise
+
     def compaction_plan_at(self, request_time: str) -> CompactionPlan | None:
         """The plan requested at a time; None when the active timeline has no compaction of that time."""
         instant = self.timeline.find(request_time, "commit", "deltacommit")
@@ -181,8 +201,8 @@ class TableTimeline:
         path = f"{self.config.timeline_dir()}/{instant.request_time}.{instant.action}.{REQUESTED}"
         try:
             return RequestedReplace.from_bytes(self._read(path))
-        except InvalidTableError:
-            if self.was_taken_back(instant):
+        except InvalidTableError as error:
+            if isinstance(error.__cause__, FileMissingError) and self.was_taken_back(instant):
                 return RequestedReplace()
             raise
         except HoodieError as error:

@@ -100,7 +100,7 @@ class Visibility:
     def _pending_compactions(self) -> Mapping[GroupKey, str]:
         pending: dict[GroupKey, str] = {}
         for instant in self._timeline.pending_compactions():
-            for operation in self._table.compaction_plan(instant).operations:
+            for operation in self._table.pending_plan(instant).operations:
                 pending[operation.partition_path, operation.file_id] = instant.request_time
         return pending
 

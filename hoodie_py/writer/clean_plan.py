@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.instants import RESTORE, SAVEPOINT, Instant
+from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.plans import CleanPlan, SavepointMetadata
 from hoodie_py.options import cleaning as keys
 from hoodie_py.options.parse import option
@@ -181,7 +182,7 @@ def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
         plan: a pending clean's, perhaps another program's.
 
     Raises:
-        InvalidTableError: it names a file of a newest slice, of a savepoint or of a pending plan.
+        InvalidTableError: it names a file of a newest slice, of a savepoint or of a pending plan, or no data file.
         UnsupportedFeatureError: it removes whole partitions.
     """
     if plan.partitions_to_delete:
@@ -193,6 +194,12 @@ def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
     for partition, names in plan.files.items():
         for name in names:
             path = f"{partition}/{name}" if partition else name
+            if name.startswith(".") and parse_log_file_name(name) is None:
+                raise InvalidTableError(
+                    "A clean plan removes a hidden file that is no data file.",
+                    hint="Remove the plan's files from the timeline and clean again.",
+                    path=path[:500],
+                )
             if path in stay:
                 raise InvalidTableError(
                     f"A clean plan removes a file that is needed: {stay[path]}.",
@@ -235,7 +242,7 @@ def _planned(snapshot: Snapshot) -> dict[str, str]:
     timeline = snapshot.timeline.timeline
     planned: dict[str, str] = {}
     for instant in (*timeline.pending_compactions(), *timeline.pending_log_compactions()):
-        for operation in snapshot.timeline.compaction_plan(instant).operations:
+        for operation in snapshot.timeline.pending_plan(instant).operations:
             names = (operation.data_file, *operation.delta_files)
             _add(planned, operation.partition_path, names, f"{instant.action} {instant.request_time} is pending")
     for instant in timeline.pending_replacements():

@@ -48,6 +48,7 @@ from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.local_runner import LocalRunner, Runner
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable
+from hoodie_py.writer.moved_on import moved_on
 from hoodie_py.writer.output_schema import output_schema
 from hoodie_py.writer.planned_slices import planned_slices
 from hoodie_py.writer.recovery import finish_rollbacks
@@ -114,7 +115,7 @@ def run(
     chosen = _choose(snapshot, instant)
     if chosen is None:
         return CompactionResult()
-    with run_guard(session, chosen.request_time) as alive:
+    with moved_on(session, snapshot), run_guard(session, chosen.request_time) as alive:
         begun = _begin(session, chosen.request_time, merger)
         try:
             results = _collect(begun, runner or LocalRunner(), on_progress, began)

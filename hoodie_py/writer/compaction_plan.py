@@ -165,7 +165,7 @@ def _held_groups(snapshot: Snapshot) -> Mapping[GroupKey, str]:
     held: dict[GroupKey, str] = {}
     timeline = snapshot.timeline.timeline
     for instant in (*timeline.pending_compactions(), *timeline.pending_log_compactions()):
-        for operation in snapshot.timeline.compaction_plan(instant).operations:
+        for operation in snapshot.timeline.pending_plan(instant).operations:
             key = operation.partition_path, operation.file_id
             held[key] = f"{instant.action} {instant.request_time} is pending"
     for instant in timeline.pending_replacements():

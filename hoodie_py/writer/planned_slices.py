@@ -15,6 +15,7 @@ from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.plans import CompactionOperation, CompactionPlan
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
+from hoodie_py.table.committed_logs import CommittedLogs
 from hoodie_py.table.file_groups import FileGroup
 from hoodie_py.table.snapshot import Snapshot
 
@@ -45,18 +46,19 @@ def planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) -> li
             if key in found:
                 raise InvalidTableError("a compaction plan names a file group twice", hint=_PLAN_HINT)
             group = groups.get(key) or FileGroup(*key, (), ())
-            found[key] = _slice(operation, group, instant)
+            found[key] = _slice(snapshot, operation, group, instant)
             _check_current(snapshot, group, found[key], instant)
         except (InvalidTableError, ConflictError, UnsupportedFeatureError) as error:
             raise error.located(instant=instant, file_group=key[1][:200], partition=key[0] or None) from error.__cause__
     return list(found.values())
 
 
-def _slice(operation: CompactionOperation, group: FileGroup, instant: str) -> FileSlice:
+def _slice(snapshot: Snapshot, operation: CompactionOperation, group: FileGroup, instant: str) -> FileSlice:
     if operation.bootstrap_file:
         raise UnsupportedFeatureError("Compaction of a bootstrapped base file.")
     base = None if operation.data_file is None else _base_file(operation.data_file, group, instant)
-    logs = [_log_file(name, group) for name in operation.delta_files]
+    named = (_log_file(snapshot, name, group) for name in operation.delta_files)
+    logs = [log for log in named if log is not None]
     if len({log.path for log in logs}) != len(logs):
         raise InvalidTableError("a compaction plan names a log file twice", hint=_PLAN_HINT)
     if base is None and not logs:
@@ -73,11 +75,20 @@ def _base_file(name: str, group: FileGroup, instant: str) -> BaseFile:
     return _the_one(name, [file for file in group.base_files if file.name == name])
 
 
-def _log_file(name: str, group: FileGroup) -> LogFile:
+def _log_file(snapshot: Snapshot, name: str, group: FileGroup) -> LogFile | None:
+    """Return a planned log file; None for one of a write that was taken back since, which up to table version 6 a plan
+    may name.
+    """
     parsed = parse_log_file_name(name)
     if parsed is None or parsed.file_id != group.file_id or parsed.is_cdc:
         raise _foreign(name)
-    return _the_one(name, [file for file in group.log_files if file.name.name == name])
+    found = [file for file in group.log_files if file.name.name == name]
+    if not found and snapshot.view.visibility.logs_carry_base_instant:
+        path = f"{group.partition_path}/{name}" if group.partition_path else name
+        committed = CommittedLogs(snapshot.files, snapshot.bare_config, snapshot.view.block_rules())
+        if not committed.named([LogFile(path, 0, parsed)]):
+            return None
+    return _the_one(name, found)
 
 
 def _foreign(name: str) -> InvalidTableError:

@@ -122,7 +122,7 @@ def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
         is_new = by_slice and instant.request_time not in known
         at_stake = claims.groups if is_new else claims.gone
         if at_stake:
-            plan = now.timeline.compaction_plan(instant)
+            plan = now.timeline.pending_plan(instant)
             _meet(at_stake & {(each.partition_path, each.file_id) for each in plan.operations}, instant)
 
 

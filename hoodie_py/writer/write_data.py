@@ -15,6 +15,7 @@ from hoodie_py.writer.commit_records import Write, commit_records
 from hoodie_py.writer.delete_filter import deletes_by_filter
 from hoodie_py.writer.incoming_records import records_to_write
 from hoodie_py.writer.key_spelling import check_spelling
+from hoodie_py.writer.moved_on import moved_on
 from hoodie_py.writer.output_schema import OutputSchema, output_schema
 from hoodie_py.writer.placing import OVERWRITES, place_records, replaced_groups, searches
 from hoodie_py.writer.recovery import undo_failed_writes
@@ -52,8 +53,9 @@ class Writer:
             HoodieError: see ``HoodieTable.upsert``.
         """
         snapshot = undo_failed_writes(self.session)
-        session = with_table_index(self.session, snapshot, operation, self.merger)
-        return replace(self, session=session).carry_out(data, snapshot, operation)
+        with moved_on(self.session, snapshot):
+            session = with_table_index(self.session, snapshot, operation, self.merger)
+            return replace(self, session=session).carry_out(data, snapshot, operation)
 
     def carry_out(self, data: Any, snapshot: Snapshot, operation: WriteOperation) -> WriteResult:
         """Write with the index that the session's settings have; arguments and errors as for ``write``.
@@ -89,10 +91,11 @@ class Writer:
         snapshot = undo_failed_writes(self.session)
         if snapshot.instant is None:
             return WriteResult(WriteOperation.DELETE)
-        tagged = deletes_by_filter(snapshot, chosen, self.session.settings.options, self.merger)
-        write = self._write(snapshot, WriteOperation.DELETE, output_schema(snapshot))
-        file_bytes = self.session.settings.plan.max_file_size
-        return commit_records(write, route(tagged, snapshot, file_bytes))
+        with moved_on(self.session, snapshot):
+            tagged = deletes_by_filter(snapshot, chosen, self.session.settings.options, self.merger)
+            write = self._write(snapshot, WriteOperation.DELETE, output_schema(snapshot))
+            file_bytes = self.session.settings.plan.max_file_size
+            return commit_records(write, route(tagged, snapshot, file_bytes))
 
     def _write(self, snapshot: Snapshot, operation: WriteOperation, schema: OutputSchema) -> Write:
         return Write(

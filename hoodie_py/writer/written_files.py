@@ -6,7 +6,7 @@ looked at. Change-data files count too.
 
 from __future__ import annotations
 
-from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.errors import FileMissingError, UnsupportedFeatureError
 from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.log import LogBlock, iter_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
@@ -51,7 +51,11 @@ def _is_of(files: TableFiles, info: FileInfo, instant: str, by_block: bool, anno
 
 def _blocks_are_of(files: TableFiles, path: str, instant: str, *, torn_is_own: bool) -> bool:
     """Whether a log file is the instant's; one without a whole block is if the instant announced it."""
-    times = {block.instant_time if isinstance(block, LogBlock) else None for block in iter_blocks(files.read(path))}
+    try:
+        data = files.read(path)
+    except FileMissingError:  # whoever wrote it has taken it back since the listing
+        return False
+    times = {block.instant_time if isinstance(block, LogBlock) else None for block in iter_blocks(data)}
     if instant not in times:
         return torn_is_own and not times - {None}
     if len(times - {None}) > 1:

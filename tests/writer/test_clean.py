@@ -169,6 +169,29 @@ def test_a_pending_clean_that_removes_what_is_needed_is_refused(names: Names) ->
     assert names.files() == before
 
 
+@pytest.mark.parametrize(
+    ("partition", "name"),
+    [
+        (".hoodie", "hoodie.properties"),
+        (".hoodie/timeline", f"{at(1)}.commit"),
+        ("p/.Hoodie", f"p-0_0-0-0_{at(1)}.parquet"),
+        (".hoodie\\metadata", f"p-0_0-0-0_{at(1)}.parquet"),
+        ("p", ".hoodie_partition_metadata"),
+        ("p", ".hoodie_partition_metadata.parquet"),
+        ("p", ".hoodie"),
+    ],
+)
+def test_a_pending_clean_removes_data_files_only(names: Names, partition: str, name: str) -> None:
+    def everything() -> set[str]:
+        return {str(path) for path in names.root.rglob("*") if path.is_file()}
+
+    pend(names, CleanPlan(at(6), "KEEP_LATEST_COMMITS", {partition: (name,)}, (), "deltacommit", at(6)), "requested")
+    before = everything()
+    with pytest.raises(InvalidTableError, match=r"Hudi's own files|no data file"):
+        run(names)
+    assert everything() == before
+
+
 # Cut short ------------------------------------------------------------------------------------------------------------
 
 
