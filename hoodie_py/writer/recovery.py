@@ -19,7 +19,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.heartbeat import Life, life_of
 from hoodie_py.writer.refusals import check_writable, is_clustering, pending_writes
 from hoodie_py.writer.rollback import rollback
-from hoodie_py.writer.rollback_facts import PendingRollback, pending_rollbacks
+from hoodie_py.writer.rollback_facts import PendingRollback, pending_rollbacks, rollbacks_of
 from hoodie_py.writer.session import WriteSession
 
 _MOST_FAILED = 200  # each takes a listing of the table, and the clock's time to let others see it
@@ -105,8 +105,8 @@ def _has_failed(session: WriteSession, snapshot: Snapshot, instant: Instant) -> 
     """Whether a pending write has failed; it raises where one that has not keeps this writer out."""
     begun = session.timeline(snapshot).path(instant)
     life = life_of(session.files, instant.request_time, begun, session.settings.options)
-    if life.is_over:
-        return True
+    if life.is_over or any(each.is_completed for each in rollbacks_of(snapshot, instant.request_time)):
+        return True  # after a completed rollback only the instant's own files were left to remove
     if session.multi_writer or _has_ended(session, instant):
         return False
     raise _kept_out(instant, life)
