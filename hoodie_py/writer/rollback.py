@@ -132,8 +132,6 @@ def _find(snapshot: Snapshot, instant: str) -> Instant:
     return found
 
 
-
-
 def _undo_compaction(session: WriteSession, snapshot: Snapshot, pending: Instant) -> RollbackResult:
     instant = pending.request_time
     plan = snapshot.timeline.compaction_plan(pending)
