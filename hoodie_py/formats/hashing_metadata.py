@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.errors import CorruptFileError, InvalidQueryError, UnsupportedFeatureError
 
 BUCKET_FOLDER = ".hoodie/.bucket_index"
 CONSISTENT_FOLDER = f"{BUCKET_FOLDER}/consistent_hashing_metadata"
@@ -129,12 +129,27 @@ class BucketRules:
         kind = _typed(found, "rule", str)
         if kind.lower() != "regex":
             raise UnsupportedFeatureError(f"Numbers of buckets by rules of the kind {kind[:40]!r}.")
-        rules = [each.strip().split(",") for each in _typed(found, "expressions", str).split(";")]
-        if not all(len(rule) == 2 and _is_count(rule[1].strip()) for rule in rules):
-            raise CorruptFileError("A hashing configuration has rules that are not 'pattern,buckets'.")
         default = _typed(found, "defaultBucketNumber", int)
         if not 0 < default <= MOST_BUCKETS:
             raise CorruptFileError(f"A hashing configuration names {default} buckets.")
+        try:
+            return cls.of(_typed(found, "expressions", str), default)
+        except InvalidQueryError as error:
+            raise CorruptFileError("A hashing configuration has rules that are not 'pattern,buckets'.") from error
+
+    @classmethod
+    def of(cls, expressions: str, default: int) -> BucketRules:
+        """Parse rules as Hudi writes them: ``pattern,buckets;pattern,buckets``.
+
+        Raises:
+            InvalidQueryError: they are written otherwise.
+        """
+        rules = [each.strip().split(",") for each in expressions.split(";")]
+        if not all(len(rule) == 2 and _is_count(rule[1].strip()) for rule in rules):
+            raise InvalidQueryError(
+                f"Rules for numbers of buckets cannot be {expressions[:100]!r}.",
+                hint="Give them as 'pattern,buckets;pattern,buckets'.",
+            )
         return cls(tuple((pattern.strip(), int(count)) for pattern, count in rules), default)
 
 

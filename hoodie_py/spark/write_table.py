@@ -44,6 +44,7 @@ from hoodie_py.spark.write_places import PlaceRecords
 from hoodie_py.spark.write_shards import DivideKeys, DivideRows, WriteFacts
 from hoodie_py.spark.write_wire import Wire, labels
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.bucket_places import check_buckets
 from hoodie_py.writer.commit_records import Write, commit_new_files, commit_records
 from hoodie_py.writer.incoming_records import records_to_write
 from hoodie_py.writer.key_spelling import check_spelling
@@ -139,6 +140,7 @@ class DistributedWrite:
         if paths is None and self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return WriteResult(self.operation)
         self._check_spelling(snapshot, empty, paths or [])
+        check_buckets(snapshot, settings, paths or [], self.merger)
         slices = self._slices(snapshot, facts, paths or [])
         if by_key and slices:
             sharded = self.engine.with_keys(sharded, DivideKeys(packed, slices, self.engine.sketch(sharded)))

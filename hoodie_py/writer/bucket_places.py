@@ -8,6 +8,8 @@ path and their number, so that writers that begin it at once write the same file
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,15 +31,21 @@ from hoodie_py.formats.hashing_metadata import (
     HashingMetadata,
     instant_of,
 )
+from hoodie_py.options.write import BUCKET_COUNT, BUCKET_EXPRESSIONS, BUCKET_HASH_FIELD
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.table.parallel import thread_count
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_index import bucket_numbers, bucket_of_file_id, new_bucket_file_id, range_numbers
 from hoodie_py.writer.combine import numbered
 from hoodie_py.writer.index_settings import IndexSettings
-from hoodie_py.writer.key_lookup import UNKNOWN_ROW
+from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.places import Places
+from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_conflicts import pending_clusterings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
+
+_MOST_KEYS, _CHECKED_SLICES = 4096, 4  # looked at in each partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,76 @@ def in_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) 
     placed = Places(tuple(everywhere), at, np.full(len(records), UNKNOWN_ROW)).tagged(records)
     bases = [None if each.base_file is None else each.base_file.instant for each in everywhere]
     return replace(placed, base_instants=pa.array(bases, pa.string()).take(from_numpy(at)))
+
+
+def check_buckets(
+    snapshot: Snapshot,
+    settings: WriteSettings,
+    partitions: Sequence[str],
+    merger: RecordMerger | type[RecordMerger] | None = None,
+) -> None:
+    """Refuse a write whose index does not have the keys where they are: look at some of each partition.
+
+    Args:
+        snapshot: the table.
+        settings: of the call, with the table's index.
+        partitions: those that the write touches.
+        merger: decides instead of the table's merge mode.
+
+    Raises:
+        InvalidQueryError: names the file group, a key, and the options that say where keys go.
+        HoodieError: as ``in_buckets``.
+    """
+    if not settings.index.is_bucket or not partitions:
+        return
+    lookup = KeyLookup(snapshot, settings, merger)
+    slices = slices_by_partition(snapshot, partitions)
+    with ThreadPoolExecutor(thread_count(settings.options), "hoodie-buckets") as pool:
+        for _ in pool.map(lambda each: _check_partition(snapshot, settings.index, lookup, each), slices.values()):
+            pass
+
+
+def _check_partition(snapshot: Snapshot, index: IndexSettings, lookup: KeyLookup, slices: list[FileSlice]) -> None:
+    for file_slice in some_slices(slices, _CHECKED_SLICES):
+        keys = some_keys(lookup, file_slice)
+        paths = pa.chunked_array([pa.repeat(pa.scalar(file_slice.partition_path, pa.string()), len(keys))])
+        for part in divided(snapshot, WriteRecords(pa.table({}), keys, paths), index):
+            own = _bucket_of(file_slice, part.ranges)
+            astray = np.flatnonzero(part.numbers != own)
+            if own is not None and len(astray):
+                raise InvalidQueryError(
+                    "The table does not have its keys where the bucket index of this write would have them.",
+                    hint=f"Set {BUCKET_COUNT}, {BUCKET_HASH_FIELD} and {BUCKET_EXPRESSIONS} to what the table was "
+                    "written with. Hudi before 1.0 puts keys with colons or commas elsewhere than later releases.",
+                    key=keys[int(astray[0])].as_py()[:200],
+                    file_group=file_slice.file_id,
+                    partition=file_slice.partition_path or None,
+                )
+
+
+def _bucket_of(file_slice: FileSlice, ranges: HashingMetadata | None) -> int | None:
+    if ranges is None:
+        return bucket_of_file_id(file_slice.file_id)
+    return ranges.file_ids.index(file_slice.file_id) if file_slice.file_id in ranges.file_ids else None
+
+
+def some_slices(slices: Sequence[FileSlice], most: int) -> list[FileSlice]:
+    """Return some slices of all buckets; those with base files, whose keys are read sooner, where there are any."""
+    based = [each for each in slices if each.base_file is not None] or list(slices)
+    ordered = sorted(based, key=lambda each: each.file_id)
+    return ordered[:: max(1, -(-len(ordered) // most))]
+
+
+def some_keys(lookup: KeyLookup, file_slice: FileSlice) -> pa.ChunkedArray:
+    """Return the first keys of a file slice."""
+    chunks, left = [], _MOST_KEYS
+    with closing(lookup.all_keys(file_slice)) as found:
+        for keys, _ in found:
+            chunks.append(keys.slice(0, left))
+            left -= len(chunks[-1])
+            if not left:
+                break
+    return pa.chunked_array(chunks, pa.string())
 
 
 def members_of(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:

@@ -148,7 +148,7 @@ class KeyLookup:
                 looking.add(job, batch.column(0))
         return looking.found()
 
-    def all_keys(self, file_slice: FileSlice) -> Iterator[tuple[pa.Array, int]]:
+    def all_keys(self, file_slice: FileSlice) -> Generator[tuple[pa.Array, int], None, None]:
         """Yield all keys of a file slice, with the row number of the first; -1 for keys of its log.
 
         Raises:

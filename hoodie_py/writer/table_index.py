@@ -10,10 +10,9 @@ be given.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +32,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_index import bucket_of_file_id, list_hashes
+from hoodie_py.writer.bucket_places import some_keys, some_slices
 from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.index_settings import DEFAULT_BUCKETS, IndexSettings, IndexType, given_buckets, hash_fields
 from hoodie_py.writer.key_lookup import KeyLookup
@@ -45,7 +45,7 @@ _BITS_OF_AN_ID = 32  # the first eight characters of a random file id
 _CERTAIN_BITS = 18  # random ids look like buckets once in 2^18 tables, at the most
 _SMALL = 10_000  # hardly any random id begins with so small a number
 _COMMITS = 8  # looked at for file ids
-_MOST_KEYS, _MOST_SLICES = 4096, 16  # looked at for the number of buckets
+_MOST_SLICES = 16  # looked at for the number of buckets
 _SURE_BITS = 32  # a number that is wrong goes with the keys, or a right one does not, once in 2^32 tables
 
 
@@ -69,7 +69,7 @@ def with_table_index(
 
     Raises:
         InvalidQueryError: the options contradict the table, or do not say enough.
-        InvalidTableError: keys are not in the buckets that the table itself says.
+        InvalidTableError: rules for numbers of buckets are missing.
         UnsupportedFeatureError: an index that is not handled.
     """
     settings = session.settings
@@ -107,8 +107,9 @@ def _table_index(
     fields = hash_fields(options)
     index = IndexSettings(IndexType.BUCKET, hash_fields=fields)
     evidence = _Evidence.of(snapshot, lookup, groups, fields)
-    if RULES_FOLDER.split("/")[2] in names:
-        return _with_rules(snapshot, index, options, evidence)
+    rules = _rules(snapshot, options, kept=RULES_FOLDER.split("/")[2] in names)
+    if rules is not None:
+        return replace(index, buckets=rules.default, rules=rules.rules)
     number = _number(snapshot, options, evidence, named=given is not None)
     if number is None and operation is WriteOperation.DELETE:
         return IndexSettings()  # deletes find their keys in the files themselves
@@ -166,14 +167,12 @@ class _Evidence:
         greatest: bucket.
         hashes: how many different hashes were looked at.
         single: whether the key's one field is hashed for certain.
-        by_group: hashes less buckets of each file group.
     """
 
     factor: int
     greatest: int
     hashes: int
     single: bool
-    by_group: Mapping[GroupKey, np.ndarray]
 
     @classmethod
     def of(cls, snapshot: Snapshot, lookup: KeyLookup, groups: list[GroupKey], fields: tuple[str, ...]) -> _Evidence:
@@ -185,9 +184,9 @@ class _Evidence:
         buckets = {bucket_of_file_id(each) or 0 for each in ids}
         hashed = fields or snapshot.config.record_key_fields
         single = len(snapshot.config.record_key_fields) == 1 or bool(fields)
-        found = cls(0, max(buckets), 0, single, {})
-        for file_slice in _spread(slices):
-            found = found.with_keys(file_slice, _some_keys(lookup, file_slice), hashed)
+        found = cls(0, max(buckets), 0, single)
+        for file_slice in some_slices(slices, _MOST_SLICES):
+            found = found.with_keys(file_slice, some_keys(lookup, file_slice), hashed)
             if len(found.numbers) == 1:
                 break
         return found
@@ -197,9 +196,7 @@ class _Evidence:
         bucket = bucket_of_file_id(file_slice.file_id) or 0
         rests = np.unique(np.abs(list_hashes(keys_, fields) - bucket))
         factor = int(np.gcd.reduce(rests, initial=self.factor))
-        group = file_slice.partition_path, file_slice.file_id
-        by_group = {**self.by_group, group: rests}
-        return replace(self, factor=factor, hashes=self.hashes + len(rests), by_group=by_group)
+        return replace(self, factor=factor, hashes=self.hashes + len(rests))
 
     def fits(self, number: int) -> bool:
         """Whether a number of buckets goes with all keys that were looked at, and not by mere chance."""
@@ -220,24 +217,6 @@ class _Evidence:
     def contradicts_all(self) -> bool:
         """Whether no number of buckets explains where the keys are."""
         return self.factor > 0 and not any(self.fits(each) for each in _divisors(self.factor))
-
-
-def _spread(slices: list[FileSlice]) -> list[FileSlice]:
-    """Return some slices, base files first, as their keys are read soonest, and of all buckets."""
-    ordered = sorted(slices, key=lambda each: (each.base_file is None, each.file_id))
-    return ordered[:: max(1, -(-len(ordered) // _MOST_SLICES))]
-
-
-def _some_keys(lookup: KeyLookup, file_slice: FileSlice) -> pa.ChunkedArray:
-    def chunks() -> Iterator[pa.Array]:
-        left = _MOST_KEYS
-        for found, _ in lookup.all_keys(file_slice):
-            yield found.slice(0, left)
-            left -= min(left, len(found))
-            if not left:
-                return
-
-    return pa.chunked_array(list(islice(chunks(), _MOST_KEYS)), pa.string())
 
 
 def _divisors(number: int) -> list[int]:
@@ -262,32 +241,24 @@ def _number(snapshot: Snapshot, options: Mapping[str, str], evidence: _Evidence,
     return DEFAULT_BUCKETS if named and evidence.fits(DEFAULT_BUCKETS) else None
 
 
-def _with_rules(
-    snapshot: Snapshot, index: IndexSettings, options: Mapping[str, str], evidence: _Evidence
-) -> IndexSettings:
-    """Return an index of numbers that the table keeps."""
+def _rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -> BucketRules | None:
+    """Return numbers of buckets that differ between partitions, as the table keeps them or the options say."""
+    given, told = given_buckets(options), option(options, keys.BUCKET_EXPRESSIONS)
+    said = None if told is None else BucketRules.of(told, given or DEFAULT_BUCKETS)
+    if not kept:
+        return said
     pending = {each.request_time for each in snapshot.timeline.timeline.pending()}
     names = [name for name in _names(snapshot, RULES_FOLDER) if name.endswith(RULES_SUFFIX)]
-    kept = [name for name in sorted(names) if instant_of(name) not in pending]
-    if not kept:
+    in_force = [name for name in sorted(names) if instant_of(name) not in pending]
+    if not in_force:
         raise InvalidTableError("the rules for numbers of buckets are missing", path=RULES_FOLDER)
-    rules = BucketRules.from_bytes(snapshot.files.read(f"{RULES_FOLDER}/{kept[-1]}"))
-    given, told = given_buckets(options), option(options, keys.BUCKET_EXPRESSIONS)
+    rules = BucketRules.from_bytes(snapshot.files.read(f"{RULES_FOLDER}/{in_force[-1]}"))
     if given is not None and given != rules.default:
         raise _contradiction(snapshot, keys.BUCKET_COUNT, str(given), f"{rules.default} where no rule matches")
-    stored = ";".join(f"{pattern},{count}" for pattern, count in rules.rules)
-    if told is not None and told.replace(" ", "") != stored.replace(" ", ""):
-        raise _contradiction(snapshot, keys.BUCKET_EXPRESSIONS, told, stored)
-    index = replace(index, buckets=rules.default, rules=rules.rules)
-    for (partition, file_id), rests in evidence.by_group.items():
-        if (rests % index.buckets_of(partition)).any():
-            raise InvalidTableError(
-                "keys are not in the buckets that the table's rules give them",
-                partition=partition or None,
-                file_group=file_id,
-                hint=_advice(evidence),
-            )
-    return index
+    if said is not None and said.rules != rules.rules:
+        stored = ";".join(f"{pattern},{count}" for pattern, count in rules.rules)
+        raise _contradiction(snapshot, keys.BUCKET_EXPRESSIONS, str(told), stored)
+    return rules
 
 
 def _contradiction(snapshot: Snapshot, key: str, said: str, has: str) -> InvalidQueryError:
@@ -312,7 +283,7 @@ def _advice(evidence: _Evidence) -> str:
         return f"The keys say {told[0]}."
     if evidence.contradicts_all:
         return (
-            f"No number explains them: set {keys.BUCKET_HASH_FIELD} to the fields of the key that choose the bucket. "
-            "Hudi before 1.0 puts keys with colons or commas elsewhere than later releases."
+            f"No number explains all of them: set {keys.BUCKET_HASH_FIELD} to the fields of the key that choose the "
+            f"bucket, or {keys.BUCKET_EXPRESSIONS} where partitions have different numbers."
         )
     return f"Set {keys.BUCKET_COUNT} to what the table was written with."

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.bucket_places import check_buckets
 from hoodie_py.writer.combine import combine, combines
 from hoodie_py.writer.commit_records import Write, commit_records
 from hoodie_py.writer.delete_filter import deletes_by_filter
@@ -70,8 +71,9 @@ class Writer:
         write = self._write(snapshot, operation, schema)
         if not len(records) and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return WriteResult(operation)
+        touched = _partitions(records)
+        check_buckets(snapshot, settings, touched, self.merger)
         if operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
-            touched = _partitions(records)
             check_spelling(snapshot, settings.options, records.rows.schema, touched, self.merger)
         if combines(operation, settings.options):
             records = combine(records, snapshot, settings, self.merger)

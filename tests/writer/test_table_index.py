@@ -21,6 +21,7 @@ from tests.writer.compaction_tables import QUICK, writable
 from tests.writer.written_tables import Kind, Row
 
 COUNT, TYPE, ENGINE = "hoodie.bucket.index.num.buckets", "hoodie.index.type", "hoodie.index.bucket.engine"
+EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
 BUCKET = {TYPE: "BUCKET"}
 KINDS = [Kind(version, mor) for version in (9, 6) for mor in (True, False)]
 WRITES = ("upsert", "insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table")
@@ -149,28 +150,58 @@ def test_keys_of_several_fields_need_more_evidence_than_one_customer(tmp_path: P
     assert len({each.file_id for each in table.file_slices()}) == 2
 
 
-def test_rules_for_partitions_are_followed(tmp_path: Path) -> None:
+def _ruled(tmp_path: Path) -> tuple[HoodieTable, Path, list[Row]]:
+    """A table with 4, 2 and 7 buckets in its partitions, and the rules for that."""
     table = _buckets(tmp_path / "t", Kind(9, merge_on_read=True), 4)
-    folder = tmp_path / "t" / RULES_FOLDER
-    folder.mkdir(parents=True)
+    file = tmp_path / "t" / RULES_FOLDER / "00000000000000.hashing_config"
+    file.parent.mkdir(parents=True)
     rules = {"expressions": "^new,2;p.,4", "defaultBucketNumber": 7, "rule": "regex", "version": 1, "instant": "0"}
-    (folder / "00000000000000.hashing_config").write_text(json.dumps(rules))
+    file.write_text(json.dumps(rules))
     rows = [_row(number, part) for part in ("p0", "new", "other") for number in range(80)]
-    for count in ("4", "256"):
-        with pytest.raises(InvalidQueryError, match=f"says '{count}', but the table has 7"):
-            table.upsert(rows, {**QUICK, COUNT: count})
     table.upsert(rows, {**QUICK, COUNT: "7"})
-    groups = {part: {each.file_id[:8] for each in table.file_slices() if each.partition_path == part} for part in
-              ("p0", "new", "other")}  # fmt: skip
-    assert {part: len(found) for part, found in groups.items()} == {"p0": 4, "new": 2, "other": 7}
-    rules["expressions"] = "^new,2;p.,3"
-    (folder / "20260101000000000.hashing_config").write_text(json.dumps(rules))
-    with pytest.raises((InvalidTableError, InvalidQueryError), match=r"the table's rules give|none of the 3 buckets"):
+    return table, file, rows
+
+
+def _numbers(table: HoodieTable) -> dict[str, int]:
+    found = Counter((each.partition_path, each.file_id[:8]) for each in table.file_slices())
+    assert max(found.values()) == 1
+    return dict(Counter(part for part, _ in found if part != "p1"))
+
+
+def test_rules_for_partitions_are_followed(tmp_path: Path) -> None:
+    table, file, rows = _ruled(tmp_path)
+    assert _numbers(table) == {"p0": 4, "new": 2, "other": 7}
+    for options in ({COUNT: "4"}, {COUNT: "256"}, {EXPRESSIONS: "p,4"}):
+        with pytest.raises(InvalidQueryError, match="but the table has"):
+            table.upsert(rows, {**QUICK, **options})
+    table.upsert(rows, {**QUICK, EXPRESSIONS: "^new,2; p.,4"})
+    assert _numbers(table) == {"p0": 4, "new": 2, "other": 7}
+    rules = json.loads(file.read_text())
+    for expressions, words in (("^new,2;p.,3", "does not have its keys where"), (r"^(?=new),2", "pattern")):
+        file.write_text(json.dumps({**rules, "expressions": expressions}))
+        with pytest.raises((InvalidQueryError, UnsupportedFeatureError), match=words):
+            HoodieTable.open(tmp_path / "t").upsert(rows, QUICK)
+    file.unlink()
+    with pytest.raises(InvalidTableError, match="rules for numbers of buckets are missing"):
         HoodieTable.open(tmp_path / "t").upsert(rows, QUICK)
-    rules["expressions"] = r"^(?=new),2"
-    (folder / "20260101000000001.hashing_config").write_text(json.dumps(rules))
-    with pytest.raises(UnsupportedFeatureError, match="pattern"):
-        HoodieTable.open(tmp_path / "t").upsert(rows, QUICK)
+
+
+@pytest.mark.parametrize("partition", ["p0", "new", "other"])
+def test_numbers_that_differ_without_stored_rules_are_seen_in_each_partition(tmp_path: Path, partition: str) -> None:
+    """Java's options may say them, and then nothing in the table does."""
+    table, file, rows = _ruled(tmp_path)
+    for each in (file, file.parent, file.parent.parent, file.parent.parent.parent):
+        each.rmdir() if each.is_dir() else each.unlink()
+    newest = [row for row in rows if row["part"] == partition]
+    given = {EXPRESSIONS: "^new,2;p.,4", COUNT: "7"}
+    table.upsert(newest, {**QUICK, **given})  # the newest commit tells of this partition alone
+    for other in {"p0", "new", "other"} - {partition}:
+        with pytest.raises(InvalidQueryError, match="does not have its keys where"):
+            table.upsert([{**row, "ts": 2} for row in rows if row["part"] == other], QUICK)
+    table.upsert([{**row, "ts": 3, "name": "b"} for row in rows], {**QUICK, **given})
+    assert _numbers(table) == {"p0": 4, "new": 2, "other": 7}
+    with pytest.raises(InvalidQueryError, match="cannot be 'x'"):
+        table.upsert(newest, {**QUICK, EXPRESSIONS: "x"})
 
 
 def _flinks(tmp_path: Path, name: str) -> tuple[Path, list[Row]]:
