@@ -19,6 +19,8 @@ from hoodie_py.formats.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean_plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
+from hoodie_py.writer.run_guard import Alive, run_guard
+from hoodie_py.writer.second_look import Completed
 from hoodie_py.writer.session import WriteSession, newest_time
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
@@ -114,6 +116,11 @@ def _schedule(session: WriteSession, settings: CleanSettings) -> str | None:
 def _run(session: WriteSession, instant: str) -> _Done | None:
     """Carry out a pending clean; None if it was an empty file that planned nothing."""
     began = time.monotonic()
+    with run_guard(session, instant) as alive:
+        return _guarded(session, instant, alive, began)
+
+
+def _guarded(session: WriteSession, instant: str, alive: Alive, began: float) -> _Done | None:
     with session.locked() as holding:
         snapshot = session.look()
         pending = _pending(snapshot, instant)
@@ -139,18 +146,28 @@ def _run(session: WriteSession, instant: str) -> _Done | None:
         time_taken_ms=round((time.monotonic() - began) * 1000),
         extra_metadata=plan.extra_metadata,
     )
+    _complete(session, instant, alive, metadata, plan)
+    return _Done(instant, metadata)
+
+
+def _complete(session: WriteSession, instant: str, alive: Alive, metadata: CleanMetadata, plan: CleanPlan) -> None:
     with session.locked() as holding:
         snapshot = session.look()
         inflight = _pending(snapshot, instant)
         if inflight.state != INFLIGHT:
             raise ConflictError("Another writer took the clean back while it ran.", instant=instant)
         holding.ensure_held()
+        alive.ensure_alive()
         undo_metadata_commit(session.files, instant)  # of an attempt that ended right after it
         MetadataTable.of(session, snapshot).commit(instant, added={}, deleted=plan.files)
         completion_time = session.clock.next(newest_time(snapshot.timeline.timeline))
         holding.ensure_held()
-        session.timeline(snapshot).complete(inflight, completion_time, write_clean_metadata(metadata))
-    return _Done(instant, metadata)
+        alive.ensure_alive()
+        done = session.timeline(snapshot).complete(inflight, completion_time, write_clean_metadata(metadata))
+        completed = Completed(session, snapshot, inflight, done)
+        doubt = completed.doubt(holding, alive)
+    if doubt is not None:
+        raise completed.settled(doubt)
 
 
 def _pending(snapshot: Snapshot, instant: str) -> Instant:

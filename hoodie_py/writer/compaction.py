@@ -6,6 +6,7 @@
 3. Under the lock again: look anew; is the plan still inflight and as it was, has nobody rolled it back, are the groups
    still what they were, are our files there? Remove the files of lost and repeated attempts. Then the metadata table,
    then the completed file. That file is the commit.
+4. Look once more: a compactor that slept meanwhile may have been taken for dead (``second_look``).
 
 A failure before the commit takes the compaction back to requested. Where the store does not say whether a file was
 written, nothing is taken back: the commit may have landed.
@@ -56,6 +57,7 @@ from hoodie_py.writer.refusals import check_compactable, check_pending_writes, p
 from hoodie_py.writer.rollback_facts import rollbacks_of
 from hoodie_py.writer.run_guard import Alive, forget_finished, run_guard
 from hoodie_py.writer.scratch_files import remove_scratch_files
+from hoodie_py.writer.second_look import Completed
 from hoodie_py.writer.session import WriteSession, newest_time
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
@@ -120,13 +122,16 @@ def run(
         try:
             results = _collect(begun, runner or LocalRunner(), on_progress, began)
             alive.ensure_alive()
-            completion_time = _complete(session, begun, results, alive)
+            completed, doubt = _complete(session, begun, results, alive)
+            if doubt is not None:
+                raise completed.settled(doubt)
         except CommitStateUnknownError:
             raise
         except (Exception, KeyboardInterrupt) as error:
             _abort(session, begun, error)
             raise
         _tidy(session, begun, results)
+    completion_time = completed.instant.completion_time or ""
     return CompactionResult.of(chosen.request_time, completion_time, results, time.monotonic() - began)
 
 
@@ -283,8 +288,10 @@ def _collect(begun: _Begun, runner: Runner, on_progress: OnProgress | None, bega
     return meter.results
 
 
-def _complete(session: WriteSession, begun: _Begun, results: Sequence[TaskResult], alive: Alive) -> str:
-    """Commit, and return the completion time."""
+def _complete(
+    session: WriteSession, begun: _Begun, results: Sequence[TaskResult], alive: Alive
+) -> tuple[Completed, HoodieError | None]:
+    """Commit, and look again; return what is wrong then, None where nothing is."""
     instant = begun.instant.request_time
     with session.locked() as holding:
         snapshot = session.look()
@@ -305,8 +312,10 @@ def _complete(session: WriteSession, begun: _Begun, results: Sequence[TaskResult
         content = write_commit_metadata(_commit_metadata(begun, results), snapshot.config.timeline_layout)
         holding.ensure_held()
         alive.ensure_alive()
-        session.timeline(snapshot).complete(inflight, completion_time, content)
-    return completion_time
+        done = session.timeline(snapshot).complete(inflight, completion_time, content)
+        known = begun.known_rollbacks
+        completed = Completed(session, snapshot, inflight, done, known, lambda now: _slices(now, begun))
+        return completed, completed.doubt(holding, alive)
 
 
 def _still_ours(snapshot: Snapshot, begun: _Begun) -> Instant:
@@ -322,8 +331,12 @@ def _still_ours(snapshot: Snapshot, begun: _Begun) -> Instant:
     if later:
         raise ConflictError("Another writer rolled the compaction back.", instant=instant, rollback=min(later))
     _check(snapshot, instant)
-    planned_slices(snapshot, begun.plan, instant)
+    _slices(snapshot, begun)
     return found
+
+
+def _slices(now: Snapshot, begun: _Begun) -> list[FileSlice]:
+    return planned_slices(now, begun.plan, begun.instant.request_time)
 
 
 def _check_files(session: WriteSession, begun: _Begun, results: Sequence[TaskResult]) -> None:

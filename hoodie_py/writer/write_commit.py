@@ -5,6 +5,7 @@
 2. Without the lock: tasks write data files, each announced by a marker; nothing of it is visible.
 3. Under the lock again: look anew; is the instant still ours, are our files there? Remove what lost attempts left, then
    the metadata table, then the completed file. That file is the commit.
+4. Look once more: a writer that slept meanwhile may have been taken for dead (``second_look``).
 
 A failure before the commit takes everything back. Where the store does not say whether a file was written, nothing is
 taken back: the commit may have landed, and if not, the next write rolls it back. Beside other writers that is once the
@@ -38,6 +39,7 @@ from hoodie_py.writer.recovery import rollbacks_to_finish
 from hoodie_py.writer.refusals import check_writable, pending_writes
 from hoodie_py.writer.rollback_facts import rollbacks_of
 from hoodie_py.writer.run_guard import Alive, forget_finished, run_guard
+from hoodie_py.writer.second_look import Completed
 from hoodie_py.writer.session import WriteSession, newest_time
 from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
 from hoodie_py.writer.write_conflicts import Claims, check_conflicts
@@ -111,7 +113,10 @@ class OpenCommit:
             StorageError: the store refused.
         """
         self.alive.ensure_alive()
-        self.completion_time = _complete(self, results)
+        completed, doubt = _complete(self, results)
+        if doubt is not None:
+            raise completed.settled(doubt)
+        self.completion_time = completed.instant.completion_time or ""
         self.alive.pending(False)
         _tidy(self, results)
         return self.completion_time
@@ -205,8 +210,9 @@ def _check(session: WriteSession, intent: Intent, now: Snapshot) -> None:
         )
 
 
-def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> str:
-    session, instant = begun.session, begun.instant
+def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> tuple[Completed, HoodieError | None]:
+    """Commit, and look again; return what is wrong then, None where nothing is."""
+    session = begun.session
     with session.locked() as holding:
         now = session.look()
         inflight = _still_ours(begun, now)
@@ -216,15 +222,16 @@ def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> str:
             leave_heartbeats(session.files, (each for each in pending_writes(now) if each != inflight))
         holding.ensure_held()
         begun.alive.ensure_alive()
-        MetadataTable.of(session, now).commit(instant, added=sizes, deleted={})
+        MetadataTable.of(session, now).commit(begun.instant, added=sizes, deleted={})
         completion_time = session.clock.next(newest_time(now.timeline.timeline))
         content = write_commit_metadata(
             _metadata(begun, results), now.config.timeline_layout, replace=begun.intent.replaces
         )
         holding.ensure_held()
         begun.alive.ensure_alive()
-        session.timeline(now).complete(inflight, completion_time, content)
-    return completion_time
+        instant = session.timeline(now).complete(inflight, completion_time, content)
+        completed = Completed(session, now, inflight, instant, check=lambda after: _check_overlap(begun, now, after))
+        return completed, completed.doubt(holding, begun.alive)
 
 
 def _still_ours(begun: OpenCommit, now: Snapshot) -> Instant:
@@ -246,6 +253,10 @@ def _check_other_writers(begun: OpenCommit, now: Snapshot) -> None:
     mode = begun.session.settings.metadata_mode
     MetadataTable.check_records(now, mode, new_keys=begun.intent.claims.changes_keys)
     check_conflicts(begun.intent.claims, begun.intent.snapshot, now)
+
+
+def _check_overlap(begun: OpenCommit, before: Snapshot, after: Snapshot) -> None:
+    check_conflicts(begun.intent.claims, before, after, own=begun.instant)
 
 
 def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str, dict[str, int]]:
@@ -308,10 +319,13 @@ def _abort(begun: OpenCommit, error: BaseException | None) -> None:
         with begun.session.locked():
             now = begun.session.look()
             found = now.timeline.timeline.find(begun.instant, begun.facts.action)
-            if found is None or found.is_completed:
+            if found is not None and found.is_completed:
                 begun.alive.pending(False)
-            elif not rollbacks_of(now, begun.instant):
+            elif found is not None and not rollbacks_of(now, begun.instant):
                 _undo(begun, now, error)
+            else:  # what it told the metadata table after somebody had taken it for dead
+                undo_metadata_commit(begun.facts.files, begun.instant)
+                begun.alive.pending(found is not None)
     except HoodieError as problem:
         _note(error, problem)
 

@@ -55,7 +55,9 @@ class Claims:
         return frozenset((partition, each) for partition, ids in (self.replaced or {}).items() for each in ids)
 
 
-def check_conflicts(claims: Claims, before: Snapshot, now: Snapshot, *, beginning: bool = False) -> None:
+def check_conflicts(
+    claims: Claims, before: Snapshot, now: Snapshot, *, beginning: bool = False, own: str | None = None
+) -> None:
     """Refuse to go on where another writer came between.
 
     Args:
@@ -64,11 +66,12 @@ def check_conflicts(claims: Claims, before: Snapshot, now: Snapshot, *, beginnin
         now: the table as it is.
         beginning: whether the write has no instant yet: then a compaction counts as well, as it may have removed keys
             that the write found, and nothing would tell later that its log files still rest on the old base file.
+        own: request time of the write, where it has completed.
 
     Raises:
         ConflictError: names the other instant, and the file group or partition.
     """
-    known = {each.request_time for each in before.timeline.completed_writes()}
+    known = {each.request_time for each in before.timeline.completed_writes()} | {own}
     for instant in now.timeline.completed_writes():
         if instant.request_time not in known:
             _check_commit(claims, now, instant, beginning=beginning)

@@ -247,6 +247,7 @@ def run_cut(root: Path, number: int, moment: str) -> tuple[HoodieError | None, i
     return None, backend.calls
 
 
+@pytest.mark.filterwarnings("ignore:A heartbeat was not removed")
 @pytest.mark.parametrize("moment", ["before", "after", "lost"])
 def test_cut_short_at_every_call(names: Names, tmp_path: Path, moment: str) -> None:
     number, failed = 0, 0
