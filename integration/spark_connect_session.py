@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from hoodie_py import HoodieTable, RecordMerger
 from hoodie_py.spark import read, register
+from integration.spark_uses import check_uses
 from tests.spark.troubled_tasks import FailsOnce, Troubled
 from tests.writer.compaction_tables import QUICK, leftovers, orphans, rows
 
@@ -34,6 +35,7 @@ def main(plain: str, custom: str, writable: str) -> None:
     assert sorted(map(str, got.to_pylist())) == sorted(map(str, want.to_pylist()))
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     assert spark.read.format("hudi").load(plain).where("id = 'k1'").count() == 1
+    check_uses(spark, Path(plain))
     with pytest.raises(PySparkException, match=r"hoodie_py\.errors\.TableNotFoundError"):
         spark.read.format("hudi").load("/nowhere/at/all").collect()
     both = read(spark, custom, columns=["id", "price"], mergers=[KeepsOlder]).toArrow()

@@ -14,9 +14,9 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.spark import register
 from integration.corpus_compare import differences
+from integration.spark_uses import check_uses
 
-datasource = pytest.importorskip("pyspark.sql.datasource", reason="NOT TESTED: pyspark is not installed")
-PUSHES_NONE = not hasattr(datasource, "EqualTo")
+pytest.importorskip("pyspark.sql.datasource", reason="NOT TESTED: pyspark is not installed")
 TABLE = "event_time_updates_mor_v9"
 TYPES = "types_mor_v9"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -90,15 +90,10 @@ def test_filters_give_the_same_rows_pushed_or_not(spark: Any, table: Path, condi
     assert differences(pushed, unpushed) == []
 
 
-@pytest.mark.skipif(PUSHES_NONE, reason="NOT TESTED: Spark 4.0 pushes no filters to Python")
-def test_pushed_filters_are_not_repeated_by_spark(spark: Any, table: Path) -> None:
-    with setting(spark, PUSHDOWN, "true"):
-        frame = spark.read.format("hoodie").load(str(table)).where("id = 'k1' and upper(name) = 'X'")
-        plan = frame._jdf.queryExecution().executedPlan().toString()
-    kept = [line for line in plan.splitlines() if "Filter (" in line]
-    assert len(kept) == 1
-    assert "upper" in kept[0]
-    assert "k1" not in kept[0]
+@pytest.mark.parametrize("pushdown", ["true", "false"])
+def test_uses_of_one_frame_do_not_see_each_others_filters(spark: Any, table: Path, pushdown: str) -> None:
+    with setting(spark, PUSHDOWN, pushdown):
+        check_uses(spark, table)
 
 
 def test_a_view_and_a_self_join_read_one_snapshot(spark: Any, table: Path) -> None:

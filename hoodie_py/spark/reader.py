@@ -1,12 +1,12 @@
-"""The Spark reader of one query: columns, pushed filters, partitions, and the rows of a partition.
+"""The Spark reader of a load: columns, partitions, and the rows of a partition.
 
-Spark makes it in a planning worker, pushes filters, pickles it for the tasks and then asks for partitions; each task
-reads one partition.  The pickle holds only what tasks need.
+Spark makes it in a planning worker, pickles it for the tasks and then asks for partitions; each task reads one
+partition.  The pickle holds only what tasks need.
 
-Spark 4.1 and later refuse a reader that takes filters while ``spark.sql.python.filterPushdown.enabled`` is false,
-their default, by a look at ``reader.pushFilters.__func__``.  So that attribute says what Spark wants to see, and
-filters are taken wherever Spark sends them; where it does not, Spark filters itself.  Spark 4.0 knows no pushed
-filters.
+There is no ``pushFilters``, and must not be one: Spark (4.1 to 4.3) keeps what the first planned use of a load answered
+(PythonDataSourceV2.readInfo), partitions and all, and gives it to every later use of the same DataFrame, view or
+catalog table, within one query as well.  Rows or files that one use's filter left out would be missing in the others.
+For the same reason nothing else that belongs to one use may go into a reader.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
 from hoodie_py.spark.columns import find_names
 from hoodie_py.spark.options import LoadOptions
 from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.types import arrow_schema, fit, same_values, widens
+from hoodie_py.spark.types import arrow_schema, fit, widens
 from hoodie_py.table.query import make_scan
 from hoodie_py.table.scan_task import ScanTask
 
@@ -77,7 +77,6 @@ class HoodieReader(DataSourceReader):
         self._target = arrow_schema(schema)
         found = find_names(self._target.names, snapshot.schema.arrow.names)
         self._columns = dict(zip(self._target.names, found, strict=True))
-        self._predicate: Predicate | None = None
         for field in self._target:
             have = snapshot.schema.arrow.field(self._columns[field.name]).type
             if not widens(have, field.type):
@@ -86,33 +85,11 @@ class HoodieReader(DataSourceReader):
                     hint="Declare it as the table has it, or leave out the schema and cast.",
                 )
 
-    @property
-    def pushFilters(self) -> _PushFilters:  # noqa: N802 - Spark's name
-        """What Spark calls with the filters of a query."""
-        return _PushFilters(self)
-
-    def push(self, filters: Sequence[Any]) -> list[Any]:
-        """Take the filters that can be evaluated exactly as Spark does; return the others, the same objects."""
-        from hoodie_py.table.predicate import and_
-        from hoodie_py.table.spark_filters import from_spark_filter
-
-        table = self._snapshot.schema.arrow
-        exact = pa.schema(
-            [
-                table.field(column)
-                for name, column in self._columns.items()
-                if name == column and same_values(table.field(column).type, self._target.field(name).type)
-            ]
-        )
-        bound = [from_spark_filter(each, exact) for each in filters]
-        self._predicate = and_(predicate for predicate in bound if predicate is not None)
-        return [each for each, predicate in zip(filters, bound, strict=True) if predicate is None]
-
     def partitions(self) -> list[InputPartition]:
         """Return the work, in partitions of less than 64 KB each."""
         from hoodie_py.spark.packing import pack
 
-        scan = ask(self._snapshot, self._options, list(self._columns.values()), self._predicate)
+        scan = ask(self._snapshot, self._options, list(self._columns.values()))
         return [partition for group in pack(scan.tasks()) for partition in partitions_of(group)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -151,19 +128,6 @@ def batch_rows(columns: int) -> int:
     just written is still in the processor's cache when Spark unpacks it.
     """
     return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
-
-
-class _PushFilters:
-    """``HoodieReader.pushFilters`` as Spark wants to see it."""
-
-    # Inherited by name, so that Spark versions without pushed filters import this module as well.
-    __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", None) or HoodieReader.push)
-
-    def __init__(self, reader: HoodieReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: Sequence[Any]) -> list[Any]:
-        return self._reader.push(filters)
 
 
 def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:

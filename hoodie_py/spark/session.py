@@ -35,7 +35,8 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
     Raises:
         TypeError: something that is no RecordMerger, or one that no table can name.
         MergeError: a merger that holds what cannot be pickled.
-        UnsupportedFeatureError: Spark 4.0 found a format of that name by itself, and something is to be added to it.
+        UnsupportedFeatureError: PySpark 4.0 found "hoodie" by itself and does not let it be replaced: mergers and S3
+            settings need another name there, or go to ``hoodie_py.spark.read``.
     """
     from pyspark.errors import AnalysisException
 

@@ -6,7 +6,6 @@ StringUtils.escapeLikeRegex).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -35,11 +34,6 @@ def literal_prefix(pattern: str, escape: str) -> tuple[str, bool]:
             return "".join(prefix), False
         prefix.append(character)
     return "".join(prefix), True
-
-
-def quote(text: str) -> str:
-    """Write text as a pattern (with the backslash as escape) that matches only itself."""
-    return re.sub(r"([\\%_])", r"\\\1", text)
 
 
 def matches(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArray:
