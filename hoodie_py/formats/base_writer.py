@@ -29,6 +29,8 @@ from hoodie_py.formats.key_range import KeyRange
 RECORD_KEY = "_hoodie_record_key"
 # Codecs, with the scale of their levels where they have one.
 CODECS: dict[str, range | None] = {"zstd": range(1, 23), "snappy": None, "gzip": range(1, 10), "uncompressed": None}
+DEFAULT_CODEC = "snappy"
+_LEVELS = {"gzip": 6}  # as Java's; Arrow's own is the highest, which takes four times as long for nothing
 ROW_GROUP_BYTES = 8 << 20
 ROW_GROUP_ROWS = 50_000
 
@@ -85,7 +87,7 @@ class BaseFileWriter:
         schema: pa.Schema,
         avro_schema: str,
         *,
-        codec: str = "zstd",
+        codec: str = DEFAULT_CODEC,
         level: int | None = None,
         row_group_bytes: int = ROW_GROUP_BYTES,
         row_group_rows: int = ROW_GROUP_ROWS,
@@ -100,7 +102,7 @@ class BaseFileWriter:
         self._schema = stored_schema(AvroSchema.parse(avro_schema))
         stored_columns(empty_batch(schema), self._schema)  # fails now rather than after hours
         self._avro_schema = avro_schema
-        self._codec, self._level = codec, level
+        self._codec, self._level = codec, _LEVELS.get(codec) if level is None else level
         self._group_bytes, self._most_rows = row_group_bytes, row_group_rows
         self._tap = _Tap(sink)
         self._writer: pq.ParquetWriter | None = None

@@ -40,6 +40,7 @@ from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import files_of_instant, remove_files, remove_files_of_run, undo_attempt
+from hoodie_py.writer.base_codec import with_codec
 from hoodie_py.writer.compaction_merger import check_merger
 from hoodie_py.writer.compaction_result import CompactionResult, OnProgress, Progress
 from hoodie_py.writer.compaction_strategy import GroupKey
@@ -210,7 +211,7 @@ def _plan_tasks(
         action=COMPACTION,
         run_id=new_run_id(),
         schema=schema,
-        file=session.settings.file,
+        file=with_codec(session.settings.file, snapshot, slices),
     )
     memory = option(session.settings.options, COMPACTION_MEMORY)
     options = ReadOptions(

@@ -16,7 +16,7 @@ from typing import IO, Self
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.base_writer import BaseFileWriter
+from hoodie_py.formats.base_writer import DEFAULT_CODEC, BaseFileWriter
 from hoodie_py.formats.instants import INFLIGHT, Instant
 from hoodie_py.formats.names import parse_base_file_name
 from hoodie_py.formats.table_config import TableConfig
@@ -67,7 +67,7 @@ class CommitFacts:
             sink,
             self.schema.arrow,
             self.schema.avro,
-            codec=self.file.codec,
+            codec=self.file.codec or DEFAULT_CODEC,
             level=self.file.level,
             row_group_bytes=self.file.row_group_bytes,
             bloom=self.file.bloom,

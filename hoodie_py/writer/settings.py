@@ -1,7 +1,7 @@
 """Hudi's writer options, resolved: what a caller gives as strings becomes typed values with Hudi's own defaults.
 
 Keys that do not concern what this package writes are passed over, as in Java. The defaults are those of Hudi 1.2.0
-save one: base files are compressed with zstd, which every reader of Hudi 1.2.0 takes, where Java's default is gzip.
+save one: base files have the codec of those that the table has, where Java's default is gzip (``base_codec``).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class PlanSettings:
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """What base files look like: codec and level, bytes of a row group, and the bloom filter over record keys (None
-    for none).
+    """What base files look like: codec (None for that of the table's own) and level, bytes of a row group, and the
+    bloom filter over record keys (None for none).
     """
 
-    codec: str = "zstd"
+    codec: str | None = None
     level: int | None = None
     row_group_bytes: int = 8 * 1024 * 1024
     bloom: BloomSettings | None = field(default_factory=BloomSettings)
@@ -140,7 +140,7 @@ def _file(texts: Mapping[str, str]) -> FileSettings:
     default = FileSettings()
     level = option(texts, keys.PARQUET_CODEC_LEVEL)
     return FileSettings(
-        codec=_choice(texts, keys.PARQUET_CODEC, CODECS, default.codec),
+        codec=_choice(texts, keys.PARQUET_CODEC, CODECS, "") or None,
         level=None if level is None else _number(texts, keys.PARQUET_CODEC_LEVEL, 0),
         row_group_bytes=_number(texts, keys.PARQUET_BLOCK_SIZE, default.row_group_bytes, least=1),
         bloom=BloomSettings.from_options(texts) if flag(texts, keys.BLOOM_ENABLED, default=True) else None,

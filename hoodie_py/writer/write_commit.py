@@ -27,6 +27,7 @@ from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.table.partitions import PARTITION_METAFILES, list_folders
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS
+from hoodie_py.writer.base_codec import with_codec
 from hoodie_py.writer.compaction import RUN_ID
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, new_run_id
@@ -70,6 +71,12 @@ class Intent:
     def replaces(self) -> bool:
         """Whether file groups are done away with."""
         return self.claims.replaced is not None
+
+    @property
+    def writes_base_files(self) -> bool:
+        """Whether there may be new base files, rather than logs alone."""
+        stats = [each for some in self.workload.values() for each in some]
+        return not self.snapshot.config.is_merge_on_read or not stats or any(each.num_inserts for each in stats)
 
     @property
     def action(self) -> str:
@@ -151,6 +158,9 @@ def open_commit(session: WriteSession, intent: Intent) -> Iterator[OpenCommit]:
 
 
 def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommit:
+    files = session.settings.file
+    if intent.writes_base_files:
+        files = with_codec(files, intent.snapshot)
     with session.locked() as holding:
         now = session.look()
         _check(session, intent, now)
@@ -165,7 +175,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
             action=intent.action,
             run_id=new_run_id(),
             schema=intent.schema,
-            file=session.settings.file,
+            file=files,
         )
         writer = session.timeline(now)
         holding.ensure_held()

@@ -1,0 +1,64 @@
+"""Which codec new base files get: what the options name, else that of the table's newest base file, else snappy.
+
+So a table keeps the codec that whoever reads it is known to take: stock Flink, for one, has no zstd. For tables without
+base files there is snappy, which Java Hudi, Spark, Flink, Trino and Hive read; gzip, Java Hudi's own default, is read
+everywhere too, but takes four times the time to write. Looking goes back no further than some commits, as those of
+merge-on-read tables write logs for the most part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from hoodie_py.errors import CorruptFileError, FileMissingError
+from hoodie_py.formats.base_writer import CODECS, DEFAULT_CODEC
+from hoodie_py.formats.names import parse_base_file_name
+from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.file_slice import BaseFile, FileSlice
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.settings import FileSettings
+
+_MOST_COMMITS, _MOST_FILES = 16, 4
+
+
+def with_codec(settings: FileSettings, snapshot: Snapshot, slices: Sequence[FileSlice] = ()) -> FileSettings:
+    """Return settings that name a codec.
+
+    Args:
+        settings: of the call.
+        snapshot: the table.
+        slices: file slices that are at hand, whose base files tell without a look at commits.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    if settings.codec is not None:
+        return settings
+    at_hand = [each.base_file for each in slices if each.base_file is not None]
+    newest: Iterable[BaseFile] = sorted(at_hand, key=lambda each: each.instant, reverse=True) or _of_commits(snapshot)
+    found = (_codec(snapshot, each) for each in islice(newest, _MOST_FILES))
+    return replace(settings, codec=next(filter(None, found), DEFAULT_CODEC))
+
+
+def _of_commits(snapshot: Snapshot) -> Iterator[BaseFile]:
+    """Yield a base file of each of the newest commits that wrote some."""
+    for instant in reversed(snapshot.timeline.completed_writes()[-_MOST_COMMITS:]):
+        stats = (each for some in snapshot.timeline.metadata(instant).write_stats.values() for each in some)
+        for stat in stats:
+            if stat.path is not None and stat.num_writes and parse_base_file_name(stat.file_name or ""):
+                yield BaseFile(stat.path, stat.file_size_in_bytes, instant.request_time, stat.file_id or "")
+                break
+
+
+def _codec(snapshot: Snapshot, base_file: BaseFile) -> str | None:
+    """Return a file's codec; None where it does not tell, or is not there any more."""
+    try:
+        footer = BaseFileReader(snapshot.files, base_file).metadata
+    except (CorruptFileError, FileMissingError):
+        return None
+    if not footer.num_row_groups or not footer.num_columns:
+        return None
+    codec = str(footer.row_group(0).column(0).compression).lower()
+    return codec if codec in CODECS else None
