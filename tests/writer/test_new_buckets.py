@@ -27,8 +27,8 @@ import json, sys, time
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError
 uri, storage, options, name, operations, part, start = json.loads(sys.argv[1])
-time.sleep(max(0, start - time.time()))
 for number, operation in enumerate(operations):
+    time.sleep(max(0, start + 4 * number - time.time()))  # all at once
     rows = [{"id": f"{name}-{number}-{i}", part: f"n{number}", "ts": 1, "name": name} for i in range(40)]
     while True:
         try:
@@ -39,9 +39,13 @@ for number, operation in enumerate(operations):
 """
 _NAMES = ("a", "b")
 _OPERATIONS = ("upsert", "bulk_insert", "insert")
-_STORAGE_LOCK = {
-    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
-    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+_BESIDE_OTHERS = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}  # else they wait for each other
+_LOCK = {
+    place: {
+        **_BESIDE_OTHERS,
+        "hoodie.write.lock.provider": f"org.apache.hudi.client.transaction.lock.{name}LockProvider",
+    }
+    for place, name in (("disk", "FileSystemBased"), ("s3", "StorageBased"))
 }
 
 
@@ -74,10 +78,10 @@ def _check(table: HoodieTable, known: int) -> None:
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
     """Where a table may be: its URI, storage options, and the writers' options."""
     if request.param == "disk":
-        yield str(tmp_path / "t"), {}, {}
+        yield str(tmp_path / "t"), {}, _LOCK["disk"]
         return
     with local_s3("new-buckets") as s3:
-        yield f"{s3.uri}/t", dict(s3.storage_options), _STORAGE_LOCK
+        yield f"{s3.uri}/t", dict(s3.storage_options), _LOCK["s3"]
 
 
 on_disk_and_s3 = pytest.mark.parametrize(
