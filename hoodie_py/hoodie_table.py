@@ -207,8 +207,8 @@ class HoodieTable(TableWrites):
             memory_limit: most bytes of memory for what log files say; more goes to disk.  None for a share of what the
                 process may use (docs/memory.md).
             batch_rows: most rows in a batch; 65536 unless given, fewer of more than two columns, 16384 at the least.
-            integrity: "strict" makes corrupt log blocks, and files whose size differs from their commit's statistics,
-                errors.
+            integrity: "strict" makes corrupt log blocks, files whose size differs from their commit's statistics, and
+                files that commits name and that are gone, errors. It reads all commits for that.
             options: Hudi's own reader keys, for what has no argument; an argument wins.
 
         Raises:

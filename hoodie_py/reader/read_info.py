@@ -75,7 +75,8 @@ class ReadOptions:
 
     Attributes:
         batch_rows: most rows in a batch.
-        integrity: "strict" makes corrupt log blocks and sizes that differ from the commits' statistics errors.
+        integrity: "strict" makes corrupt log blocks, sizes that differ from the commits' statistics and missing files
+            errors; the last are looked for where tasks are made.
         memory_limit: most bytes of memory for log sides: of all slices that a scan reads at a time in this process
             together, of each task in Spark.  A log side that needs more is folded in parts and spilled to disk.  None
             for a share of what the process may use, see ``memory_budget.memory_share``.

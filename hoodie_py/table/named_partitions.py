@@ -15,10 +15,9 @@ from hoodie_py.errors import HoodieWarning
 from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.names import REGISTERED_SUFFIX, parse_base_file_name, parse_log_file_name
 from hoodie_py.table.partitions import PartitionListing
-from hoodie_py.table.timeline_loader import TableTimeline
+from hoodie_py.table.timeline_loader import LATEST, TableTimeline
 
 _AT_ONCE = 16
-_LATEST = "9" * 32  # no instant is later
 _SHOWN = 5
 
 
@@ -57,7 +56,7 @@ def _newest_first(timeline: TableTimeline) -> Iterator[CommitMetadata]:
     writes = timeline.completed_writes()[::-1]
     for start in range(0, len(writes), _AT_ONCE):
         yield from timeline.metadata_of(writes[start : start + _AT_ONCE])
-    for _, metadata in timeline.archived().writes_down_from(_LATEST):
+    for _, metadata in timeline.archived().writes_down_from(LATEST):
         yield metadata
 
 

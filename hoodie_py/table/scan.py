@@ -69,6 +69,8 @@ class Scan:
     @cached_property
     def _tasks(self) -> list[ScanTask]:
         slices = self.snapshot.file_slices(self.query_type, self.predicate)
+        if self.options.integrity == "strict":
+            self.snapshot.check_complete(self.query_type, self.predicate)
         return [
             ScanTask(
                 file_slice,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
@@ -15,7 +15,7 @@ from hoodie_py.reader.read_info import ReadInfo
 from hoodie_py.table.committed_logs import CommittedLogs
 from hoodie_py.table.instants import AsOf, parse_instant, parse_zone
 from hoodie_py.table.partition_values import missing_defaults, partition_constants
-from hoodie_py.table.partitions import Partition
+from hoodie_py.table.partitions import Partition, partition_of
 from hoodie_py.table.table_schema import TableSchema, resolve_schema
 from hoodie_py.table.timeline_loader import TableTimeline, load_config
 from hoodie_py.table.travel import check_travel
@@ -126,18 +126,25 @@ class Snapshot:
         if query_type not in ("snapshot", "read_optimized"):
             raise InvalidQueryError(f"Unknown query type {query_type!r}.")
 
-        def keep(partition: Partition) -> bool:
-            if predicate is None:
-                return True
-            from hoodie_py.table.pruning import may_match_partition
-
-            return may_match_partition(predicate, partition.known)
-
-        listings = self._view.partitions(self.schema.arrow, None if predicate is None else keep)
+        keep = None if predicate is None else partial(_may_match, predicate)
+        listings = self._view.partitions(self.schema.arrow, keep)
         paths = [listing.partition.path for listing in listings]
         if query_type == "read_optimized":
             return self._view.base_files(self._as_of, paths)
         return self._view.slices(self._as_of, paths)
+
+    def check_complete(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> None:
+        """Check that no file is gone that commits name and ``file_slices`` would give; arguments as there.
+
+        Raises:
+            FileMissingError: one is.
+        """
+        from hoodie_py.table.missing_files import check_nothing_missing
+
+        def wanted(path: str) -> bool:
+            return predicate is None or _may_match(predicate, partition_of(self.config, self.schema.arrow, path))
+
+        check_nothing_missing(self._view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
 
     def read_info(self, file_slice: FileSlice, *, strict: bool = False) -> ReadInfo:
         """Return what reading one slice takes; small and picklable."""
@@ -165,3 +172,9 @@ class Snapshot:
     def bare_config(self) -> TableConfig:
         """The properties without their raw text and create schema, which tasks do not need."""
         return replace(self.config, properties={}, create_schema=None)
+
+
+def _may_match(predicate: Predicate, partition: Partition) -> bool:
+    from hoodie_py.table.pruning import may_match_partition
+
+    return may_match_partition(predicate, partition.known)

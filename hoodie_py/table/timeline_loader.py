@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hoodie_py.table.archive_loader import ArchivedTimeline
 
 METADATA_FOLDER = ".hoodie"
+LATEST = "9" * 32  # no instant is later
 
 _ROUNDS = 5
 _PAUSE_SECONDS = 1.0
@@ -228,14 +229,20 @@ class TableTimeline:
 
         cleans = self.timeline.of(CLEAN)
         last = cleans.completed().last
-        found = [] if last is None else [self._clean(last, CleanMetadata.from_bytes).earliest_commit_to_retain]
+        found = [] if last is None else [self.parsed(last, CleanMetadata.from_bytes).earliest_commit_to_retain]
         for each in cleans:
             if each.state == INFLIGHT:
-                plan = self._clean(replace(each, state=REQUESTED), CleanPlan.from_bytes)
+                plan = self.parsed(replace(each, state=REQUESTED), CleanPlan.from_bytes)
                 found.append(plan.earliest_instant_to_retain)
         return max((each for each in found if each is not None), default=None)
 
-    def _clean(self, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
+    def parsed(self, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
+        """What an instant's file says, by the parser of its kind.
+
+        Raises:
+            InvalidTableError: the file is gone.
+            CorruptFileError: it is damaged.
+        """
         path = f"{self.config.timeline_dir()}/{instant.file_name(self.config.timeline_layout)}"
         try:
             return parse(self._read(path))
