@@ -55,7 +55,8 @@ def check_nothing_missing(
         if not (named.is_replaced(group, query_instant) or view.visibility.is_replaced(group.key, query_instant)):
             expected.update(_files_of(group if logs_count else replace(group, log_files=()), view, query_instant))
     listed = {group.key: group for group in view.file_groups({group.partition_path for group in groups})}
-    there = {file.path for group in listed.values() for file in (*group.base_files, *group.log_files)}
+    there = {base.path for group in listed.values() for base in group.base_files}
+    there |= {log.path for group in listed.values() for log in group.log_files}
     missing = sorted(expected - there)
     if view.visibility.logs_carry_base_instant:
         missing = [path for path in missing if not _is_held_by_others(view, path, listed, named)]
