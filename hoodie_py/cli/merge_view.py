@@ -73,19 +73,20 @@ def _rows(table: pa.Table) -> list[Row]:
 def _log_entries(table: HoodieTable) -> Iterable[tuple[str, str]]:
     ordering = table.config.merge_ordering_fields
     for file_slice in table.file_slices():
+        times = table.read_info(file_slice).times
         for log in file_slice.log_files:
             for block in iter_blocks(table.files.read(log.path)):
                 if isinstance(block, LogBlock):
-                    yield from _entries(block, ordering)
+                    yield from _entries(block, ordering, times)
 
 
-def _entries(block: LogBlock, ordering: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _entries(block: LogBlock, ordering: Sequence[str], times: pa.Schema | None) -> Iterable[tuple[str, str]]:
     if block.type is BlockType.DELETE:
         deletes = decode_deleted(block)
         for key, value in zip(deletes.keys.to_pylist(), deletes.values, strict=True):
             yield key, "delete" if value is None else f"delete {_ordering(ordering, [value])}"
     elif block.is_data:
-        for row in decode_records(block, (RECORD_KEY, *ordering)).to_pylist():
+        for row in decode_records(block, (RECORD_KEY, *ordering), times).to_pylist():
             yield row[RECORD_KEY], _ordering(ordering, [row[name] for name in ordering]) or "write"
 
 

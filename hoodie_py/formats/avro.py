@@ -25,6 +25,7 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro_schema import Record, parse_record
 from hoodie_py.formats.avro_types import arrow_schema, default_values
+from hoodie_py.formats.declared_times import record_with_times
 from hoodie_py.formats.joint_rows import JointRows
 from hoodie_py.formats.limits import limits, refuse
 
@@ -63,6 +64,14 @@ class AvroSchema:
         """
         return _parse(text)
 
+    def with_times(self, times: pa.Schema | None) -> AvroSchema:
+        """Return the schema that records are to be decoded by where a table declares its times otherwise.
+
+        Args:
+            times: what the table declares (``declared_times``); None for nothing.
+        """
+        return self if times is None else _with_times(self, times)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _parse, (self.text,)
 
@@ -71,6 +80,14 @@ class AvroSchema:
 def _parse(text: str) -> AvroSchema:
     record = parse_record(text)
     return AvroSchema(text, arrow_schema(record), MappingProxyType(default_values(record)), record)
+
+
+@lru_cache(maxsize=64)
+def _with_times(schema: AvroSchema, times: pa.Schema) -> AvroSchema:
+    record = record_with_times(schema.record, times)
+    if record is schema.record:
+        return schema
+    return AvroSchema(schema.text, arrow_schema(record), MappingProxyType(default_values(record)), record)
 
 
 def decode_avro_data(

@@ -22,8 +22,12 @@ from hoodie_py.formats.positions import decode_positions
 T = TypeVar("T")
 
 
-def block_schema(block: LogBlock) -> AvroSchema:
+def block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroSchema:
     """Parse the schema in a data block's header.
+
+    Args:
+        block: the block.
+        times: times that the table declares otherwise (``declared_times``).
 
     Raises:
         CorruptFileError: the block has none, or it is not an Avro schema of a record.
@@ -33,15 +37,18 @@ def block_schema(block: LogBlock) -> AvroSchema:
     text = block.schema_text
     if text is None:
         raise CorruptFileError("A data block has no schema in its header.", **_place(block))
-    return _located(block, lambda: AvroSchema.parse(text))
+    return _located(block, lambda: AvroSchema.parse(text).with_times(times))
 
 
-def decode_records(block: LogBlock, columns: Collection[str] | None = None) -> pa.RecordBatch:
+def decode_records(
+    block: LogBlock, columns: Collection[str] | None = None, times: pa.Schema | None = None
+) -> pa.RecordBatch:
     """Decode the records of a data block, in their order, with the block's own schema and Spark's types.
 
     Args:
         block: an AVRO_DATA, CDC_DATA or PARQUET_DATA block.
         columns: top-level columns to decode, None for all; names that the block does not have are ignored.
+        times: times that the table declares otherwise (``declared_times``).
 
     Raises:
         CorruptFileError: the content is damaged.
@@ -50,10 +57,10 @@ def decode_records(block: LogBlock, columns: Collection[str] | None = None) -> p
     """
     match block.type:
         case BlockType.AVRO_DATA | BlockType.CDC_DATA:
-            schema = block_schema(block)
+            schema = block_schema(block, times)
             return _located(block, lambda: decode_avro_data(block.content, schema, columns))
         case BlockType.PARQUET_DATA:
-            return _located(block, lambda: decode_parquet_data(block.content, columns))
+            return _located(block, lambda: decode_parquet_data(block.content, columns, times))
     message = f"Log blocks of type {block.type.name} cannot be decoded into records here."
     raise UnsupportedFeatureError(message, **_place(block))
 

@@ -18,13 +18,14 @@ is also what ``avro_types`` gives for the same column:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.declared_times import stored_times, with_stored_times
 from hoodie_py.formats.limits import limits, refuse
 from hoodie_py.formats.parquet_file import ParquetFile
 
@@ -274,12 +275,15 @@ def _width(t: pa.DataType) -> int:
         return _OFFSET_BYTES
 
 
-def decode_parquet_data(content: memoryview | bytes, columns: Collection[str] | None = None) -> pa.RecordBatch:
+def decode_parquet_data(
+    content: memoryview | bytes, columns: Collection[str] | None = None, times: pa.Schema | None = None
+) -> pa.RecordBatch:
     """Decode the content of a PARQUET_DATA block, which is a whole Parquet file (Hudi HoodieParquetDataBlock).
 
     Args:
         content: the block's content.
         columns: top-level columns to decode, None for all; names that the file does not have are ignored.
+        times: times that the table declares otherwise (``declared_times``).
 
     Returns:
         One row for each record, in their order; columns in the order of the file, with Spark's types.
@@ -292,11 +296,11 @@ def decode_parquet_data(content: memoryview | bytes, columns: Collection[str] | 
     with _damage_named():
         file = _opened(content)
         check_footer(file, compressed=len(content))
-        return _read(file, _wanted(file, columns))
+        return _read(file, *_wanted(file, columns, times))
 
 
 def decode_parquet_parts(
-    content: memoryview | bytes, columns: Collection[str] | None, size: int
+    content: memoryview | bytes, columns: Collection[str] | None, size: int, times: pa.Schema | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Decode the content of a PARQUET_DATA block, some rows at a time; at least one batch comes.
 
@@ -304,6 +308,7 @@ def decode_parquet_parts(
         content: the block's content.
         columns: as for ``decode_parquet_data``.
         size: bytes of rows to decode at once, by what the footer says of them; at least one row comes.
+        times: as for ``decode_parquet_data``.
 
     Raises:
         CorruptFileError, UnsupportedFeatureError: as ``decode_parquet_data``.
@@ -315,11 +320,12 @@ def decode_parquet_parts(
         stored = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
         at_once = max(1, min(_ROWS_AT_ONCE, size * meta.num_rows // max(stored, 1)))
         check_footer(file, at_once)
-        schema = _wanted(file, columns)
+        schema, types = _wanted(file, columns, times)
         if not schema.names or not meta.num_rows:
-            yield _read(file, schema)
+            yield _read(file, schema, types)
             return
-        for batch in file.iter_batches(at_once, columns=schema.names, use_threads=True):
+        for stored_rows in file.iter_batches(at_once, columns=schema.names, use_threads=True):
+            batch = with_stored_times(stored_rows, types)
             rows = pa.RecordBatch.from_arrays(
                 [_convert(batch.column(field.name), field.type) for field in schema], schema=schema
             )
@@ -339,9 +345,15 @@ def _opened(content: memoryview | bytes) -> ParquetFile:
     return ParquetFile(pa.BufferReader(pa.py_buffer(content)), int96_unit="us")
 
 
-def _wanted(file: ParquetFile, columns: Collection[str] | None) -> pa.Schema:
+def _wanted(
+    file: ParquetFile, columns: Collection[str] | None, times: pa.Schema | None
+) -> tuple[pa.Schema, dict[str, pa.DataType]]:
+    """Return the columns to read with Spark's types, and the types of those that the file types otherwise."""
     schema = file_schema(file.metadata)
-    return pa.schema([field for field in schema if columns is None or field.name in columns])
+    types = stored_times(file.metadata.schema.to_arrow_schema(), times)  # which tells INT96 from microseconds
+    for name, type_ in types.items():
+        schema = schema.set(schema.get_field_index(name), spark_field(schema.field(name).with_type(type_)))
+    return pa.schema([field for field in schema if columns is None or field.name in columns]), types
 
 
 @contextmanager
@@ -357,7 +369,7 @@ def _damage_named() -> Iterator[None]:
         raise CorruptFileError(f"A Parquet data block is damaged: {_first_line(error)}.") from None
 
 
-def _read(file: ParquetFile, schema: pa.Schema) -> pa.RecordBatch:
+def _read(file: ParquetFile, schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
     if not schema.names:
         return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), file.metadata.num_rows, [None]))
     table = file.read(schema.names, use_threads=True)
@@ -366,7 +378,7 @@ def _read(file: ParquetFile, schema: pa.Schema) -> pa.RecordBatch:
         array: Any = table.column(field.name).combine_chunks()
         if isinstance(array, pa.ChunkedArray):
             array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks)
-        arrays.append(_convert(array, field.type))
+        arrays.append(_convert(array.view(types[field.name]) if field.name in types else array, field.type))
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     batch.validate(full=True)
     return batch

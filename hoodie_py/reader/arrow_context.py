@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.fields import nullable
+from hoodie_py.reader.fields import declared_types, nullable
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import BufferedRecord
 from hoodie_py.reader.row_store import NO_ROW, RowStore
@@ -43,6 +43,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         deletes: which rows are deletes.
         defaults: values other than null that columns have by default.
         identity: fields that a merge leaves as they are.
+        times: columns with times as the table declares them (``declared_times``).
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         deletes: DeleteRules,
         defaults: Mapping[str, Any] | None = None,
         identity: Sequence[str] = (),
+        times: pa.Schema | None = None,
     ) -> None:
         self.store = store
         self.defaults = dict(defaults or {})
@@ -62,6 +64,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         self._lacks: dict[str, dict[int, bool]] = {}
         self._generation = store.generation
         super().__init__(store.schema, table_schema, keys, ordering_fields, deletes, identity)
+        self.declared_ordering_types = declared_types(self.ordering_fields, self.ordering_types, times)
 
     def get_value(self, rec: BufferedRecord[Row] | Row | None, field: str) -> Any:
         row = rec.record if isinstance(rec, BufferedRecord) else rec

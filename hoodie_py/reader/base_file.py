@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.declared_times import stored_times, with_stored_times
 from hoodie_py.formats.parquet import check_footer, column_chunk_ranges
 from hoodie_py.formats.parquet_file import ParquetFile
 from hoodie_py.reader.coded import coded_columns, plain_array, plain_type
@@ -42,13 +43,18 @@ class BaseFileReader:
     Args:
         files: where the file is.
         base_file: which file.
+        times: times that the table declares otherwise than the file may (``declared_times``).
+
+    Attributes:
+        columns: names of the file's columns.
+        retyped: columns whose type in the file is wrong; statistics of them are of no use.
 
     Raises:
         CorruptFileError: the file is no Parquet file or its footer is broken.
         FileMissingError: it is gone.
     """
 
-    def __init__(self, files: TableFiles, base_file: BaseFile) -> None:
+    def __init__(self, files: TableFiles, base_file: BaseFile, times: pa.Schema | None = None) -> None:
         self.path = base_file.path
         self._ranged: Any = None
         self._buffer = 0
@@ -66,6 +72,8 @@ class BaseFileReader:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._corrupt(error) from error
         self.columns = frozenset(self._parquet.schema_arrow.names)
+        self._types = stored_times(self._parquet.schema_arrow, times)
+        self.retyped = frozenset(self._types)
 
     def _source(self, files: TableFiles, base_file: BaseFile) -> pa.NativeFile:
         local = files.local_path(base_file.path)
@@ -85,7 +93,10 @@ class BaseFileReader:
     @property
     def schema(self) -> pa.Schema:
         """The columns as they are stored."""
-        return pa.schema([field.with_type(plain_type(field.type)) for field in self._parquet.schema_arrow])
+        types = self._types
+        return pa.schema(
+            [field.with_type(types.get(field.name) or plain_type(field.type)) for field in self._parquet.schema_arrow]
+        )
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -170,7 +181,10 @@ class BaseFileReader:
             if field.name not in coded:
                 plain.append(len(fields) - 1)
         conform = Conformer(pa.schema(fields), loose=bool(coded))
-        return conform if not plain else lambda batch: _written_out(conform(batch), plain, schema)
+        types = {name: type_ for name, type_ in self._types.items() if name in schema.names}
+        if not plain and not types:
+            return conform
+        return lambda batch: _written_out(conform(with_stored_times(batch, types)), plain, schema)
 
     def _group(
         self, group: int, names: list[str], conform: _Conform, batch_rows: int, threads: bool

@@ -108,12 +108,14 @@ class BaseMerge:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(1, thread_name_prefix="hoodie-open") as pool:
-            self._coming = pool.submit(BaseFileReader, self._info.files, base_file)
+            self._coming = pool.submit(BaseFileReader, self._info.files, base_file, self._info.times)
             yield
 
     def _opened(self, base_file: BaseFile) -> BaseFileReader:
         coming, self._coming = self._coming, None
-        return BaseFileReader(self._info.files, base_file) if coming is None else coming.result()
+        if coming is not None:
+            return coming.result()
+        return BaseFileReader(self._info.files, base_file, self._info.times)
 
     def merge(
         self, log: LogSide, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None

@@ -30,12 +30,20 @@ class BlockDecoder:
         blocks: the blocks in merge order. Contents that were decoded are taken out of the list, to free them.
         columns: top-level columns to decode.
         size: bytes of blocks that are decoded at once.
+        times: times that the table declares otherwise than blocks may (``declared_times``).
     """
 
-    def __init__(self, blocks: list[ScannedBlock], columns: Sequence[str], size: int = TOGETHER) -> None:
+    def __init__(
+        self,
+        blocks: list[ScannedBlock],
+        columns: Sequence[str],
+        size: int = TOGETHER,
+        times: pa.Schema | None = None,
+    ) -> None:
         self._blocks = blocks
         self._columns = columns
         self._size = min(size, TOGETHER)
+        self._times = times
         self._decoded: dict[int, pa.RecordBatch] = {}
 
     def records(self, index: int) -> Iterator[pa.RecordBatch]:
@@ -83,11 +91,12 @@ class BlockDecoder:
         block = self._blocks[index].loaded()
         try:
             if block.type is BlockType.PARQUET_DATA:
-                yield from decode_parquet_parts(block.content, self._columns, self._size)
+                yield from decode_parquet_parts(block.content, self._columns, self._size, self._times)
             elif block.type is BlockType.AVRO_DATA and block.size > self._size:
-                yield from decode_avro_parts(block.content, block_schema(block), self._columns, self._size)
+                schema = block_schema(block, self._times)
+                yield from decode_avro_parts(block.content, schema, self._columns, self._size)
             else:
-                yield decode_records(block, self._columns)
+                yield decode_records(block, self._columns, self._times)
         except HoodieError as error:
             error.located(block=block.type.name, block_offset=block.offset, instant=block.instant_time)
             raise
@@ -109,7 +118,7 @@ class BlockDecoder:
 
     def _decode(self, group: Sequence[int]) -> list[tuple[Sequence[int], JointRows]]:
         try:
-            schema = block_schema(self._blocks[group[0]].block)
+            schema = block_schema(self._blocks[group[0]].block, self._times)
             decoded = list(decode_avro_blocks([self._taken(i) for i in group], schema, self._columns))
         except HoodieError as error:
             at = self._blocks[group[error.where.pop("content", 0)]]

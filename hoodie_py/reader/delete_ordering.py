@@ -1,43 +1,60 @@
 """Ordering values of delete blocks, brought to the types of the table's ordering fields.
 
-Hudi's DeleteRecord and OrderingValues: null and the int 0 mean "no ordering".  Delete blocks keep timestamps as
-micros in
-a long, decimals rescaled to 15 digits after the point and dates as days; such values take the column's type.  A value
-of
-another class than the column's stays what it is: it compares with nothing but values of its own class.
+Hudi's DeleteRecord, OrderingValues and OrderingValueEngineTypeConverter: null and the int 0 mean "no ordering". Of the
+rest a value has the class of its column, as Spark's rows have it, or compares with nothing but values of its own class:
+
+    int, date                       int; a date of its own (DateWrapper) is of another class
+    long, timestamp                 long, in microseconds; a timestamp of its own is of another class
+    timestamp that the table        long; up to 9,999,999,999,999 (the year 2286) in milliseconds, as Flink writes it,
+    declares in milliseconds (UTC)  beyond that in microseconds, as Spark does
+    float, double, string, boolean, the same; decimals have 15 digits after the point
+    bytes, decimal
 """
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.avro_types import MICROS_PER_MILLI
 from hoodie_py.formats.delete_values import OrderingKind
 from hoodie_py.formats.deletes import DeleteRecords
 from hoodie_py.formats.kernels import cast
 from hoodie_py.reader.ordering import Foreign, OrderingColumn
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
-_EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_EPOCH_DATE = datetime.date(1970, 1, 1)
 _INT_BITS = 32
-_PLAIN: tuple[tuple[Callable[[pa.DataType], bool], tuple[OrderingKind, ...]], ...] = (
-    (pa.types.is_int32, (OrderingKind.INT,)),
-    (pa.types.is_int64, (OrderingKind.LONG,)),
-    (pa.types.is_date32, (OrderingKind.DATE, OrderingKind.INT)),
-    (pa.types.is_timestamp, (OrderingKind.LONG, OrderingKind.TIMESTAMP_MICROS)),
-)
+_DIGITS = 100
+_LAST_MILLIS = 9_999_999_999_999
+_CLASSES: dict[int, tuple[Callable[[pa.DataType], bool], ...]] = {
+    OrderingKind.INT: (pa.types.is_int32, pa.types.is_date32),
+    OrderingKind.LONG: (pa.types.is_int64, pa.types.is_timestamp),
+    OrderingKind.FLOAT: (pa.types.is_float32,),
+    OrderingKind.DOUBLE: (pa.types.is_float64,),
+    OrderingKind.STRING: (pa.types.is_string,),
+    OrderingKind.BOOLEAN: (pa.types.is_boolean,),
+    OrderingKind.BYTES: (pa.types.is_binary,),
+    OrderingKind.DECIMAL: (pa.types.is_decimal,),
+}
+_PLAIN = (OrderingKind.INT, OrderingKind.LONG)
 
 
 def delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> list[Any]:
     """Return one ordering value per delete: a value of the type, a tuple for several fields, Foreign or
     DEFAULT_ORDERING.
+
+    Args:
+        deleted: the deletes.
+        types: of the ordering fields, as the table declares them: milliseconds in UTC are timestamp[ms, UTC].
+
+    Raises:
+        UnsupportedFeatureError: a decimal that its column cannot hold.
     """
     if len(types) == 1:
         type_ = types[0]
@@ -47,10 +64,12 @@ def delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> lis
 
 def delete_order_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn:
     """Return the ordering values of deletes as a column, without a step in Python for each where all have the
-    column's own class.
+    column's own class; arguments and errors as for ``delete_ordering``.
     """
     plain = plain_order_column(deleted, types)
-    return OrderingColumn.from_values(delete_ordering(deleted, types), types) if plain is None else plain
+    if plain is not None:
+        return plain
+    return OrderingColumn.from_values(delete_ordering(deleted, types), [_held(type_) for type_ in types])
 
 
 def plain_order_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn | None:
@@ -72,13 +91,15 @@ def _plain_column(kinds: np.ndarray, numbers: np.ndarray, type_: pa.DataType) ->
     missing = kinds == OrderingKind.NONE
     plain = missing.copy()
     if missing.all():
-        return pa.nulls(len(kinds), type_)
-    for kind in next((kinds_of for is_type, kinds_of in _PLAIN if is_type(type_)), ()):
-        plain |= kinds == kind
+        return pa.nulls(len(kinds), _held(type_))
+    for kind in _PLAIN:
+        if any(is_type(type_) for is_type in _CLASSES[kind]):
+            plain |= kinds == kind
     if not plain.all():
         return None
     storage = pa.int32() if type_.bit_width == _INT_BITS else pa.int64()
-    return cast(from_numpy(numbers, missing), storage).view(type_)
+    values = _in_micros(numbers) if _is_millis(type_) else numbers
+    return cast(from_numpy(values, missing), storage).view(_held(type_))
 
 
 def _single(kind: int, value: Any, type_: pa.DataType) -> Any:
@@ -102,34 +123,32 @@ def _part(kind: int, value: Any, type_: pa.DataType) -> Any:
 
 
 def _converted(kind: int, value: Any, type_: pa.DataType) -> Any:
-    """Return the value in the column's Python type; None where the classes differ."""
-    if kind == OrderingKind.INT and pa.types.is_int32(type_):
-        return value
-    if kind == OrderingKind.LONG and pa.types.is_int64(type_):
-        return value
-    if kind == OrderingKind.FLOAT and pa.types.is_float32(type_):
-        return value
-    if kind == OrderingKind.DOUBLE and pa.types.is_float64(type_):
-        return value
-    if kind == OrderingKind.STRING and pa.types.is_string(type_):
-        return value
-    if kind == OrderingKind.BOOLEAN and pa.types.is_boolean(type_):
-        return value
-    if kind == OrderingKind.BYTES and pa.types.is_binary(type_):
-        return value
-    if kind == OrderingKind.DECIMAL and pa.types.is_decimal(type_):
-        return _rescaled(value, type_.scale)
-    if kind in (OrderingKind.DATE, OrderingKind.INT) and pa.types.is_date32(type_):
-        return _EPOCH_DATE + datetime.timedelta(days=value)
-    if kind in (OrderingKind.LONG, OrderingKind.TIMESTAMP_MICROS) and pa.types.is_timestamp(type_):
-        moment = _EPOCH_UTC + datetime.timedelta(microseconds=value)
-        return moment if type_.tz else moment.replace(tzinfo=None)
-    return None
+    """Return the value as the column takes it, times as the numbers they are; None where the classes differ."""
+    if not any(is_type(type_) for is_type in _CLASSES.get(kind, ())):
+        return None
+    if kind == OrderingKind.DECIMAL:
+        return _rescaled(value, type_)
+    return _in_micros(np.array([value], np.int64))[0].item() if _is_millis(type_) else value
 
 
-def _rescaled(value: Decimal, scale: int) -> Decimal | None:
-    """Return the decimal with the column's scale; None where digits would be lost (the value is not one of the
-    column).
-    """
-    scaled = value.quantize(Decimal(1).scaleb(-scale))
-    return scaled if scaled == value else None
+def _is_millis(type_: pa.DataType) -> bool:
+    """Whether a column is declared as milliseconds in UTC; Java compares local times as they are."""
+    return bool(pa.types.is_timestamp(type_) and type_.unit == "ms" and type_.tz is not None)
+
+
+def _in_micros(numbers: np.ndarray) -> np.ndarray:
+    """Return points in time as microseconds, which large numbers are already; what overflows does so as in Java."""
+    return np.where(numbers <= _LAST_MILLIS, numbers * MICROS_PER_MILLI, numbers)
+
+
+def _held(type_: pa.DataType) -> pa.DataType:
+    """Return the type in which a merge holds an ordering field that the table declares as a type."""
+    return pa.timestamp("us", type_.tz) if pa.types.is_timestamp(type_) else type_
+
+
+def _rescaled(value: Decimal, type_: pa.Decimal128Type) -> Decimal:
+    with localcontext(prec=_DIGITS):
+        scaled = value.quantize(Decimal(1).scaleb(-type_.scale))
+        if scaled == value and scaled.adjusted() < type_.precision - type_.scale:
+            return scaled
+    raise UnsupportedFeatureError(f"A delete's ordering value {value} does not fit into {type_}.")

@@ -62,7 +62,7 @@ class DeletesTogether:
 
     def _make(self, group: Sequence[int]) -> None:
         joint = decode_deletes_together([self._blocks[number].block.content for number in group])
-        order = None if joint is None else plain_order_column(joint.records, self._context.ordering_types)
+        order = None if joint is None else plain_order_column(joint.records, self._context.declared_ordering_types)
         if joint is None or order is None:
             return
         entries = BufferedBatch.of_deletes(self._context, joint.records.keys, order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -30,6 +30,24 @@ def field_type(schema: pa.Schema, name: str) -> pa.DataType | None:
             return None
         type_ = type_.field(part).type
     return type_
+
+
+def declared_types(
+    names: Sequence[str], types: Sequence[pa.DataType], times: pa.Schema | None
+) -> tuple[pa.DataType, ...]:
+    """Return the types of fields, times in the units that the table declares (``formats.declared_times``).
+
+    Args:
+        names: of the fields.
+        types: as rows have them.
+        times: what the table declares; None for nothing.
+    """
+    if times is None:
+        return tuple(types)
+    return tuple(
+        (field_type(times, name) if pa.types.is_timestamp(type_) else None) or type_
+        for name, type_ in zip(names, types, strict=True)
+    )
 
 
 def field_values(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -248,7 +248,7 @@ class FileGroupReader:
     def _base_only(self) -> Iterator[pa.RecordBatch]:
         if self.file_slice.base_file is None:
             return
-        base = BaseFileReader(self.info.files, self.file_slice.base_file)
+        base = BaseFileReader(self.info.files, self.file_slice.base_file, self.info.times)
         row_groups = None if self._row_groups is None else self._row_groups(base)
         schema = pa.schema([field for field in self.schema if field.name not in self.info.constants])
         rows, threads = self.options.batch_rows, self.options.column_threads

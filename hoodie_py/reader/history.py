@@ -174,7 +174,7 @@ def _base_version(
 ) -> tuple[Version, BufferedBatch] | None:
     if file_slice.base_file is None:
         return None
-    base = BaseFileReader(info.files, file_slice.base_file)
+    base = BaseFileReader(info.files, file_slice.base_file, info.times)
     for batch in base.batches(info.schema, _BATCH_ROWS):
         keys = log.keys.keys_of_batch(batch).to_numpy(zero_copy_only=False)
         for at in np.flatnonzero(keys == key)[:1]:

@@ -106,7 +106,14 @@ class LogSide:
         self.spill = Spill(MemoryBudget.of(options), stats)
         self.store = RowStore(self.schema, self.spill)
         self.context = ArrowRecordContext(
-            self.store, info.schema, self.keys, ordering, self.deletes, info.defaults, identity_fields(config)
+            self.store,
+            info.schema,
+            self.keys,
+            ordering,
+            self.deletes,
+            info.defaults,
+            identity_fields(config),
+            info.times,
         )
         decides = {top_level(self.schema, name) for name in ordering}
         self.deciding = pa.schema([field for field in self.schema if field.name in decides])
@@ -231,7 +238,7 @@ class LogSide:
             self.spill.close()
 
     def _decoder(self, blocks: list[ScannedBlock]) -> BlockDecoder:
-        return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion)
+        return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, self.info.times)
 
     def _scan(self) -> list[ScannedBlock]:
         strict = self.options.integrity == "strict"
@@ -272,7 +279,7 @@ class LogSide:
         """Return the entries of a delete block, which may be made already."""
         if entries is None:
             deleted = decode_deleted(scanned.loaded())
-            ordering = delete_order_column(deleted, self.context.ordering_types)
+            ordering = delete_order_column(deleted, self.context.declared_ordering_types)
             entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
         count = len(entries)
         return BlockEntries(scanned, entries, self._positions(scanned, lambda: count), scanned.block.is_partial)

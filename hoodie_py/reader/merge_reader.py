@@ -142,7 +142,7 @@ class MergeReader(FileGroupReader):
     def _merged_records(self, emit_deletes: bool, wanted: frozenset[str] | None) -> Records:
         scanned = self._scan()
         base_file = self.file_slice.base_file
-        base = None if base_file is None else BaseFileReader(self.info.files, base_file)
+        base = None if base_file is None else BaseFileReader(self.info.files, base_file, self.info.times)
         at = np.empty(0, np.int64) if base is None else self._row_pairs(base, scanned, again=wanted is not None)
         log_only = self._log_only(scanned, at, wanted, emit_deletes)
         rest = _Rest(list(log_only) if self.kind is BufferKind.SORTED else [])
@@ -202,7 +202,7 @@ class MergeReader(FileGroupReader):
         log = self._scan().log
         base_file = self.file_slice.base_file
         if base_file is not None:
-            base = BaseFileReader(self.info.files, base_file)
+            base = BaseFileReader(self.info.files, base_file, self.info.times)
             for batch in base.batches(log.schema, self.options.batch_rows):
                 self.stats.base_rows += batch.num_rows
                 yield from _plain(log, self._base.with_fallbacks(batch, base))

@@ -37,6 +37,7 @@ class ReadInfo:
         rules: which instants' log blocks count.
         constants: columns whose value comes from the partition path, whatever the files hold.
         fallbacks: columns whose value comes from the partition path where a file lacks them.
+        times: columns with times as the Avro schema declares them (``declared_times``); None without.
         expected_sizes: what the commits say of file sizes in bytes, by path; checked when integrity is "strict".
         committed: tells log files that counted from those of writes taken back since; None where names tell.
     """
@@ -50,6 +51,7 @@ class ReadInfo:
     fallbacks: Mapping[str, Any] = field(default_factory=dict)
     expected_sizes: Mapping[str, int] = field(default_factory=dict)
     committed: CommittedFiles | None = None
+    times: pa.Schema | None = None
 
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
         """Return what reading takes when rows are wanted as files have them, not as a query shows them.

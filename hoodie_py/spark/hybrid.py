@@ -94,9 +94,11 @@ def plain_file(task: ScanTask) -> str | None:
     if local is None or is_pattern(local) or Path(local).name.startswith(("_", ".")):
         return None
     needed = {*task.columns, *(task.predicate.columns if task.predicate is not None else ())}
-    reader = BaseFileReader(task.info.files, base)
+    reader = BaseFileReader(task.info.files, base, task.info.times)
     found, table, constants = reader.schema, task.info.schema, task.info.constants
     if len({name.lower() for name in found.names}) != len(found.names):
+        return None
+    if needed & reader.retyped:
         return None
     for name in needed:
         if name not in found.names or not same_values(found.field(name).type, table.field(name).type):

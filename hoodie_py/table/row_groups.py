@@ -59,7 +59,7 @@ def wanted_row_groups(
     groups = [
         group
         for group in range(metadata.num_row_groups)
-        if may_match_statistics(predicate, _statistics(metadata, group, stored))
+        if may_match_statistics(predicate, _statistics(metadata, group, stored - base.retyped))
     ]
     wanted = {}
     for part in conjuncts(predicate):

@@ -161,6 +161,7 @@ class Snapshot:
             fallbacks=missing_defaults(self.config, schema.arrow, path),
             expected_sizes=self._expected_sizes(file_slice) if strict else {},
             committed=CommittedLogs(self.files, self.bare_config, rules) if rules.check_commits else None,
+            times=schema.times,
         )
 
     def _expected_sizes(self, file_slice: FileSlice) -> dict[str, int]:

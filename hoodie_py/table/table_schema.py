@@ -24,6 +24,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, InvalidTableError
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.declared_times import declared_times
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.formats.timeline import Instant
 from hoodie_py.table.data_schema import newest_data_schema
@@ -45,6 +46,7 @@ class TableSchema:
         defaults: values other than null that rows take where a file lacks the column, by column.
         text: the Avro schema (JSON) as stored; None when a data file gave the columns.
         instant: request time of the write it comes from; None for the create schema or a data file.
+        times: columns with times as the Avro schema declares them (``declared_times``); None without.
         schema_on_read: whether columns of older files must be matched by id: they were renamed, re-added or retyped.
     """
 
@@ -53,6 +55,7 @@ class TableSchema:
     text: str | None = None
     instant: str | None = None
     schema_on_read: bool = False
+    times: pa.Schema | None = None
 
     @property
     def data_columns(self) -> tuple[str, ...]:
@@ -78,9 +81,9 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
         data = newest_data_schema(timeline, writes, tolerant=text is not None)
     if text is not None:
         avro = _parse(text, instant)
-        arrow, defaults = avro.arrow, avro.defaults
+        arrow, defaults, times = avro.arrow, avro.defaults, declared_times(avro.record)
     else:
-        arrow, defaults = data, {}
+        arrow, defaults, times = data, {}, None
     if arrow is None:
         if as_of is not None:
             return resolve_schema(timeline)
@@ -96,7 +99,7 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
         fields = [*(pa.field(name, pa.string()) for name in meta), *fields]
     names = {each.name for each in fields}
     kept = {name: value for name, value in defaults.items() if name in names}
-    return TableSchema(pa.schema(fields), kept, text, instant, evolving)
+    return TableSchema(pa.schema(fields), kept, text, instant, evolving, times)
 
 
 def _stored(

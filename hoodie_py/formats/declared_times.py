@@ -1,0 +1,153 @@
+"""Times that a file types otherwise than its table, read as the table's Avro schema declares them.
+
+Writers have put numbers into files under a type that says another unit, or none: Hudi's streamer of 0.14.1 and 0.15.0
+called milliseconds microseconds and forgot that a time was local, Flink's COPY_ON_WRITE writer leaves out what
+TIMESTAMP_LTZ is. The number is right, the type is not, and the table's schema tells. Hudi 1.1 and later reads by these
+rules, on every level of nesting, in base files and log blocks (``SchemaRepair``, ``HoodieSchemaRepair``):
+
+    in the file                     the table declares                        the number is
+    microseconds                    milliseconds                              milliseconds
+    a plain long                    a local time, millis or micros            what is declared
+    a plain long                    microseconds in UTC                       microseconds
+
+Every other pair is left alone: milliseconds in the file are converted, since then the file knows better. A plain long
+beside milliseconds in UTC is refused in base files: Java takes it for microseconds there and for milliseconds in logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+import pyarrow as pa
+
+from hoodie_py.formats.avro_schema import Array, AvroType, Map, Primitive, Record, Union
+from hoodie_py.formats.avro_types import MILLIS
+
+_UTC = "timestamp-"
+_LOGICAL = {
+    pa.timestamp("ms", "UTC"): "timestamp-millis",
+    pa.timestamp("us", "UTC"): "timestamp-micros",
+    pa.timestamp("ms"): "local-timestamp-millis",
+    pa.timestamp("us"): "local-timestamp-micros",
+}
+_TIMES = {logical: type_ for type_, logical in _LOGICAL.items()}
+
+
+def declared_times(record: Record) -> pa.Schema | None:
+    """Return the top-level columns that have times in them, in the units that a table's schema declares.
+
+    Other values in such a column are of type null. None where no column has a time.
+    """
+    fields = [pa.field(field.name, _declared(field.type)) for field in record.fields]
+    timed = [field for field in fields if not pa.types.is_null(field.type)]
+    return pa.schema(timed) if timed else None
+
+
+def _declared(node: AvroType) -> pa.DataType:
+    """Return what is declared of times in a type; null where it has none."""
+    match node:
+        case Primitive(logical=logical) if logical in _TIMES:
+            return _TIMES[logical]
+        case Union() if len(node.members) == 1:
+            return _declared(node.members[0])
+        case Array():
+            inner = _declared(node.items)
+            return inner if pa.types.is_null(inner) else pa.list_(inner)
+        case Map():
+            inner = _declared(node.values)
+            return inner if pa.types.is_null(inner) else pa.map_(pa.string(), inner)
+        case Record():
+            times = declared_times(node)
+            return pa.null() if times is None else pa.struct(list(times))
+    return pa.null()
+
+
+def stored_times(stored: pa.Schema, times: pa.Schema | None) -> dict[str, pa.DataType]:
+    """Return the columns of a Parquet file whose type is not what their numbers are, with the type that is.
+
+    Args:
+        stored: the columns as the file types them.
+        times: what the table declares (``declared_times``).
+    """
+    found = {}
+    for field in times or ():
+        at = stored.get_field_index(field.name)
+        if at >= 0:
+            type_ = _read_as(stored.field(at).type, field.type)
+            if not type_.equals(stored.field(at).type):
+                found[field.name] = type_
+    return found
+
+
+def with_stored_times(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """Return a file's rows with the columns' own types (``stored_times``); no value is copied."""
+    for name, type_ in types.items():
+        at = batch.schema.get_field_index(name)
+        if at >= 0:
+            batch = batch.set_column(at, batch.schema.field(at).with_type(type_), batch.column(at).view(type_))
+    return batch
+
+
+def _read_as(stored: pa.DataType, declared: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(declared):
+        return declared if _is_mistyped(stored, declared) else stored
+    if pa.types.is_struct(declared) and pa.types.is_struct(stored):
+        return pa.struct([_field_as(field, declared) for field in stored])
+    if pa.types.is_list(declared) and pa.types.is_list(stored):
+        return pa.list_(stored.value_field.with_type(_read_as(stored.value_type, declared.value_type)))
+    if pa.types.is_map(declared) and pa.types.is_map(stored):
+        item = stored.item_field.with_type(_read_as(stored.item_type, declared.item_type))
+        return pa.map_(stored.key_field, item, stored.keys_sorted)
+    return stored
+
+
+def _field_as(field: pa.Field, declared: pa.StructType) -> pa.Field:
+    at = declared.get_field_index(field.name)
+    return field if at < 0 else field.with_type(_read_as(field.type, declared.field(at).type))
+
+
+def _is_mistyped(stored: pa.DataType, declared: pa.DataType) -> bool:
+    if pa.types.is_int64(stored):
+        return declared.tz is None or declared.unit == "us"
+    return bool(pa.types.is_timestamp(stored) and stored.unit == "us" and declared.unit == "ms")
+
+
+@lru_cache(maxsize=64)
+def record_with_times(record: Record, times: pa.Schema) -> Record:
+    """Return the schema of a log block with the times that the table declares; the record itself if it has them."""
+    fields = tuple(
+        replace(field, type=_node_as(field.type, times.field(field.name).type)) if field.name in times.names else field
+        for field in record.fields
+    )
+    same = all(mine.type is theirs.type for mine, theirs in zip(fields, record.fields, strict=True))
+    return record if same else replace(record, fields=fields)
+
+
+def _node_as(node: AvroType, declared: pa.DataType) -> AvroType:
+    match node:
+        case Primitive() if pa.types.is_timestamp(declared):
+            return _time_as(node, _LOGICAL[declared])
+        case Union() if len(node.members) == 1:
+            member = _node_as(node.members[0], declared)
+            if member is node.members[0]:
+                return node
+            branches = tuple(member if branch is node.members[0] else branch for branch in node.branches)
+            return Union(node.min_size, node.width, branches)
+        case Array() if pa.types.is_list(declared):
+            items = _node_as(node.items, declared.value_type)
+            return node if items is node.items else replace(node, items=items)
+        case Map() if pa.types.is_map(declared):
+            values = _node_as(node.values, declared.item_type)
+            return node if values is node.values else replace(node, values=values)
+        case Record() if pa.types.is_struct(declared):
+            return record_with_times(node, pa.schema(list(declared)))
+    return node
+
+
+def _time_as(node: Primitive, declared: str) -> Primitive:
+    """Return the type with the time that is declared; Avro's own rule gives a plain long what its reader declares."""
+    plain = node.kind == "long" and node.logical is None
+    micros = node.logical in _TIMES and node.logical not in MILLIS
+    return replace(node, logical=declared) if plain or (micros and declared in MILLIS) else node
