@@ -8,8 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hoodie_py.allocator import settle_allocators as _settle_allocators
-
 if TYPE_CHECKING:
     from hoodie_py.errors import (
         CommitStateUnknownError,
@@ -90,8 +88,6 @@ __all__ = [
     "UnsupportedFeatureError",
     "register_merger",
 ]
-
-_settle_allocators()
 
 
 def __getattr__(name: str) -> Any:

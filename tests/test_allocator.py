@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
-from hoodie_py.allocator import CHOICE, JEMALLOC
+from hoodie_py.allocator import CHOICE
 
 _SAY = "print(pyarrow.default_memory_pool().backend_name)"
+_SETTLE = "from hoodie_py.allocator import settle_allocators; settle_allocators()"
 _GLIBC = sys.platform == "linux" and "CS_GNU_LIBC_VERSION" in os.confstr_names
 
 
@@ -36,7 +37,7 @@ print(len(re.findall(b"<heap ", text.value)))
 
 
 def said_by(code: str, **settings: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if name not in {CHOICE, JEMALLOC}} | settings
+    environment = {name: value for name, value in os.environ.items() if name != CHOICE} | settings
     command = [sys.executable, "-W", "error", "-c", code]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert run.stderr == ""
@@ -48,29 +49,41 @@ def allocator_after(code: str, choice: str | None = None) -> str:
 
 
 @pytest.mark.smoke
-@pytest.mark.skipif(not _GLIBC, reason="NOT TESTED: Arrow brings jemalloc to Linux with glibc alone")
-def test_arrow_takes_jemalloc_where_it_comes_after_hoodie_py() -> None:
-    assert allocator_after("import hoodie_py, pyarrow") == "jemalloc"
+def test_importing_changes_neither_allocator_nor_environment() -> None:
+    own = allocator_after("import pyarrow")
+    every = "import hoodie_py; [getattr(hoodie_py, name) for name in hoodie_py.__all__]"
+    code = f"import os; before = dict(os.environ); {every}; import pyarrow; assert dict(os.environ) == before"
+    assert allocator_after(code) == own
+
+
+@pytest.mark.skipif(not _GLIBC, reason="NOT TESTED: heaps are those of glibc")
+def test_importing_bounds_no_heaps() -> None:
+    assert int(said_by(f"import hoodie_py\n{_HEAPS}")) == int(said_by(_HEAPS))
+
+
+@pytest.mark.skipif(not _GLIBC, reason="NOT TESTED: only where the C library is glibc is its allocator taken")
+def test_the_system_s_allocator_is_taken_by_who_asks_for_it() -> None:
+    assert allocator_after(f"{_SETTLE}; import pyarrow") == "system"
+
+
+@pytest.mark.skipif(not _GLIBC, reason="NOT TESTED: only where the C library is glibc is its allocator taken")
+def test_the_command_settles_it() -> None:
+    code = "from hoodie_py import cli\ntry: cli.main()\nexcept SystemExit: pass\nimport pyarrow"
+    assert allocator_after(f"import sys; sys.argv[1:] = ['--version']\n{code}").splitlines()[-1] == "system"
 
 
 def test_a_choice_of_the_environment_is_kept() -> None:
-    assert allocator_after("import hoodie_py, pyarrow", "system") == "system"
+    assert allocator_after(f"{_SETTLE}; import pyarrow", "mimalloc") == "mimalloc"
 
 
 def test_nothing_is_changed_where_pyarrow_came_first() -> None:
     own = allocator_after("import pyarrow")
-    assert (
-        allocator_after(f"import os, pyarrow, hoodie_py\nassert not {{{CHOICE!r}, {JEMALLOC!r}}} & set(os.environ)")
-        == own
-    )
+    assert allocator_after(f"import os, pyarrow; {_SETTLE}\nassert {CHOICE!r} not in os.environ") == own
 
 
 @pytest.mark.skipif(not _GLIBC, reason="NOT TESTED: heaps are those of glibc")
 def test_there_are_no_more_heaps_than_cores_unless_the_environment_says_how_many() -> None:
     cores = len(os.sched_getaffinity(0))
-    assert int(said_by(f"import hoodie_py\n{_HEAPS}")) == min(cores, 13)
-    assert int(said_by(f"import hoodie_py\n{_HEAPS}", MALLOC_ARENA_MAX="5")) == 5
-    assert int(said_by(f"import hoodie_py\n{_HEAPS}", GLIBC_TUNABLES="glibc.malloc.arena_max=4")) == 4
-    setting = f"import os, hoodie_py; print(os.environ[{JEMALLOC!r}])"
-    assert said_by(setting) == f"narenas:{max(1, cores // 2)},tcache:false,muzzy_decay_ms:0"
-    assert said_by(setting, **{JEMALLOC: "narenas:3"}) == "narenas:3"
+    assert int(said_by(f"{_SETTLE}\n{_HEAPS}")) == min(cores, 13)
+    assert int(said_by(f"{_SETTLE}\n{_HEAPS}", MALLOC_ARENA_MAX="5")) == 5
+    assert int(said_by(f"{_SETTLE}\n{_HEAPS}", GLIBC_TUNABLES="glibc.malloc.arena_max=4")) == 4

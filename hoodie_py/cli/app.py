@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hoodie_py import __version__
+from hoodie_py.allocator import settle_allocators
 from hoodie_py.cli.clean import clean
 from hoodie_py.cli.compact import compact
 from hoodie_py.cli.demo import demo
@@ -53,4 +54,5 @@ for _command in (show, timeline, slices, log, read, explain, write, compact, rol
 
 def main() -> None:
     """Run the command line; ends the process with its exit status."""
+    settle_allocators()
     app(prog_name="hoodie")

@@ -1,6 +1,6 @@
 """Memory that mimalloc keeps: given back now and then, as it adds up over many slices.
 
-Arrow has that allocator where pyarrow was imported before hoodie_py (``hoodie_py.allocator``), or was told to.
+That is Arrow's own allocator, which a process has unless something else was settled (``hoodie_py.allocator``).
 """
 
 from __future__ import annotations
