@@ -159,12 +159,13 @@ def _complete(session: WriteSession, instant: str, alive: Alive, metadata: Clean
         holding.ensure_held()
         alive.ensure_alive()
         undo_metadata_commit(session.files, instant)  # of an attempt that ended right after it
-        MetadataTable.of(session, snapshot).commit(instant, added={}, deleted=plan.files)
+        metadata_table = MetadataTable.of(session, snapshot)
+        metadata_table.commit(instant, added={}, deleted=plan.files)
         completion_time = session.clock.next(newest_time(snapshot.timeline.timeline))
         holding.ensure_held()
         alive.ensure_alive()
         done = session.timeline(snapshot).complete(inflight, completion_time, write_clean_metadata(metadata))
-        completed = Completed(session, snapshot, inflight, done)
+        completed = Completed(session, snapshot, metadata_table, inflight, done)
         doubt = completed.doubt(holding, alive)
     if doubt is not None:
         raise completed.settled(doubt)

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Lock as ThreadLock
 
@@ -118,6 +119,7 @@ def run(
     chosen = _choose(snapshot, instant)
     if chosen is None:
         return CompactionResult()
+    MetadataTable.check(snapshot, session.settings.metadata_mode)  # before a heartbeat leaves its folder
     with moved_on(session, snapshot), run_guard(session, chosen.request_time) as alive:
         begun = _begin(session, chosen.request_time, merger)
         try:
@@ -308,15 +310,29 @@ def _complete(
         for result in results:
             name = result.path.rpartition("/")[2]
             sizes.setdefault(result.stat.partition_path, {})[name] = result.stat.file_size_in_bytes
-        MetadataTable.of(session, snapshot).commit(instant, added=sizes, deleted={})
-        completion_time = session.clock.next(newest_time(snapshot.timeline.timeline))
-        content = write_commit_metadata(_commit_metadata(begun, results), snapshot.config.timeline_layout)
-        holding.ensure_held()
-        alive.ensure_alive()
-        done = session.timeline(snapshot).complete(inflight, completion_time, content)
+        metadata = MetadataTable.of(session, snapshot)
+        with _forgotten_if_lost(metadata):
+            metadata.commit(instant, added=sizes, deleted={})
+            completion_time = session.clock.next(newest_time(snapshot.timeline.timeline))
+            content = write_commit_metadata(_commit_metadata(begun, results), snapshot.config.timeline_layout)
+            holding.ensure_held()
+            alive.ensure_alive()
+            done = session.timeline(snapshot).complete(inflight, completion_time, content)
         known = begun.known_rollbacks
-        completed = Completed(session, snapshot, inflight, done, known, lambda now: _slices(now, begun))
+        completed = Completed(session, snapshot, metadata, inflight, done, known, lambda now: _slices(now, begun))
         return completed, completed.doubt(holding, alive)
+
+
+@contextmanager
+def _forgotten_if_lost(metadata: MetadataTable) -> Iterator[None]:
+    """Have the metadata table forget what it was told where that was too late: another may have run the compaction
+    again, and both their words would count.
+    """
+    try:
+        yield
+    except ConflictError:
+        metadata.forget_own()
+        raise
 
 
 def _still_ours(snapshot: Snapshot, begun: _Begun) -> Instant:

@@ -76,6 +76,7 @@ class MetadataTable:
         self._snapshot = snapshot
         self._mode = session.settings.metadata_mode
         self._files = session.files.sub(METADATA_TABLE)
+        self._own: list[str] = []
         self.check(snapshot, self._mode)
 
     @classmethod
@@ -179,11 +180,19 @@ class MetadataTable:
         kind = MarkerType.CREATE if config.version >= _FIRST_VERSION_OF_DROPS else MarkerType.APPEND
         markers = Markers(self._files, instant)
         markers.announce(Marker(FILES_PARTITION, name, kind))
-        self._files.put_if_absent(f"{FILES_PARTITION}/{name}", block, unique=True)
+        self._own.append(f"{FILES_PARTITION}/{name}")
+        self._files.put_if_absent(self._own[0], block, unique=True)
         beyond = max(newest_time(timeline), newest_time(self._snapshot.timeline.timeline))
         completion_time = self._session.clock.next(beyond)
-        writer.complete(inflight, completion_time, write_commit_metadata(metadata, config.timeline_layout))
+        done = writer.complete(inflight, completion_time, write_commit_metadata(metadata, config.timeline_layout))
+        if config.timeline_layout > 1:  # before, whoever runs the instant again gives the file the same name
+            self._own.append(writer.path(done))
         markers.remove_all()
+
+    def forget_own(self) -> None:
+        """Remove what ``commit`` wrote, and nothing that another run of the same instant did."""
+        for path in self._own:
+            delete_with_checksum(self._files, path)
 
 
 def recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:

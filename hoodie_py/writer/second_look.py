@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError, HoodieError
-from hoodie_py.formats.instants import REQUESTED, Instant
+from hoodie_py.formats.instants import REQUESTED, Instant, parse_instant_file
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.lock import HeldLock
-from hoodie_py.writer.metadata_table import undo_metadata_commit
+from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.rollback_facts import rollbacks_of
 from hoodie_py.writer.run_guard import Alive
 from hoodie_py.writer.session import WriteSession
@@ -37,6 +37,7 @@ class Completed:
     Attributes:
         session: of the writing call.
         before: the table at the last look.
+        metadata: the metadata table that was told of it.
         inflight: the instant before it completed.
         instant: the instant as it is now.
         known_rollbacks: request times of rollbacks that were about an earlier attempt.
@@ -45,6 +46,7 @@ class Completed:
 
     session: WriteSession
     before: Snapshot
+    metadata: MetadataTable
     inflight: Instant
     instant: Instant
     known_rollbacks: frozenset[str] = frozenset()
@@ -95,9 +97,10 @@ class Completed:
         time = self.instant.request_time
         rollbacks = [each.request_time for each in rollbacks_of(now, time)]
         later = min(set(rollbacks) - self.known_rollbacks, default=None)
-        there = now.timeline.timeline.find(time, self.instant.action)
-        inflight = self.session.timeline(now).path(self.inflight)
-        if later is None and there is not None and there.is_completed and self.session.files.exists(inflight):
+        names = self._names(now)
+        writer = self.session.timeline(now)
+        own = {writer.path(each).rpartition("/")[2] for each in (self.inflight, self.instant)}
+        if later is None and own <= names and not self._run_again(names):
             return None
         return ConflictError(
             f"Another writer took this {self.instant.action} for dead and rolled it back while it was being completed.",
@@ -105,6 +108,16 @@ class Completed:
             instant=time,
             rollback=later,
         )
+
+    def _names(self, now: Snapshot) -> set[str]:
+        return {info.name for info in self.session.files.list(now.config.timeline_dir())}
+
+    def _run_again(self, names: set[str]) -> bool:
+        """Whether another has completed the instant, too: from layout 2 on each has a file of his own."""
+        found = (parse_instant_file(name, 2) for name in names)
+        done = [each.instant for each in found if each is not None and each.instant.is_completed]
+        same = [each for each in done if each.request_time == self.instant.request_time]
+        return sum(each.action == self.instant.action for each in same) > 1
 
     def _overlap(self, now: Snapshot) -> HoodieError | None:
         """Return an error where another commit meanwhile does not go with this one: its lock was not this writer's."""
@@ -137,6 +150,9 @@ class Completed:
     def _withdraw(self, now: Snapshot) -> None:
         """Take back what the metadata table was told, and the completed file."""
         try:
-            undo_metadata_commit(self.session.files, self.instant.request_time)
+            if self._run_again(self._names(now)):
+                self.metadata.forget_own()
+            else:
+                undo_metadata_commit(self.session.files, self.instant.request_time)
         finally:
             self.session.timeline(now).remove(self.instant)

@@ -232,7 +232,8 @@ def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> tuple[Complet
             leave_heartbeats(session.files, (each for each in pending_writes(now) if each != inflight))
         holding.ensure_held()
         begun.alive.ensure_alive()
-        MetadataTable.of(session, now).commit(begun.instant, added=sizes, deleted={})
+        metadata = MetadataTable.of(session, now)
+        metadata.commit(begun.instant, added=sizes, deleted={})
         completion_time = session.clock.next(newest_time(now.timeline.timeline))
         content = write_commit_metadata(
             _metadata(begun, results), now.config.timeline_layout, replace=begun.intent.replaces
@@ -240,7 +241,9 @@ def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> tuple[Complet
         holding.ensure_held()
         begun.alive.ensure_alive()
         instant = session.timeline(now).complete(inflight, completion_time, content)
-        completed = Completed(session, now, inflight, instant, check=lambda after: _check_overlap(begun, now, after))
+        completed = Completed(
+            session, now, metadata, inflight, instant, check=lambda after: _check_overlap(begun, now, after)
+        )
         return completed, completed.doubt(holding, begun.alive)
 
 

@@ -171,7 +171,11 @@ class Service:
 
         def plan() -> str | None:
             table = HoodieTable(open_snapshot(files_at(place)))
-            return table.compact(options=options(lock)).instant if cleans else table.schedule_compaction(options(lock))
+            return (
+                table.compact(options=options(lock)).instant
+                if cleans
+                else table.schedule_compaction(options=options(lock))
+            )
 
         self.subject = Subject(options(lock), asked(plan))
         self._state = place.dump()
