@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.column_names import check_name, check_siblings
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_DIGITS = 38  # of a decimal in Spark
 _PLAIN: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",
@@ -38,7 +38,7 @@ def avro_schema_text(schema: pa.Schema, table_name: str) -> str:
         table_name: from which the record takes its name.
 
     Raises:
-        InvalidQueryError: a name that Avro does not allow, or one that comes twice.
+        InvalidQueryError: a name that Avro does not allow, or one that comes twice, in whatever case.
         UnsupportedFeatureError: a type that Hudi's tables do not have.
     """
     name = _sanitized(table_name)
@@ -54,10 +54,7 @@ def record_of(fields: pa.Schema | pa.StructType, name: str, namespace: str) -> d
     """
     below = f"{namespace}.{name}"
     members = [field_of(field, below) for field in fields]
-    names = [member["name"] for member in members]
-    twice = sorted({each for each in names if names.count(each) > 1})
-    if twice:
-        raise InvalidQueryError(f"The schema has the column {twice[0]!r} more than once.", column=twice[0])
+    check_siblings(member["name"] for member in members)
     return {"type": "record", "name": name, "namespace": namespace, "fields": members}
 
 
@@ -67,11 +64,7 @@ def field_of(field: pa.Field, namespace: str) -> dict[str, Any]:
     Raises:
         InvalidQueryError, UnsupportedFeatureError: as ``avro_schema_text``.
     """
-    if _NAME.fullmatch(field.name) is None:
-        raise InvalidQueryError(
-            f"{field.name[:100]!r} cannot be the name of a column.",
-            hint="Names have letters, digits and underscores and do not begin with a digit.",
-        )
+    check_name(field.name)
     try:
         type_ = _type(field.type, field.name, namespace)
     except (InvalidQueryError, UnsupportedFeatureError) as error:

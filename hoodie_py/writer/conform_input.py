@@ -21,12 +21,11 @@ from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.options.parse import flag
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
+from hoodie_py.writer.data_columns import NOT_DATA, columns_of_user, data_columns
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.output_schema import OutputSchema, output_schema, schema_of_text
 from hoodie_py.writer.schema_growth import grown_schema
 from hoodie_py.writer.value_fit import check_cast, fit_column
-
-_NOT_DATA = (*META_COLUMNS, OPERATION_COLUMN)
 
 
 def known_schema(snapshot: Snapshot) -> OutputSchema | None:
@@ -47,11 +46,6 @@ def known_schema(snapshot: Snapshot) -> OutputSchema | None:
     return schema
 
 
-def data_columns(schema: pa.Schema) -> pa.Schema:
-    """Return a schema without meta columns."""
-    return pa.schema([field for field in schema if field.name not in _NOT_DATA])
-
-
 def conform_input(
     rows: pa.RecordBatchReader | pa.Table, snapshot: Snapshot, options: Mapping[str, str]
 ) -> tuple[pa.Table, OutputSchema]:
@@ -69,7 +63,7 @@ def conform_input(
     """
     table = rows if isinstance(rows, pa.Table) else rows.read_all()
     check_names(table.schema)
-    columns = data_columns(table.schema)
+    columns = columns_of_user(table.schema)
     known = known_schema(snapshot)
     if known is None:
         schema = schema_of_text(avro_schema_text(columns, snapshot.config.name), META_COLUMNS)
@@ -111,7 +105,7 @@ def check_names(schema: pa.Schema) -> None:
 
 
 def _meta(schema: OutputSchema) -> list[str]:
-    return [name for name in schema.arrow.names if name in _NOT_DATA]
+    return [name for name in schema.arrow.names if name in NOT_DATA]
 
 
 def _refuse_missing(target: pa.Schema, columns: pa.Schema, schema: OutputSchema, *, fill_missing: bool) -> None:
@@ -143,7 +137,7 @@ def _refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
     avro = AvroSchema.parse(schema.avro)
     for field, stored in zip(avro.record.fields, stored_schema(avro), strict=True):
         name, node = field.name, _only_member(field.type)
-        if name in _NOT_DATA:
+        if name in NOT_DATA:
             continue
         column = rows.column(name)
         if isinstance(node, Enum):

@@ -30,7 +30,8 @@ from hoodie_py.reader.fields import field_type, top_level
 from hoodie_py.reader.records import is_delete_code
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.table_schema import OPERATION_COLUMN
-from hoodie_py.writer.conform_input import check_names, conform_columns, conform_input, data_columns, known_schema
+from hoodie_py.writer.conform_input import check_names, conform_columns, conform_input, known_schema
+from hoodie_py.writer.data_columns import data_columns
 from hoodie_py.writer.input_data import read_input
 from hoodie_py.writer.key_generation import KeyGenerator
 from hoodie_py.writer.merge_options import check_merge_options

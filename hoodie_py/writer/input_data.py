@@ -108,7 +108,24 @@ def _array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
         except _MISFITS:  # such as maps as lists of pairs
             continue
         _check_kind(natural, type_)
+        type_ = _with_fields(type_, natural)
     return pa.array(values, type_)
+
+
+def _with_fields(type_: pa.DataType, natural: pa.DataType) -> pa.DataType:
+    """Return a type with the fields of structs that values have and it lacks; pyarrow alone would drop them."""
+    if pa.types.is_list(natural) and pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_with_fields(type_.value_type, natural.value_type)))
+    if not pa.types.is_struct(natural) or not pa.types.is_struct(type_):
+        return type_
+    own = {field.name: field for field in type_}
+    for field in natural:
+        known = own.get(field.name)
+        if known is not None:
+            own[field.name] = known.with_type(_with_fields(known.type, field.type))
+        elif not pa.types.is_null(field.type):
+            own[field.name] = field
+    return pa.struct(list(own.values()))
 
 
 def _check_kind(natural: pa.DataType, type_: pa.DataType) -> None:

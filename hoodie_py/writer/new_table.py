@@ -20,7 +20,7 @@ from hoodie_py.formats.merge_creation import creation_properties, payload_class_
 from hoodie_py.formats.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, TableConfig, table_checksum
 from hoodie_py.options.input import OUTPUT_DATE_FORMAT, PARTITION_EXTRACTOR, TIMESTAMP_TYPE
 from hoodie_py.reader.fields import field_type
-from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
+from hoodie_py.writer.data_columns import columns_of_user
 
 KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
 FIRST_LAYOUT_2 = 8  # the table version
@@ -56,7 +56,7 @@ class NewTable:
 
     Attributes:
         name: of the table.
-        schema: its columns; meta columns count for nothing.
+        schema: its columns; the meta columns of a scan's rows count for nothing.
         record_key: key fields.
         ordering: ordering fields.
         partition_by: partition fields, ``field:SIMPLE`` or ``field:TIMESTAMP`` for a custom key generator.
@@ -88,7 +88,7 @@ class NewTable:
             UnsupportedFeatureError: a version, key generator or column type that is not handled.
         """
         self._check_arguments()
-        columns = _data_columns(self.schema)
+        columns = columns_of_user(self.schema)
         generator = self._key_generator()
         self._check_fields(columns)
         found = {
@@ -270,11 +270,6 @@ def _defaults(version: int) -> dict[str, str]:
     if layout_2:
         stored |= {keys.INITIAL_VERSION: str(version), keys.MULTIPLE_BASE_FORMATS: "false"}
     return stored
-
-
-def _data_columns(schema: pa.Schema) -> pa.Schema:
-    left_out = (*META_COLUMNS, OPERATION_COLUMN)
-    return pa.schema([each for each in schema if each.name not in left_out])
 
 
 def _check_role(argument: str, name: str, type_: pa.DataType) -> None:

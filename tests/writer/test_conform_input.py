@@ -34,7 +34,7 @@ def test_columns_come_in_the_order_and_types_of_the_table(snapshot: Snapshot) ->
     given = pa.table(
         {
             "price": pa.array([1.5], pa.float32()),
-            "_hoodie_commit_time": ["x"],
+            **{name: ["x"] for name in META_COLUMNS},
             "city": pa.array(["sf"]).dictionary_encode(),
             "ts": pa.array([1], pa.int16()),
             "id": pa.array(["a"], pa.large_string()),

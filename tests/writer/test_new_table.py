@@ -12,6 +12,7 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.table.table_schema import META_COLUMNS
 from hoodie_py.writer.new_table import NewTable
 from tests.corpus import unpack
 
@@ -101,8 +102,9 @@ def test_nested_fields_may_serve() -> None:
     assert (config.record_key_fields, config.ordering_fields) == (("st.a",), ("st.n",))
 
 
-def test_meta_columns_are_left_out() -> None:
-    with_meta = pa.schema([("_hoodie_commit_time", pa.string()), *_COLUMNS, ("_hoodie_operation", pa.string())])
+def test_the_meta_columns_of_a_scan_are_left_out() -> None:
+    meta = [(name, pa.string()) for name in META_COLUMNS]
+    with_meta = pa.schema([*meta, *_COLUMNS, ("_hoodie_operation", pa.string())])
     assert _new(schema=with_meta).stored() == _new().stored()
 
 

@@ -1,0 +1,65 @@
+"""Which names columns and fields of structs may have, at every depth of a table's schema.
+
+Java Hudi's rules, asked of it: Avro's (Schema.validateName: letters and digits of every script, underscores, no digit
+first; a letter is one of Java's 16-bit characters, so those beyond are none), and no two names side by side that Spark
+cannot tell apart (String.equalsIgnoreCase).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hoodie_py.errors import InvalidQueryError
+
+_MOST_UNIT = 0xFFFF
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be a name.
+
+    Raises:
+        InvalidQueryError: it cannot.
+    """
+    if not name or not _starts(name[0]) or not all(map(_continues, name)):
+        raise InvalidQueryError(
+            f"{name[:100]!r} cannot be the name of a column.",
+            hint="Names have letters, digits and underscores and do not begin with a digit.",
+        )
+
+
+def check_siblings(names: Iterable[str]) -> None:
+    """Refuse names side by side that are the same but for case.
+
+    Raises:
+        InvalidQueryError: names two of them.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.get(folded(name))
+        if other == name:
+            raise InvalidQueryError(f"The schema has the column {name!r} more than once.", column=name)
+        if other is not None:
+            raise InvalidQueryError(
+                f"The schema has the columns {other!r} and {name!r}.",
+                hint="Spark cannot tell them apart; rename one of them.",
+                column=name,
+            )
+        seen[folded(name)] = name
+
+
+def folded(name: str) -> str:
+    """Return what is the same for names that differ in case only, as Java's equalsIgnoreCase sees it."""
+    return "".join(map(_folded, name))
+
+
+def _folded(character: str) -> str:
+    upper = character.upper()
+    return (upper if len(upper) == 1 else character).lower()[:1]
+
+
+def _starts(character: str) -> bool:
+    return character == "_" or (ord(character) <= _MOST_UNIT and character.isalpha())
+
+
+def _continues(character: str) -> bool:
+    return _starts(character) or (ord(character) <= _MOST_UNIT and character.isdecimal())

@@ -1,0 +1,49 @@
+"""A table's columns and its meta columns, which users have no hand in.
+
+Rows that a scan gave have all five meta columns and may be written again: these count for nothing, as in Java Hudi. A
+column of such a name that comes alone, or of another type, is the user's own and would be lost, so it is refused; Java
+drops it. Within a struct the names are free.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.column_names import folded
+from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
+
+NOT_DATA = (*META_COLUMNS, OPERATION_COLUMN)
+_RESERVED = {folded(name): name for name in NOT_DATA}
+
+
+def data_columns(schema: pa.Schema) -> pa.Schema:
+    """Return a table's schema without meta columns."""
+    return pa.schema([field for field in schema if field.name not in NOT_DATA])
+
+
+def columns_of_user(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of a schema that a user gave without meta columns.
+
+    ``_hoodie_operation`` says what rows do, so it may come without the others.
+
+    Raises:
+        InvalidQueryError: a column that has the name of a meta column and is none.
+    """
+    scanned = set(META_COLUMNS) <= set(schema.names)
+    for field in schema:
+        name = _RESERVED.get(folded(field.name))
+        if name is None or (name == field.name and _is_text(field.type) and (scanned or name == OPERATION_COLUMN)):
+            continue
+        raise InvalidQueryError(
+            f"The column {field.name!r} has the name of a meta column, which Hudi writes itself.",
+            hint="Rename it. Rows of a scan bring all five meta columns, which count for nothing.",
+            column=field.name,
+        )
+    return data_columns(schema)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    kind = type_.value_type if pa.types.is_dictionary(type_) else type_
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return bool(text or pa.types.is_null(kind))
