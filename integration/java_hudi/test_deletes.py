@@ -76,8 +76,8 @@ def test_java_goes_on_after_deletes(
 @pytest.mark.parametrize("table_type", ["MOR", "COW"])
 def test_java_reads_names_of_every_script(java: JavaSession, table_type: str, version: int, tmp_path: Path) -> None:
     table = HoodieTable.create(
-        tmp_path / "t", test_data_columns.SCHEMA, record_key="ключ", ordering="größe", partition_by="국가", name="names",
-        table_type=table_type, table_version=version,
+        tmp_path / "t", test_data_columns.SCHEMA, record_key="ключ", ordering="größe", partition_by="국가",
+        name="names", table_type=table_type, table_version=version,
     )  # fmt: skip
     table.insert([test_data_columns.row(each) for each in range(6)], options=QUICK)
     table.upsert([test_data_columns.row(1, 2, ранг=7)], options=QUICK)
