@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 class HoodieTable(TableWrites):
     """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
 
-    The table is as it was when it was opened, or after the last rows that were written through it; ``refresh`` looks
-    again.
+    The table is as it was when it was opened, or after the last change that was made through it: rows written, a
+    compaction planned or run, a clean, a rollback. ``refresh`` looks again.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -288,7 +288,10 @@ class HoodieTable(TableWrites):
         from hoodie_py.writer import compaction_plan
 
         session = self._write_session(options, lock, strategy)
-        return compaction_plan.dry_run(session) if dry_run else compaction_plan.schedule(session)
+        if dry_run:
+            return compaction_plan.dry_run(session)
+        instant = compaction_plan.schedule(session)
+        return self._shown(instant, changed=instant is not None)
 
     def run_compaction(
         self,
@@ -326,7 +329,7 @@ class HoodieTable(TableWrites):
 
         session = self._write_session(options, lock)
         check_compaction_options(self.config, session.settings.options)
-        return compaction.run(
+        result = compaction.run(
             session,
             instant,
             runner=_runner(engine),
@@ -334,6 +337,7 @@ class HoodieTable(TableWrites):
             override_merger=override_merger,
             on_progress=on_progress,
         )
+        return self._shown(result, changed=result.instant is not None)
 
     def compact(
         self,
@@ -358,13 +362,13 @@ class HoodieTable(TableWrites):
     def rollback(
         self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None
     ) -> RollbackResult:
-        """Undo an instant that has not completed.
+        """Undo an instant that has not completed, or finish a rollback that was begun.
 
         A compaction under way goes back to requested; a requested one is removed. A write that failed loses its files,
         and the timeline records the rollback.
 
         Args:
-            instant: request time of a pending instant.
+            instant: request time of a pending instant, or of a pending rollback.
             options: Hudi's writer options: lock provider, ...
             lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
 
@@ -375,7 +379,7 @@ class HoodieTable(TableWrites):
         """
         from hoodie_py.writer import rollback
 
-        return rollback.rollback(self._write_session(options, lock), instant)
+        return self._shown(rollback.rollback(self._write_session(options, lock), instant))
 
     @overload
     def clean(
@@ -425,7 +429,10 @@ class HoodieTable(TableWrites):
         from hoodie_py.writer import clean
 
         session = self._write_session(options, lock)
-        return clean.dry_run(session, retain_commits) if dry_run else clean.clean(session, retain_commits)
+        if dry_run:
+            return clean.dry_run(session, retain_commits)
+        result = clean.clean(session, retain_commits)
+        return self._shown(result, changed=bool(result.instants))
 
     def __repr__(self) -> str:
         config = self.config

@@ -266,3 +266,36 @@ def test_a_store_that_fails_is_no_corrupt_file(corpus: Corpus, monkeypatch: pyte
     monkeypatch.setattr(TableFiles, "open_file", refuse)
     with pytest.raises(StorageError, match="access denied"):
         HoodieTable.open(corpus("basic_cow_v9_part")).scan().to_arrow()
+
+
+def test_the_table_shows_what_was_changed_through_it(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    options = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
+    table = HoodieTable.create(tmp_path, schema, record_key="id", ordering="ts")
+    for ts in range(3):
+        table.upsert([{"id": "a", "ts": ts}], options)
+    inspect = table.inspect
+
+    def newest() -> tuple[str, str]:
+        last = table.timeline.last
+        assert last is not None
+        return last.action, last.state
+
+    assert table.schedule_compaction(options=options) is not None
+    assert newest() == ("compaction", "requested")
+    assert table.inspect is not inspect
+    table.rollback(table.timeline.instants[-1].request_time, options)
+    assert newest() == ("deltacommit", "completed")
+    planned = table.schedule_compaction(options=options)
+    assert table.run_compaction(planned, options=options).instant == planned
+    assert newest() == ("commit", "completed")
+    table.upsert([{"id": "a", "ts": 5}], options)
+    table.compact(options=options)
+    assert newest() == ("commit", "completed")
+    assert [len(each.log_files) for each in table.file_slices()] == [0]
+    assert table.clean(1, options).files_deleted
+    assert newest() == ("clean", "completed")
+    before = table._snapshot
+    assert table.clean(1, options).instant is None
+    assert table.schedule_compaction(options=options) is None
+    assert table._snapshot is before

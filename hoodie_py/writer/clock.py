@@ -1,7 +1,8 @@
 """Instants: 17 digits of wall-clock time in the table's zone, strictly increasing (``HoodieInstantTimeGenerator``).
 
 A new time must be later than every time on the timeline, or files would sort wrongly: where the timeline is a little
-ahead (another machine's clock), the clock waits; where it is far ahead, nothing may be written. After a time was taken
+ahead (another machine's clock), the clock waits; where it is further ahead, nothing may be written, and the same call
+may go through later; where it is so far ahead that a clock or a zone must be wrong, it will not. After a time was taken
 the clock sleeps for the largest skew that is expected between machines, and only then hands the time out, so that
 whoever takes the lock next gets a later one (Hudi ``SkewAdjustingTimeGenerator``).
 """
@@ -12,11 +13,12 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.errors import ConflictError, HoodieError, UnsupportedFeatureError
 
 DEFAULT_SKEW_MS = 200
 
 _LONGEST_WAIT = timedelta(seconds=5)
+_LONGEST_SKEW = timedelta(minutes=10)  # less than any two time zones differ
 _PRECISION = timedelta(milliseconds=1)
 
 
@@ -54,7 +56,8 @@ class InstantClock:
             beyond: the latest time on the timeline.
 
         Raises:
-            UnsupportedFeatureError: the timeline is ahead of this machine's clock.
+            ConflictError: the timeline is ahead of this machine's clock by so little that trying again helps.
+            UnsupportedFeatureError: it is ahead by more.
         """
         taken = self._later_than(max(beyond, self._last))
         self._last = taken
@@ -68,10 +71,7 @@ class InstantClock:
         until = _moment(bound)
         here = self._now().astimezone(self._zone).replace(tzinfo=None)
         if until is None or until - here > _LONGEST_WAIT:
-            raise UnsupportedFeatureError(
-                f"Writing to a timeline that is ahead of this machine's clock: {bound} is not before {taken}.",
-                hint="Set the clock right; where the table's zone is LOCAL, give the writers' zone as timezone=.",
-            )
+            raise _behind(bound, taken, None if until is None else until - here)
         while taken <= bound:
             self._sleep(_PRECISION.total_seconds())
             taken = self._read()
@@ -79,6 +79,16 @@ class InstantClock:
 
     def _read(self) -> str:
         return _digits(self._now().astimezone(self._zone))
+
+
+def _behind(bound: str, taken: str, gap: timedelta | None) -> HoodieError:
+    problem = f"Writing to a timeline that is ahead of this machine's clock: {bound} is not before {taken}."
+    if gap is not None and gap <= _LONGEST_SKEW:
+        hint = f"Another writer's clock is ahead. Try again in {gap.seconds + 1} seconds, and set the clocks right."
+        return ConflictError(problem, hint=hint)
+    return UnsupportedFeatureError(
+        problem, hint="Set the clock right; where the table's zone is LOCAL, give the writers' zone as timezone=."
+    )
 
 
 def _digits(moment: datetime) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.table.snapshot import Snapshot
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hoodie_py.writer.write_data import Writer
     from hoodie_py.writer.write_records import WriteOperation
     from hoodie_py.writer.write_result import WriteResult
+
+T = TypeVar("T")
 
 
 class TableWrites:
@@ -140,7 +142,8 @@ class TableWrites:
 
         if not isinstance(keys_or_filter, str | pc.Expression):
             return self._write(keys_or_filter, WriteOperation.DELETE, options, merger, lock)
-        return self._shown(self._writer(options, merger, lock).delete_where(keys_or_filter))
+        result = self._writer(options, merger, lock).delete_where(keys_or_filter)
+        return self._shown(result, changed=result.instant is not None)
 
     def _write(
         self,
@@ -150,7 +153,8 @@ class TableWrites:
         merger: RecordMerger | type[RecordMerger] | None,
         lock: Lock | None,
     ) -> WriteResult:
-        return self._shown(self._writer(options, merger, lock).write(data, operation))
+        result = self._writer(options, merger, lock).write(data, operation)
+        return self._shown(result, changed=result.instant is not None)
 
     def _writer(
         self,
@@ -169,16 +173,16 @@ class TableWrites:
 
         return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock)
 
-    def _shown(self, result: WriteResult) -> WriteResult:
-        """Look at the table anew, so that it shows what was written. The write has landed, so failing is a warning."""
+    def _shown(self, result: T, *, changed: bool = True) -> T:
+        """Look at the table anew, so that it shows what was changed. That has landed, so failing is a warning."""
         from hoodie_py.table.snapshot import open_snapshot
 
-        if result.instant is None:
+        if not changed:
             return result
         try:
             self._snapshot = open_snapshot(self._snapshot.files, timezone=self._snapshot.timezone)
         except HoodieError as error:
-            text = f"The write is committed; the table could not be looked at anew, so open it again: {error}"
+            text = f"The change is committed; the table could not be looked at anew, so open it again: {error}"
             warnings.warn(HoodieWarning(text), stacklevel=4)
             return result
         self.__dict__.pop("inspect", None)

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.errors import ConflictError, UnsupportedFeatureError
 from hoodie_py.writer.clock import InstantClock
 
 
@@ -58,7 +58,14 @@ def test_waits_for_a_timeline_that_is_a_little_ahead() -> None:
     assert clock(Hands("2034-01-02T00:00:00")).next("20340102000000") == "20340102000000000"
 
 
-@pytest.mark.parametrize("ahead", ["20350101000006000", "20360101000000", "99999999999999999"])
+@pytest.mark.parametrize("ahead", ["20350101000006000", "20350101001000000"])
+def test_a_timeline_that_another_clock_put_ahead_is_a_conflict_that_passes(ahead: str) -> None:
+    with pytest.raises(ConflictError, match=f"ahead of this machine's clock: {ahead}.*Try again in"):
+        clock(Hands("2035-01-01T00:00:00")).next(ahead)
+    assert clock(Hands("2035-01-01T00:11:00")).next(ahead) > ahead
+
+
+@pytest.mark.parametrize("ahead", ["20350101001001000", "20360101000000", "99999999999999999"])
 def test_refuses_a_timeline_that_is_far_ahead(ahead: str) -> None:
     hands = Hands("2035-01-01T00:00:00")
     with pytest.raises(UnsupportedFeatureError, match=f"ahead of this machine's clock: {ahead}"):
