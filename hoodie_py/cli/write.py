@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -111,6 +112,7 @@ def write(
         from hoodie_py.cli.console import print_result, working
         from hoodie_py.cli.row_sources import read_rows
         from hoodie_py.reader.registry import merger_named
+        from hoodie_py.writer.table_creation import MadeTable
 
         if create:
             rows = read_rows(source, kind)
@@ -132,7 +134,7 @@ def write(
             with working("reading the table's metadata"):
                 opened = HoodieTable.open(table, stored, timezone)
             rows = read_rows(source, kind, _columns(opened))
-        with working("writing"):
+        with working("writing"), MadeTable.at(opened.files).for_first_write() if create else nullcontext():
             result = getattr(opened, operation.value)(rows, options, chosen_merger(opened.config, merger))
         print_result(result, as_json)
 

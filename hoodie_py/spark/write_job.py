@@ -65,8 +65,11 @@ class WriteJob:
         Raises:
             HoodieError: see ``HoodieTable.upsert``.
         """
-        with removed_after(staging), staging.rows(staged) as rows:
-            snapshot = self.options.open_or_create(self.schema)
+        with (
+            removed_after(staging),
+            staging.rows(staged) as rows,
+            self.options.open_or_create(self.schema) as snapshot,
+        ):
             session = WriteSession.open(snapshot, options=self.options.settings)
             merger = choose_merger(snapshot.config, load_mergers(self.packed_mergers))
             data = self.schema.empty_table() if rows is None else rows

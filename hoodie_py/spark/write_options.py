@@ -7,7 +7,8 @@ only, as with Spark's own file sources; and overwriting replaces the rows by a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -96,25 +97,32 @@ class WriteOptions:
             raise TableNotFoundError("There is no Hudi table to delete from.", path=self.files().uri)
         self.table.new(schema, self._default_name).stored()
 
-    def open_or_create(self, schema: pa.Schema) -> Snapshot:
-        """Return the table, made of the options and these columns where there is none.
+    @contextmanager
+    def open_or_create(self, schema: pa.Schema) -> Iterator[Snapshot]:
+        """Give the block the table, made of the options and these columns where there is none.
+
+        A table that was made is taken back where the block, its first write, is refused.
 
         Raises:
             HoodieError: as ``open`` and ``check_new``.
         """
         found = self.open()
         if found is not None:
-            return found
+            yield found
+            return
         self.check_new(schema)
         new, options = self.table.new(schema, self._default_name), self.load
         try:
-            create_table(self.files(), new)
+            made = create_table(self.files(), new)
         except ConflictError:  # another writer made one meanwhile: which may be as good
-            made = self.open()
-            if made is None:
+            found = self.open()
+            if found is None:
                 raise
-            return made
-        return open_snapshot(self.path, storage_options=options.storage_options, timezone=options.timezone)
+        if found is not None:
+            yield found
+            return
+        with made.for_first_write():
+            yield open_snapshot(self.path, storage_options=options.storage_options, timezone=options.timezone)
 
     def files(self) -> TableFiles:
         """Return the files at the path."""

@@ -95,8 +95,8 @@ def write_table(
             "There is a Hudi table already.", hint='Write with mode="append" or "overwrite".', table=parsed.path
         )
     schema = arrow_schema(df.schema)
-    session = WriteSession.open(parsed.open_or_create(schema), options=parsed.settings, lock=lock)
-    with SparkEngine(df.sparkSession, df) as engine:
+    with parsed.open_or_create(schema) as snapshot, SparkEngine(df.sparkSession, df) as engine:
+        session = WriteSession.open(snapshot, options=parsed.settings, lock=lock)
         done = DistributedWrite(engine, session, parsed.operation, schema, merger).run()
     return replace(done, seconds=time.monotonic() - began)
 

@@ -7,20 +7,67 @@ file from the start, as object stores have no empty folders and Java lists the t
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from hoodie_py.errors import ConflictError, FileMissingError
+from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError, HoodieError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.properties import format_properties
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
-from hoodie_py.table.timeline_loader import METADATA_FOLDER
+from hoodie_py.table.timeline_loader import METADATA_FOLDER, load_timeline
+from hoodie_py.writer.lock import held
+from hoodie_py.writer.machine_lock import MachineLock
+from hoodie_py.writer.markers import remove_tree
 from hoodie_py.writer.new_table import NewTable
+from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 PLACEHOLDER = ".keep"
+_WAIT_SECONDS = 5.0
 
 
-def create_table(files: TableFiles, new: NewTable) -> None:
-    """Make a table without rows.
+@dataclass(frozen=True, slots=True)
+class MadeTable:
+    """A table that was just made: where it is, and its properties file, which nobody else would write alike."""
+
+    files: TableFiles
+    content: bytes = field(repr=False)
+
+    @classmethod
+    def at(cls, files: TableFiles) -> MadeTable:
+        """Return a table that the caller has just made."""
+        return cls(files, files.read(f"{METADATA_FOLDER}/{PROPERTIES_FILE}"))
+
+    @contextmanager
+    def for_first_write(self) -> Iterator[None]:
+        """Take the table back if the block, which writes to it first, is refused or fails.
+
+        It stays where anybody has begun to write, or where nobody knows whether the write has landed.
+        """
+        try:
+            yield
+        except CommitStateUnknownError:
+            raise
+        except Exception as error:
+            try:
+                self._take_back()
+            except HoodieError as problem:
+                error.add_note(f"The table that was made for it is still there: {problem}")
+            raise
+
+    def _take_back(self) -> None:
+        path = f"{METADATA_FOLDER}/{PROPERTIES_FILE}"
+        with held(MachineLock(self.files), _WAIT_SECONDS):
+            config = TableConfig.from_bytes(self.content)
+            if self.files.read(path) != self.content or len(load_timeline(self.files, config)):
+                return
+            delete_with_checksum(self.files, path)
+            remove_tree(self.files, METADATA_FOLDER)
+
+
+def create_table(files: TableFiles, new: NewTable) -> MadeTable:
+    """Make a table without rows, and return what takes it back.
 
     Args:
         files: the place where it will be.
@@ -44,6 +91,7 @@ def create_table(files: TableFiles, new: NewTable) -> None:
         files.put_if_absent(f"{METADATA_FOLDER}/{PROPERTIES_FILE}", content, unique=True)
     except ConflictError as error:
         raise _exists(files) from error
+    return MadeTable(files, content)
 
 
 def _refuse_existing(files: TableFiles) -> None:

@@ -122,3 +122,12 @@ def test_wrong_usage(hoodie, tmp_path: Path, wrong: tuple[str, ...]) -> None:
 def test_a_file_must_be_there_and_say_what_it_is(hoodie, tmp_path: Path) -> None:
     hoodie("write", tmp_path / "t", "--from", tmp_path / "nowhere.csv", status=2)
     assert "--format" in hoodie("write", tmp_path / "t", "--from", _file(tmp_path, "rows.txt", "x"), status=2).stderr
+
+
+def test_a_first_write_that_is_refused_leaves_no_table(hoodie, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a", None], "ts": [1, 5], "city": ["sf", "la"]}), tmp_path / "bad.parquet")
+    hoodie("write", tmp_path / "trips", "--from", tmp_path / "bad.parquet", *NEW, *QUICK, status=1)
+    assert not (tmp_path / "trips/.hoodie").exists()
+    pq.write_table(pa.table({"id": ["a", "b"], "ts": [1, 5], "city": ["sf", "la"]}), tmp_path / "good.parquet")
+    hoodie("write", tmp_path / "trips", "--from", tmp_path / "good.parquet", *NEW, *QUICK)
+    assert len(_rows(tmp_path / "trips")) == 2

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
-from hoodie_py import HoodieError, HoodieTable
+from hoodie_py import CommitStateUnknownError, ConflictError, HoodieError, HoodieTable, InvalidQueryError
 from hoodie_py.options.write import COMBINE_BEFORE_INSERT
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.writer.write_records import WriteOperation
@@ -74,7 +74,8 @@ def test_a_new_table_is_as_the_options_say(tmp_path: Path) -> None:
         "hoodie.write.table.version": "8",
         "hoodie.database.name": "lake",
     }
-    parse(tmp_path, **options).open_or_create(schema)
+    with parse(tmp_path, **options).open_or_create(schema):
+        pass
     config = HoodieTable.open(tmp_path).config
     assert (config.name, config.database, config.version) == ("trips", "lake", 8)
     assert config.is_merge_on_read
@@ -86,7 +87,8 @@ def test_a_new_table_is_as_the_options_say(tmp_path: Path) -> None:
 
 
 def test_java_s_defaults_for_a_new_table(tmp_path: Path) -> None:
-    parse(tmp_path / "trips", **NEW).open_or_create(SCHEMA)
+    with parse(tmp_path / "trips", **NEW).open_or_create(SCHEMA):
+        pass
     config = HoodieTable.open(tmp_path / "trips").config
     assert (config.name, config.version, config.table_type) == ("trips", 9, "COPY_ON_WRITE")
     assert not config.partition_fields
@@ -132,3 +134,31 @@ def test_no_secret_shows() -> None:
     found = parse("/t", storage_options='{"secret": "hunter2"}', **{"fs.s3a.secret.key": "hunter2"})
     assert "hunter2" not in f"{found!r} {found.load!r}"
     assert found.load.storage_options["secret"] == "hunter2"
+
+
+def first_write(base: Path, error: Exception, row: dict[str, str] | None = None) -> None:
+    """Open or make the table, perhaps write to it in another way, and then fail."""
+    with parse(base, **NEW).open_or_create(SCHEMA):
+        assert HoodieTable.open(base).config.name == "trips"
+        if row is not None:
+            HoodieTable.open(base).upsert(pa.Table.from_pylist([row], SCHEMA))
+        raise error
+
+
+def test_a_table_that_was_made_goes_where_its_first_write_is_refused(tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    for error in (InvalidQueryError("no"), ConflictError("no"), ValueError("no")):
+        with pytest.raises(type(error)):
+            first_write(base, error)
+        assert not (base / ".hoodie").exists()
+    with pytest.raises(CommitStateUnknownError):
+        first_write(base, CommitStateUnknownError("who knows"))
+    with pytest.raises(InvalidQueryError):
+        first_write(base, InvalidQueryError("no"))  # it was there before
+    assert HoodieTable.open(base).config.name == "trips"
+
+
+def test_a_table_stays_that_somebody_else_wrote_to_meanwhile(tmp_path: Path) -> None:
+    with pytest.raises(InvalidQueryError):
+        first_write(tmp_path / "trips", InvalidQueryError("no"), {"id": "a"})
+    assert HoodieTable.open(tmp_path / "trips").scan().count() == 1

@@ -141,6 +141,7 @@ def write_by_hand(
     given = {"path": str(where), "hoodie.datasource.write.operation": operation}
     given |= {name.replace("__", "."): value for name, value in options.items()}
     parsed = WriteOptions.parse(given, {}, overwrite=False)
-    session = WriteSession.open(parsed.open_or_create(rows[0].schema), options=parsed.settings)
     engine: Any = HandEngine(rows, shards)
-    return DistributedWrite(engine, session, parsed.operation, rows[0].schema, merger).run()
+    with parsed.open_or_create(rows[0].schema) as snapshot:
+        session = WriteSession.open(snapshot, options=parsed.settings)
+        return DistributedWrite(engine, session, parsed.operation, rows[0].schema, merger).run()
