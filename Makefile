@@ -29,7 +29,7 @@ help:
 	@echo '              bench-compaction, bench-writing   beside Java Hudi, left out where Java or Maven is missing'
 	@echo 'make bench-spark   reading in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well'
 	@echo 'make fuzz     damaged and hostile files: every truncation and bit flip, then guided fuzzing (MINUTES=10 a parser)'
-	@echo 'make lint     ruff check and ruff format --check;  make format mends what can be mended'
+	@echo 'make lint     ruff check, ruff format --check, vulture;  make format mends what can be mended'
 	@echo 'make types    mypy --strict'
 	@echo 'make imports  the layer rules'
 	@echo 'make wheel    build dist/*.whl'
@@ -127,6 +127,7 @@ fuzz: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/vulture
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -26,7 +26,6 @@ import pyarrow as pa
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_] | None
 Unsigned = npt.NDArray[np.unsignedinteger]
-Width = int | npt.NDArray[np.uint8]
 
 FRONT = 16  # bytes in front of the records, so that the words in front of a value's end can be read
 BACK = 24  # bytes behind them, so that a lane without a value, or one that went astray, can be read at the end

@@ -50,12 +50,10 @@ _REPEATING = 0.7  # share of different values in the sample above which a dictio
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """What a file holds: its rows, its bytes, and the least and greatest record key (None without rows or keys)."""
+    """What a file holds: its rows and its bytes."""
 
     rows: int
     size: int
-    min_key: str | None
-    max_key: str | None
 
 
 class BaseFileWriter:
@@ -147,7 +145,7 @@ class BaseFileWriter:
         with self._tap.open():
             self._writer.add_key_value_metadata(dict(self._footer()))
             self._writer.close()
-        return WrittenFile(self._rows, self._tap.size, self._range.least, self._range.greatest)
+        return WrittenFile(self._rows, self._tap.size)
 
     def _group_rows(self) -> int:
         """How many rows the row group in hand may have."""

@@ -284,13 +284,6 @@ class BloomBuilder:
         )
 
 
-def build_bloom(keys: pa.Array | pa.ChunkedArray, settings: BloomSettings | None = None) -> BloomFilter:
-    """Build the filter of all rows of a file; errors as ``BloomBuilder``."""
-    builder = BloomBuilder(settings)
-    builder.add(keys)
-    return builder.finish()
-
-
 def _bit_numbers(hashes: Hashes, bits: int) -> Hashes:
     """Give ``abs(hash mod bits)``, the remainder of the signed division, which is that of the absolute value."""
     size = np.abs(hashes.view(np.int32)).view(np.uint32)  # the smallest number stays 2**31, which is right unsigned

@@ -25,20 +25,13 @@ CDC_SUFFIX = ".cdc"
 REGISTERED_SUFFIX = "_hudiext"  # of files that another system wrote and that were registered with a table
 
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
-FULL_BOOTSTRAP_INSTANT = "00000000000002"
 
-_INSTANT = re.compile(r"[0-9]{14,32}")
 _BASE_FILE = re.compile(r"([^_./\\]+)_([^_./\\]*)_([0-9]{1,32})(\.[a-z]+)")
 _LOG_FILE = re.compile(
     r"\.([^._/\\]+)_([0-9]{1,32})\.log\.([0-9]{1,9})(?:_([0-9]{1,18}-[0-9]{1,18}-[0-9]{1,18}))?(\.cdc)?"
 )
 _MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:/")
-
-
-def is_instant(text: str) -> bool:
-    """Tell whether ``text`` is an instant: 14 digits (seconds), 17 (milliseconds) or more (metadata-table actions)."""
-    return _INSTANT.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

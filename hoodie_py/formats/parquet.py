@@ -143,16 +143,6 @@ def file_schema(meta: pq.FileMetaData) -> pa.Schema:
     return schema
 
 
-def to_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Convert the columns of a batch, by place, to the fields of a schema that ``spark_schema`` gave for it."""
-    if batch.schema.equals(schema):
-        return batch
-    arrays = [_convert(array, field.type) for array, field in zip(batch.columns, schema, strict=True)]
-    if not arrays:
-        return batch
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
 def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Cast to a Spark type; times finer than a microsecond are rounded down."""
     source = array.type

@@ -66,7 +66,6 @@ KEY_GENERATOR_TYPE = "hoodie.table.keygenerator.type"
 TIMESTAMP_KEYGEN_PREFIXES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
 CREATE_SCHEMA = "hoodie.table.create.schema"
 BASE_FILE_FORMAT = "hoodie.table.base.file.format"
-LOG_FILE_FORMAT = "hoodie.table.log.file.format"
 MULTIPLE_BASE_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
 CDC_ENABLED = "hoodie.table.cdc.enabled"
 CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"

@@ -118,10 +118,6 @@ class Timeline:
         ]
         return min(found, key=lambda instant: instant.action == SAVEPOINT, default=None)
 
-    def up_to(self, time: str) -> Timeline:
-        """The instants requested at or before ``time``."""
-        return self.filter(lambda instant: instant.request_time <= time)
-
     def after(self, time: str) -> Timeline:
         """The instants requested after ``time``."""
         return self.filter(lambda instant: instant.request_time > time)

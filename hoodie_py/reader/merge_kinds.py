@@ -1,33 +1,16 @@
-"""Names for the ways of merging: which rule decides between two versions, and how rows find each other.
+"""How rows find each other: choices by configuration, in the order Hudi makes them.
 
-Pure choices by configuration, in the order Hudi makes them (BufferedRecordMergerFactory, and the record buffer loaders
-DefaultFileGroupRecordBufferLoader and StreamingFileGroupRecordBufferLoader).
+Hudi's record buffer loaders DefaultFileGroupRecordBufferLoader and StreamingFileGroupRecordBufferLoader.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum, StrEnum
+from enum import StrEnum
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.options.parse import option
 from hoodie_py.options.read import MERGE_TYPE, MERGE_TYPES, SKIP_MERGE
-
-EXPRESSION_PAYLOAD = "org.apache.spark.sql.hudi.command.payload.ExpressionPayload"
-
-
-class MergeRule(Enum):
-    """What decides between two versions; the values are Hudi's names."""
-
-    COMMIT_TIME = "CommitTimeRecordMerger"
-    COMMIT_TIME_COMPLETED = "CommitTimePartialRecordMerger"
-    EVENT_TIME = "EventTimeRecordMerger"
-    EVENT_TIME_COMPLETED = "EventTimePartialRecordMerger"
-    KEEP_VALUES = "PartialUpdateBufferedRecordMerger"
-    EXPRESSION = "ExpressionPayloadRecordMerger"
-    PAYLOAD = "CustomPayloadRecordMerger"
-    CUSTOM = "CustomRecordMerger"
 
 
 class BufferKind(StrEnum):
@@ -37,28 +20,6 @@ class BufferKind(StrEnum):
     POSITION = "position"
     SORTED = "sorted"
     UNMERGED = "unmerged"
-
-
-def merge_rule(
-    mode: MergeMode, *, completes: bool = False, partial_block: bool = False, payloads: tuple[str, str] | None = None
-) -> MergeRule:
-    """Return what decides between two versions.
-
-    Args:
-        mode: the table's merge mode.
-        completes: whether the table has a partial update mode; CUSTOM does not look at it.
-        partial_block: whether a log block of partial rows was seen.
-        payloads: payload classes of stored and of incoming records, where payload classes decide.
-    """
-    if partial_block:
-        return MergeRule.KEEP_VALUES
-    if mode is MergeMode.COMMIT_TIME_ORDERING:
-        return MergeRule.COMMIT_TIME_COMPLETED if completes else MergeRule.COMMIT_TIME
-    if mode is MergeMode.EVENT_TIME_ORDERING:
-        return MergeRule.EVENT_TIME_COMPLETED if completes else MergeRule.EVENT_TIME
-    if payloads is None:
-        return MergeRule.CUSTOM
-    return MergeRule.EXPRESSION if payloads[1] == EXPRESSION_PAYLOAD else MergeRule.PAYLOAD
 
 
 def buffer_kind(

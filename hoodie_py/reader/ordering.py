@@ -23,7 +23,6 @@ from hoodie_py.formats.kernels import call, taken
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 Mask = np.ndarray
-EQUAL_CLASS, MIXED_CLASS = False, True
 
 
 @dataclass(frozen=True, slots=True)

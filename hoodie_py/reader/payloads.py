@@ -45,8 +45,3 @@ def builtin_payload_merger(payload_class: str) -> PayloadMerger | None:
     """Return the merger that stands in for a Java payload class; None for one that is not known here."""
     merger = _BY_NAME.get(payload_class)
     return None if merger is None else merger()
-
-
-def builtin_payload_classes() -> tuple[str, ...]:
-    """Return the names of the payload classes that are built in, sorted."""
-    return tuple(sorted(_BY_NAME))

@@ -1,15 +1,9 @@
-"""Which columns one file slice is read with, and what has to happen to them on the way out.
+"""Which columns one file slice is read with where its rows merge (Hudi's FileGroupReaderSchemaHandler).
 
-Hudi's FileGroupReaderSchemaHandler and its position-based subclass:
-
-* without log files: the columns asked for, plus the commit time when a range of instants filters rows.
-* with log files and a built-in merge mode: also the record key, the ordering fields (none by commit time), the delete
-  columns, the commit time for a range of instants.
-* with log files and a merger of the user's: what it names as mandatory if it is projection compatible, else every
-  column of the table.
-* rows that pair by position carry their position, if the engine's Parquet reader gives one; this package counts rows.
-* a bootstrap base file is two files, one with the meta columns and one with the data: where both are needed, the meta
-  columns come first.
+* with a built-in merge mode: those asked for, the record key, the ordering fields (none by commit time), the delete
+  columns.
+* with a merger of the user's: what it names as mandatory if it is projection compatible, else every column of the
+  table.
 """
 
 from __future__ import annotations
@@ -27,7 +21,6 @@ from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
 
 COMMIT_TIME_FIELD = "_hoodie_commit_time"
-ROW_INDEX_FIELD = "_tmp_metadata_row_index"
 META_FIELDS = (
     COMMIT_TIME_FIELD,
     "_hoodie_commit_seqno",
@@ -55,67 +48,6 @@ class MergeNeeds:
     custom: tuple[RecordMerger, TableConfig, Mapping[str, str]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPlan:
-    """Columns of one read.
-
-    Attributes:
-        required: columns rows have while they merge in Hudi: those asked for first, except where they are reordered.
-        output_projection: whether rows have to be cut or reordered to what was asked for.
-        bootstrap_meta, bootstrap_data: columns read from the two files of a bootstrap base file.
-    """
-
-    required: tuple[str, ...]
-    output_projection: bool
-    bootstrap_meta: tuple[str, ...] = ()
-    bootstrap_data: tuple[str, ...] = ()
-
-    @property
-    def bootstrap_merge(self) -> bool:
-        """Whether the two files of a bootstrap base file are read side by side."""
-        return bool(self.bootstrap_meta and self.bootstrap_data)
-
-
-def plan_read(
-    table_schema: pa.Schema,
-    requested: Sequence[str],
-    needs: MergeNeeds | None,
-    *,
-    instant_range: bool = False,
-    row_index: bool = False,
-    use_positions: bool = False,
-    bootstrap: bool = False,
-) -> ReadPlan:
-    """Return the columns to read.
-
-    Args:
-        table_schema: all columns of the table.
-        requested: columns the caller wants, in order.
-        needs: what the merge looks at; None for a slice without log files.
-        instant_range: whether rows are filtered by the instant that wrote them.
-        row_index: whether the engine's Parquet reader gives row positions as a column.
-        use_positions: whether log rows pair by position.
-        bootstrap: whether the base file is a bootstrap one.
-
-    Raises:
-        InvalidTableError: a key or ordering field that the table does not have.
-        MergeError: a merger's mandatory field that the table does not have.
-    """
-    required = _required(table_schema, requested, needs, instant_range)
-    if needs is not None and use_positions and row_index:
-        required = (*required, ROW_INDEX_FIELD)
-    meta: tuple[str, ...] = ()
-    data: tuple[str, ...] = ()
-    if bootstrap:
-        meta = tuple(name for name in required if name in META_FIELDS)
-        data = tuple(name for name in required if name not in META_FIELDS and name != ROW_INDEX_FIELD)
-        if meta and data:
-            required = (*meta, *data, *(name for name in required if name == ROW_INDEX_FIELD))
-            if row_index:
-                meta, data = (*meta, ROW_INDEX_FIELD), (*data, ROW_INDEX_FIELD)
-    return ReadPlan(required, _differ(required, requested), meta, data)
-
-
 def merge_schema(table_schema: pa.Schema, requested: Sequence[str], needs: MergeNeeds) -> pa.Schema:
     """Return the schema rows have while this package merges them, in table order.
 
@@ -130,7 +62,7 @@ def merge_schema(table_schema: pa.Schema, requested: Sequence[str], needs: Merge
     return nullable(field for field in table_schema if field.name in wanted)
 
 
-def merge_columns(table_schema: pa.Schema, needs: MergeNeeds, *, instant_range: bool = False) -> tuple[str, ...]:
+def merge_columns(table_schema: pa.Schema, needs: MergeNeeds) -> tuple[str, ...]:
     """Return the columns that Hudi's merge reads whatever the caller wants.
 
     Raises:
@@ -141,22 +73,9 @@ def merge_columns(table_schema: pa.Schema, needs: MergeNeeds, *, instant_range: 
         return tuple(_merger_columns(table_schema, *needs.custom))
     _require(table_schema, needs.keys.columns, "record key")
     _require(table_schema, needs.ordering_fields, "ordering")
-    names = [COMMIT_TIME_FIELD] if instant_range else []
-    names += [top_level(table_schema, name) for name in (*needs.keys.columns, *needs.ordering_fields)]
+    names = [top_level(table_schema, name) for name in (*needs.keys.columns, *needs.ordering_fields)]
     deletes = (name for name in needs.deletes.columns if name in table_schema.names)
     return tuple(dict.fromkeys((*names, *deletes)))
-
-
-def _required(
-    table_schema: pa.Schema, requested: Sequence[str], needs: MergeNeeds | None, instant_range: bool
-) -> tuple[str, ...]:
-    if needs is None:
-        added: tuple[str, ...] = (COMMIT_TIME_FIELD,) if instant_range else ()
-    elif needs.custom is not None and not needs.custom[0].projection_compatible:
-        return tuple(table_schema.names)
-    else:
-        added = merge_columns(table_schema, needs, instant_range=instant_range)
-    return tuple(dict.fromkeys((*requested, *added)))
 
 
 def _merger_columns(
@@ -186,8 +105,3 @@ def _require(schema: pa.Schema, names: Sequence[str], role: str) -> None:
     for name in names:
         if not has_field(schema, name):
             raise InvalidTableError(f"The {role} field {name!r} is not a column of the table.", column=name)
-
-
-def _differ(required: Sequence[str], requested: Sequence[str]) -> bool:
-    """Say whether two lists of columns differ; letter case does not count."""
-    return [name.lower() for name in required] != [name.lower() for name in requested]

@@ -1,29 +1,20 @@
 """What the commits' write statistics say about files, for readers that verify them.
 
-Facts (Hudi ``HoodieWriteStat``): a base file's statistic has its size in bytes and, as ``numWrites``, its rows. A
-log file's has the bytes of one append: from version 8 on a file is one append and never grows; below that
-``logOffset`` plus the size is where the append ended, and later appends - also of commits that failed, and rollback
-blocks - lie behind it, so only a shorter file contradicts. Files of archived commits, and logs that only rollbacks
-wrote, have no statistic and so no expectation.
+Facts (Hudi ``HoodieWriteStat``): a base file's statistic has its size in bytes. A log file's has the bytes of one
+append: from version 8 on a file is one append and never grows; below that ``logOffset`` plus the size is where the
+append ended, and later appends - also of commits that failed, and rollback blocks - lie behind it, so only a shorter
+file contradicts. Files of archived commits, and logs that only rollbacks wrote, have no statistic and so no
+expectation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.timeline_loader import TableTimeline
 
 _FIRST_VERSION_OF_WRITE_ONCE_LOGS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """What the last statistic of a file says: its end in bytes, and its rows if it is a base file."""
-
-    size: int
-    rows: int | None
 
 
 def expected_sizes(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict[str, int]:
@@ -40,30 +31,23 @@ def expected_sizes(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict
     sizes: dict[str, int] = {}
     for each in slices:
         if each.base_file is not None and each.base_file.path in written:
-            sizes[each.base_file.path] = written[each.base_file.path].size
+            sizes[each.base_file.path] = written[each.base_file.path]
         for log in each.log_files:
             if log.path in written:
-                size = written[log.path].size
+                size = written[log.path]
                 sizes[log.path] = max(size, log.size) if logs_grow else size
     return sizes
 
 
-def expected_rows(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict[str, int]:
-    """Rows that the slices' base files should have, by path; errors as for ``expected_sizes``."""
-    written = _written(timeline, slices)
-    found = ((each.base_file.path, written.get(each.base_file.path)) for each in slices if each.base_file is not None)
-    return {path: file.rows for path, file in found if file is not None and file.rows is not None}
-
-
-def _written(timeline: TableTimeline, slices: Iterable[FileSlice]) -> Mapping[str, WrittenFile]:
+def _written(timeline: TableTimeline, slices: Iterable[FileSlice]) -> Mapping[str, int]:
     paths = {log.path for each in slices for log in each.log_files}
     paths.update(each.base_file.path for each in slices if each.base_file is not None)
-    written: dict[str, WrittenFile] = {}
+    written: dict[str, int] = {}
     for path in paths:
         for stat in timeline.stats_by_path.get(path, ()):
             is_log = stat.log_version is not None or (stat.file_name or "").startswith(".")
             end = (stat.log_offset or 0) + stat.file_size_in_bytes if is_log else stat.file_size_in_bytes
             known = written.get(path)
-            if end > 0 and (known is None or end >= known.size):
-                written[path] = WrittenFile(end, None if is_log else stat.num_writes)
+            if end > 0 and (known is None or end >= known):
+                written[path] = end
     return written

@@ -46,11 +46,6 @@ class RangedFile(io.RawIOBase):
         """Size in bytes."""
         return self._size
 
-    @property
-    def kept_bytes(self) -> int:
-        """Bytes held in memory."""
-        return sum(map(len, self._kept)) + len(self._ahead[1])
-
     def prefetch(self, ranges: Sequence[Range]) -> None:
         """Fetch ranges, in few requests, and keep them until ``drop``.
 

@@ -33,9 +33,6 @@ class RetryPolicy:
         return uniform(0, min(self.longest_pause, self.first_pause * 2 ** (failures - 1)))
 
 
-ONCE = RetryPolicy(attempts=1)
-
-
 def call_with_retries(call: Callable[[], T], policy: RetryPolicy, again: Callable[[Exception], bool]) -> T:
     """Return what the call returns; call again after an exception that ``again`` agrees to, else let it through."""
     began = time.monotonic()

@@ -20,9 +20,9 @@ from hoodie_py.formats.bloom import (
     BloomBuilder,
     BloomFilter,
     BloomSettings,
-    build_bloom,
 )
 from tests.corpus import case_folder, corpus_names
+from tests.formats.blooms import build_bloom
 
 KEYS = [f"k{i}" for i in range(35)]
 UNICODE = ["a", "ab", "abc", "abcd", "é", "日本語", "\U0001f600", "naïve-ключ", "x" * 100, "\x7f\x80ÿ"]

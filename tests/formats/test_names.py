@@ -15,7 +15,6 @@ from hoodie_py.formats.names import (
     check_inside,
     escape_partition_value,
     file_name_of,
-    is_instant,
     log_file_name,
     marked_file,
     marker_folder,
@@ -88,15 +87,6 @@ def test_log_files_sort_by_time_then_version_as_a_number_then_token_as_text() ->
         LogFileName("f", "20260101000000000", 10, "0-0-0"),
     ]
     assert sorted(set(ordered), key=lambda name: name.sort_key) == ordered
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("20260101000000", True), (INSTANT, True), (INSTANT + "010", True), ("00000000000000", True), ("2026", False),
-     ("2026010100000x", False), ("", False), ("２０２６０１０１００００００", False), (INSTANT + "\n", False)],
-)  # fmt: skip
-def test_is_instant(text: str, expected: bool) -> None:
-    assert is_instant(text) is expected
 
 
 names = st.text(string.ascii_letters + string.digits + "-", min_size=1, max_size=40)

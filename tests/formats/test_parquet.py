@@ -20,8 +20,8 @@ from hoodie_py.formats.parquet import (
     file_schema,
     spark_schema,
     spark_type,
-    to_schema,
 )
+from tests.formats.spark_rows import to_schema
 
 UTC_TYPE, NTZ_TYPE = pa.timestamp("us", "UTC"), pa.timestamp("us")
 LIST = pa.list_(pa.field("element", pa.string()))

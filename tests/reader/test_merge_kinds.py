@@ -6,7 +6,8 @@ import pytest
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.merge_config import MergeMode
-from hoodie_py.reader.merge_kinds import BufferKind, MergeRule, buffer_kind, merge_rule, merges
+from hoodie_py.reader.merge_kinds import BufferKind, buffer_kind, merges
+from tests.reader.merge_cases.merge_rules import MergeRule, merge_rule
 
 
 def test_custom_does_not_look_at_the_partial_update_mode() -> None:

@@ -18,10 +18,10 @@ from hoodie_py.options.read import (
     UNAVAILABLE_VALUE,
 )
 from hoodie_py.reader.payload_merger import PayloadMerger
-from hoodie_py.reader.payloads import builtin_payload_classes, builtin_payload_merger
+from hoodie_py.reader.payloads import _BY_NAME, builtin_payload_merger
 from tests.reader.payload_pairs import ORDERINGS, PLACEHOLDER, both, context, described, pairs
 
-CLASSES = builtin_payload_classes()
+CLASSES = sorted(_BY_NAME)
 PROPS: tuple[Mapping[str, str], ...] = (
     {},
     {SAME_ORDERING_UPDATES: "false"},

@@ -7,8 +7,9 @@ import pytest
 
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.read_plan import MergeNeeds, ReadPlan, merge_columns, plan_read
+from hoodie_py.reader.read_plan import MergeNeeds, merge_columns
 from hoodie_py.reader.record_key import RecordKeys
+from tests.reader.merge_cases.read_plan import ReadPlan, plan_read
 
 STRUCT = pa.struct([("ts", pa.int64()), ("other", pa.string())])
 TABLE = pa.schema(

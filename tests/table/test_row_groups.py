@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.base_writer import BLOOM_KEY, RECORD_KEY
-from hoodie_py.formats.bloom import BloomSettings, build_bloom
+from hoodie_py.formats.bloom import BloomSettings
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.table.predicate import Predicate
 from hoodie_py.table.row_groups import wanted_row_groups
 from hoodie_py.table.sql_filter import parse_sql
+from tests.formats.blooms import build_bloom
 
 ROWS, GROUP = 400, 40
 SCHEMA = pa.schema([(RECORD_KEY, pa.string()), ("small", pa.int32()), ("wide", pa.string())])

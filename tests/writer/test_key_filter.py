@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
-from hoodie_py.formats.bloom import BloomSettings, build_bloom
+from hoodie_py.formats.bloom import BloomSettings
 from hoodie_py.formats.key_range import KeyRange
 from hoodie_py.writer.key_filter import KeyFilter
+from tests.formats.blooms import build_bloom
 
 SMALL = BloomSettings(entries=100, fpp=1e-6)
 KEYS = st.text(st.sampled_from("ab0é\uffee\U0001f600"), max_size=4)

@@ -35,7 +35,6 @@ def parse(data: bytes) -> None:
     archive.archive_file_number(text)
     archive.manifest_number(text)
     archive.parse_history_file_name(text)
-    names.is_instant(text)
     with suppress(HoodieError):
         base = names.parse_base_file_name(text)
         assert base is None or base.name == text

@@ -11,13 +11,14 @@ import pyarrow as pa
 from hoodie_py import RecordMerger
 from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.reader.delete_rules import OPERATION_FIELD, DeleteRules
-from hoodie_py.reader.read_plan import MergeNeeds, plan_read
+from hoodie_py.reader.read_plan import MergeNeeds
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import is_delete_code
 from hoodie_py.reader.selection import select_strategy
 from tests.reader.merge_cases.case import Case, column
 from tests.reader.merge_cases.compare import check
 from tests.reader.merge_cases.mergers import OverwriteWithLatest
+from tests.reader.merge_cases.read_plan import plan_read
 from tests.reader.merge_cases.tables import read_options, table_config
 
 

@@ -10,7 +10,7 @@ from hoodie_py.formats.merge_creation import creation_properties, merge_for_writ
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader.custom_strategy import CustomStrategy
-from hoodie_py.reader.merge_kinds import EXPRESSION_PAYLOAD, MergeRule, buffer_kind, merge_rule
+from hoodie_py.reader.merge_kinds import buffer_kind
 from hoodie_py.reader.payloads import builtin_payload_merger
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.reader.strategies import (
@@ -22,6 +22,7 @@ from hoodie_py.reader.strategies import (
 )
 from tests.reader.merge_cases.case import Case
 from tests.reader.merge_cases.compare import check
+from tests.reader.merge_cases.merge_rules import EXPRESSION_PAYLOAD, MergeRule, merge_rule
 from tests.reader.merge_cases.mergers import MERGERS, StandIn, merger_of
 from tests.reader.merge_cases.tables import read_options, table_config, table_properties
 

@@ -1,0 +1,90 @@
+"""Names that vulture finds no caller for in the product, and who calls them; ``make lint`` reads this file.
+
+Only what others call belongs here. A rule that nobody calls is wired in, or deleted with its tests.
+"""
+# ruff: noqa: B018, F821, INP001
+
+# Documented for users: docs/writing.md, docs/writing-a-merger.md (RFC-101's interface), scans and hoodie_py.testing
+_.bulk_insert
+_.insert_overwrite
+_.insert_overwrite_table
+_.to_polars
+_.to_duckdb
+_.with_columns
+_.buffered
+_.project
+_.env
+_.spark_conf
+
+# The command line: typer makes choices of enumerations; `insert_overwrite` and others are operations by name, too
+_.read_optimized
+_.cow
+
+# Interfaces of others: rich's console, warnings, NumPy's arrays, decimal's context, files of io and pyarrow, data
+# sources of PySpark
+_.on_broken_pipe
+_.title_justify
+_.title_style
+_.showwarning
+_.writeable
+_.prec
+_.readable
+_.seekable
+_.writable
+_.streamWriter
+_.abort
+
+# Fields of Hudi's formats that are carried through records as a whole: they are read, and written again, by their names
+_.min_time
+_.num_updates
+_.total_write_errors
+_.total_updated_records_compacted
+_.total_log_blocks
+_.total_corrupt_log_block
+_.total_rollback_blocks
+_.min_event_time
+_.max_event_time
+_.total_log_files_compacted
+_.total_log_read_time_ms
+_.total_log_size_compacted
+_.num_output_file_groups
+_.start_restore_time
+_.instants_rolled_back
+_.saved_by
+_.saved_at
+_.comments
+
+# Members of enumerations that a number or text of a file or an option stands for
+_.BLOCK_IDENTIFIER
+_.BLOOM
+
+# The reading half of the HFile format, by which tests and integration/crash check the metadata tables that are written
+_.read_hfile
+
+# Option keys of Java Hudi that are declared, so that they are known, and not used yet
+_.BEGIN_INSTANT
+_.END_INSTANT
+_.START_COMMIT_ALIAS
+_.INCREMENTAL_FORMAT
+_.INCREMENTAL_TABLE_VERSION
+_.INCREMENTAL_FULL_SCAN
+_.INCREMENTAL_PATH_GLOB
+_.INCREMENTAL_FILTERS
+_.INCREMENTAL_SKIP_INSERT_OVERWRITE
+_.INCREMENTAL_SKIP_COMPACTION
+_.INCREMENTAL_SKIP_CLUSTERING
+_.END_INSTANT_SCHEMA
+_.TIMELINE_HOLES_POLICY
+_.OPTIMIZED_LOG_SCAN
+_.SCHEMA_ON_READ
+_.SCHEMA_EVOLUTION
+_.EXTRACT_PARTITION_VALUES
+_.METADATA_ENABLE
+_.DATA_SKIPPING
+_.FILE_INDEX_LISTING_MODE
+_.MERGE_MEMORY_FRACTION
+_.COMPACTION_MEMORY_FRACTION
+_.DFS_BUFFER_SIZE
+_.SPILL_TYPE
+_.QUERY_TYPES
+_.INCREMENTAL_FORMATS
