@@ -68,9 +68,9 @@ class TableFiles:
         """The base path without credentials: an absolute path where it is local, else a URI."""
         return self._store.uri
 
-    def read(self, path: str) -> bytes:
-        """Return a whole file."""
-        return _adapted(self._store.read, path)
+    def read(self, path: str, most: int | None = None) -> bytes:
+        """Return a whole file, or its first ``most`` bytes if it is longer."""
+        return _adapted(self._store.read, path, most)
 
     def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
         """Return a whole file for reading only; a local one in the memory that is given for its size in bytes."""

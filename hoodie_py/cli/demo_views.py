@@ -15,6 +15,7 @@ from hoodie_py.cli.console import Column, build_table, facts
 from hoodie_py.cli.log import describe, header_summary
 from hoodie_py.cli.merge_view import STYLES, KeyStory, side_by_side
 from hoodie_py.cli.values import number_of, size_of, text_of
+from hoodie_py.table.bounded import read_bounded
 
 if TYPE_CHECKING:
     from hoodie_py.hoodie_table import HoodieTable
@@ -85,7 +86,7 @@ class Page:
             for file_slice in table.file_slices()
             for log in file_slice.log_files
             if file_slice.partition_path == partition
-            for block in describe(table.files.read(log.path))[0]
+            for block in describe(read_bounded(table.files, log.path, "log_bytes"))[0]
         ]
         columns = [
             Column("block", style="bold", keep=True),

@@ -17,6 +17,7 @@ from hoodie_py.cli.console import Column, build_table
 from hoodie_py.cli.values import text_of
 from hoodie_py.formats.blocks import decode_deleted, decode_records
 from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.table.bounded import read_bounded
 
 if TYPE_CHECKING:
     from hoodie_py.hoodie_table import HoodieTable
@@ -75,7 +76,7 @@ def _log_entries(table: HoodieTable) -> Iterable[tuple[str, str]]:
     for file_slice in table.file_slices():
         times = table.read_info(file_slice).times
         for log in file_slice.log_files:
-            for block in iter_blocks(table.files.read(log.path)):
+            for block in iter_blocks(read_bounded(table.files, log.path, "log_bytes")):
                 if isinstance(block, LogBlock):
                     yield from _entries(block, ordering, times)
 

@@ -32,6 +32,7 @@ class Limits:
     """The limits, each with its default; docs/limits.md has a line for each.
 
     Attributes:
+        archive_bytes: a file of the archived timeline.
         block_bytes: content of one log block.
         block_records: records, deletes or positions of one log block.
         columns: leaf columns of a Parquet file.
@@ -42,6 +43,7 @@ class Limits:
         history_rows: rows of a Parquet file of the archived timeline.
         linked_folders: folders that symbolic links lead to, each counted as often as a way leads there.
         log_blocks: blocks of one log file, with those that were not written whole.
+        log_bytes: a log file, or a base file of the metadata table.
         log_headers: headers of one log block.
         metadata_bytes: a file of the timeline, or one record of it when decompressed.
         metadata_items: items of arrays and maps in a file of the timeline (in JSON: lists and objects).
@@ -54,6 +56,7 @@ class Limits:
         schema_types: types that an Avro schema is made of, each reference to a named type written out.
     """
 
+    archive_bytes: int = 2 << 30
     block_bytes: int = (1 << 31) - 1
     block_records: int = 1 << 26
     columns: int = 100_000
@@ -63,6 +66,7 @@ class Limits:
     history_rows: int = 10_000_000
     linked_folders: int = 100_000
     log_blocks: int = 100_000
+    log_bytes: int = 4 << 30
     log_headers: int = 64
     metadata_bytes: int = 256 << 20
     metadata_items: int = 2_000_000

@@ -67,7 +67,7 @@ def render_properties(before: bytes, changes: Mapping[str, str | None]) -> bytes
             lines.append(raw)
         elif key in pending:  # the first of several lines for a key takes the value, the others go
             lines.append(_line(key, pending.pop(key)))
-    if lines and not lines[-1].endswith(("\n", "\r")):
+    if lines and lines[-1] and not lines[-1].endswith(("\n", "\r")):
         lines.append("\n")
     lines += [_line(key, value) for key, value in pending.items()]
     after = "".join(lines).encode("iso-8859-1")

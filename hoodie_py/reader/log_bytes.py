@@ -20,9 +20,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from hoodie_py.errors import FileMissingError, StorageError
+from hoodie_py.errors import FileMissingError, StorageError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro_cursor import BACK
+from hoodie_py.formats.limits import limits, refuse
 from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, block_at
 from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.spill import Spill
@@ -94,7 +95,12 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
 
     Raises:
         StorageError: a file is missing or cannot be read, or the disk is full.
+        UnsupportedFeatureError: a file is larger than a reader takes.
     """
+    for log_file in log_files:
+        if log_file.size > limits().log_bytes:
+            what = f"A log file has {log_file.size} bytes"
+            refuse(UnsupportedFeatureError, what, "log_bytes", path=log_file.path)
     size = sum(log_file.size for log_file in log_files)
     if size > spill.budget.log_bytes_held:
         turns = _Turns(files, spill)

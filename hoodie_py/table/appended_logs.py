@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.log import LogBlock, iter_blocks
 from hoodie_py.reader.file_slice import LogFile
+from hoodie_py.table.bounded import read_bounded
 
 Written = Mapping[str, Mapping[str, int]]
 """Bytes that each commit wrote, by commit, by the path of the log file."""
@@ -39,7 +40,7 @@ def is_held_by_others(
         expected.update(wrote.get(path, {}))
     held: Counter[str] = Counter()
     for log in there:
-        for block in iter_blocks(files.read(log.path)):
+        for block in iter_blocks(read_bounded(files, log.path, "log_bytes")):
             if isinstance(block, LogBlock) and block.instant_time:
                 held[block.instant_time] += block.size
     commits = wrote.get(missing, {})

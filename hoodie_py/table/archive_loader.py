@@ -28,6 +28,7 @@ from hoodie_py.formats.archive import (
 )
 from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.table.bounded import read_bounded
 
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 _ATTEMPTS = 3
@@ -121,10 +122,10 @@ def _current_history(files: TableFiles, folder: str) -> list[str]:
         return []
     version = None
     if any(info.name == VERSION_FILE for info in listing):
-        version = parse_history_version(files.read(f"{folder}/{VERSION_FILE}"))
+        version = parse_history_version(read_bounded(files, f"{folder}/{VERSION_FILE}"))
     path = manifests[version if version is not None and version in manifests else max(manifests)]
     try:
-        history = parse_history_manifest(files.read(path))
+        history = parse_history_manifest(read_bounded(files, path))
     except HoodieError as error:
         error.located(path=path)
         raise
@@ -136,7 +137,7 @@ def _parsed(
 ) -> list[list[ArchivedInstant]]:
     def read(path: str) -> list[ArchivedInstant]:
         try:
-            return parse(files.read(path))
+            return parse(read_bounded(files, path, "archive_bytes"))
         except HoodieError as error:
             error.located(path=path)
             raise

@@ -17,6 +17,7 @@ from hoodie_py.formats.deletes import decode_deletes
 from hoodie_py.formats.log import BlockType, CorruptBlock, LogBlock, iter_blocks
 from hoodie_py.formats.names import check_inside, parse_log_file_name
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline_loader import TableTimeline
 from hoodie_py.table.view import FileSystemView
 
@@ -156,7 +157,7 @@ class TableInspect:
         if parse_log_file_name(path.rpartition("/")[2]) is None:
             raise InvalidQueryError("not the name of a Hudi log file", path=path)
         try:
-            return log_block_table(self._files.read(check_inside(path)))
+            return log_block_table(read_bounded(self._files, check_inside(path), "log_bytes"))
         except HoodieError as error:
             error.located(path=path)
             raise

@@ -16,6 +16,7 @@ from typing import Any
 
 from hoodie_py.errors import CorruptFileError, FileMissingError
 from hoodie_py.files import TableFiles
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline_loader import METADATA_FOLDER
 
 SCHEMA_FOLDER = f"{METADATA_FOLDER}/.schema"
@@ -57,7 +58,7 @@ def _newest_history(files: TableFiles) -> bytes | None:
     except FileMissingError:
         return None
     completed = [info.path for info in listing if not info.is_dir and info.name.endswith(".schemacommit")]
-    return files.read(max(completed)) if completed else None
+    return read_bounded(files, max(completed)) if completed else None
 
 
 def _versions(text: bytes, as_of: str | None) -> list[Mapping[str, Any]]:

@@ -28,7 +28,9 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.instants import CLEAN, INFLIGHT, REQUESTED
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
-from hoodie_py.formats.timeline import Instant, Timeline
+from hoodie_py.formats.timeline import Instant, Timeline, parse_instant_file
+from hoodie_py.formats.whole_properties import whole_table_config
+from hoodie_py.table.bounded import read_bounded
 
 if TYPE_CHECKING:
     from hoodie_py.formats.plans import CompactionPlan, RequestedReplace
@@ -60,7 +62,7 @@ def load_config(files: TableFiles) -> TableConfig:
         for name in (PROPERTIES_FILE, PROPERTIES_BACKUP_FILE):
             path = f"{METADATA_FOLDER}/{name}"
             try:
-                return TableConfig.from_bytes(files.read(path))
+                return whole_table_config(read_bounded(files, path, "properties_bytes"))
             except FileMissingError:
                 continue
             except (UnsupportedFeatureError, StorageError):
@@ -80,12 +82,16 @@ def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
     """List the active timeline.
 
     Raises:
+        InvalidTableError: there is a folder where an instant's file should be.
         StorageError: the listing failed.
     """
     try:
         listing = files.list(config.timeline_dir())
     except FileMissingError:
         listing = []
+    for info in listing:
+        if info.is_dir and parse_instant_file(info.name, config.timeline_layout) is not None:
+            raise InvalidTableError("a folder lies in place of an instant's file", path=info.path)
     return Timeline.from_file_names([info.name for info in listing if not info.is_dir], config.timeline_layout)
 
 
@@ -264,7 +270,7 @@ class TableTimeline:
     def _read_metadata(self, instant: Instant) -> CommitMetadata:
         path = f"{self.config.timeline_dir()}/{instant.file_name(self.config.timeline_layout)}"
         try:
-            data = self.files.read(path)
+            data = read_bounded(self.files, path)
         except FileMissingError as fault:
             archived = self.archived().metadata(instant.request_time)
             if archived is None:
@@ -282,7 +288,7 @@ class TableTimeline:
 
     def _read(self, path: str) -> bytes:
         try:
-            return self.files.read(path)
+            return read_bounded(self.files, path)
         except FileMissingError as fault:
             raise InvalidTableError("a timeline file is gone", path=path) from fault
 

@@ -34,6 +34,7 @@ from hoodie_py.formats.hashing_metadata import (
 from hoodie_py.options.write import BUCKET_COUNT, BUCKET_EXPRESSIONS, BUCKET_HASH_FIELD
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.parallel import thread_count
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_index import bucket_numbers, bucket_of_file_id, new_bucket_file_id, range_numbers
@@ -225,7 +226,7 @@ def ranges_of(snapshot: Snapshot, partition: str, buckets: int) -> HashingMetada
     known = _files(snapshot, folder)
     if any(name.endswith(HASHING_SUFFIX) for name in known):
         path = f"{folder}/{_in_force(snapshot, known, folder)}{HASHING_SUFFIX}"
-        found = HashingMetadata.from_bytes(snapshot.files.read(path))
+        found = HashingMetadata.from_bytes(read_bounded(snapshot.files, path))
     else:
         found = HashingMetadata.first(partition, buckets)
         try:

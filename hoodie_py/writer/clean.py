@@ -16,6 +16,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.instants import CLEAN, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.metadata_writers import write_clean_metadata, write_clean_plan
 from hoodie_py.formats.plans import CleanedPartition, CleanMetadata, CleanPlan
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean_plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
@@ -183,7 +184,7 @@ def _read_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
     name = replace(pending, state=REQUESTED).file_name(config.timeline_layout)
     path = f"{config.timeline_dir()}/{name}"
     try:
-        data = snapshot.files.read(path)
+        data = read_bounded(snapshot.files, path)
         return CleanPlan.from_bytes(data) if data else None
     except HoodieError as error:
         raise error.located(path=path, instant=pending.request_time) from error.__cause__

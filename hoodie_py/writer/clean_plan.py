@@ -17,6 +17,7 @@ from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.plans import CleanPlan, SavepointMetadata
 from hoodie_py.options import cleaning as keys
 from hoodie_py.options.parse import option
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.scan import html_table
 from hoodie_py.table.slicing import all_slices
 from hoodie_py.table.snapshot import Snapshot
@@ -258,7 +259,7 @@ def _saved(snapshot: Snapshot) -> dict[str, str]:
     saved: dict[str, str] = {}
     for instant in snapshot.timeline.timeline.completed().of(SAVEPOINT):
         path = f"{snapshot.config.timeline_dir()}/{instant.file_name(snapshot.config.timeline_layout)}"
-        for partition, names in SavepointMetadata.from_bytes(snapshot.files.read(path)).files.items():
+        for partition, names in SavepointMetadata.from_bytes(read_bounded(snapshot.files, path)).files.items():
             _add(saved, partition, names, f"savepoint {instant.request_time} names it")
     return saved
 

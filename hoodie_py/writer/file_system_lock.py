@@ -109,6 +109,6 @@ class FileSystemLock:
         if self._expire and self._now() - self._touched > self._expire:
             return False  # anybody may have taken it for left over
         try:
-            return self._files.read(self._path) == content
+            return self._files.read(self._path, len(content) + 1) == content
         except FileMissingError:
             return False

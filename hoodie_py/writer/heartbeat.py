@@ -137,7 +137,7 @@ class Heartbeat:
 
     def _is_own(self) -> bool:
         try:
-            return self._files.read(self._path) == self._content
+            return self._files.read(self._path, len(self._content) + 1) == self._content
         except FileMissingError:
             return False
 
@@ -241,7 +241,8 @@ def _is_of_the_dead(content: bytes) -> bool:
 def _content(files: TableFiles, path: str) -> bytes | None:
     """Return the content of a heartbeat file, nothing where it is none of this package's; None where there is none."""
     try:
-        return files.read(path) if files.stat(path).size <= _LONGEST else b""
+        found = files.read(path, _LONGEST + 1)
+        return found if len(found) <= _LONGEST else b""
     except FileMissingError:
         return None
 

@@ -13,6 +13,7 @@ from hoodie_py.errors import FileMissingError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import MarkerType, check_inside, check_partition, marked_file, marker_folder, marker_path
 from hoodie_py.formats.timeline import Timeline
+from hoodie_py.writer.folder_tree import list_tree, remove_tree
 
 TEMP_FOLDER = marker_folder("").rstrip("/")
 
@@ -90,30 +91,3 @@ def remove_finished(files: TableFiles, timeline: Timeline) -> None:
         instant = timeline.find(folder.name)
         if folder.is_dir and instant is not None and instant.is_completed:
             Markers(files, folder.name).remove_all()
-
-
-def list_tree(files: TableFiles, folder: str) -> Iterator[str]:
-    """Yield the paths of all files below a folder, however deep; none if there is no such folder."""
-    try:
-        listing = files.list(folder)
-    except FileMissingError:
-        return
-    for info in listing:
-        if info.is_dir:
-            yield from list_tree(files, info.path)
-        else:
-            yield info.path
-
-
-def remove_tree(files: TableFiles, folder: str) -> None:
-    """Delete everything below a folder, then the folder; one that is not there is no error."""
-    try:
-        listing = files.list(folder)
-    except FileMissingError:
-        return
-    for info in listing:
-        if info.is_dir:
-            remove_tree(files, info.path)
-        else:
-            files.delete(info.path)
-    files.remove_folder(folder)

@@ -19,6 +19,7 @@ from hoodie_py.formats.log import LogBlock, iter_blocks
 from hoodie_py.formats.metadata_records import FILES_FILE_ID, FILES_PARTITION
 from hoodie_py.formats.names import log_file_name
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.file_groups import FileGroup, group_files
 from hoodie_py.table.table_schema import META_COLUMNS
 
@@ -72,11 +73,11 @@ class MetadataFiles:
             InvalidTableError: no file has one.
         """
         for log in reversed(self._group.log_files):
-            for block in iter_blocks(self._files.read(log.path)):
+            for block in iter_blocks(read_bounded(self._files, log.path, "log_bytes")):
                 if isinstance(block, LogBlock) and block.schema_text:
                     return block.schema_text
         for base in reversed(self._group.base_files):
-            text = read_file_info(self._files.read(base.path)).get("schema")
+            text = read_file_info(read_bounded(self._files, base.path, "log_bytes")).get("schema")
             if text:
                 return text.decode()
         raise InvalidTableError(

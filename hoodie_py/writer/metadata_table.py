@@ -40,9 +40,11 @@ from hoodie_py.formats.names import MarkerType
 from hoodie_py.formats.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
 from hoodie_py.formats.timeline import Timeline
 from hoodie_py.options.write import METADATA_MODE
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline_loader import load_config, load_timeline
-from hoodie_py.writer.markers import Marker, Markers, remove_tree
+from hoodie_py.writer.folder_tree import remove_tree
+from hoodie_py.writer.markers import Marker, Markers
 from hoodie_py.writer.metadata_files import MetadataFiles
 from hoodie_py.writer.session import WriteSession, newest_time
 from hoodie_py.writer.settings import MetadataMode
@@ -254,7 +256,7 @@ def undo_metadata_commit(files: TableFiles, instant: str) -> None:
 
 def _check_own_log(files: TableFiles, path: str, instant: str) -> None:
     try:
-        data = files.read(path)
+        data = read_bounded(files, path)
     except FileMissingError:
         return
     blocks = [block for block in iter_blocks(data) if isinstance(block, LogBlock)]

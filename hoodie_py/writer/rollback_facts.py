@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hoodie_py.errors import FileMissingError, HoodieError, InvalidTableError, StorageError
 from hoodie_py.formats.instants import REQUESTED, ROLLBACK, Instant
 from hoodie_py.formats.plans import RollbackMetadata, RollbackPlan
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 
 
@@ -73,7 +74,7 @@ def _plan(snapshot: Snapshot, rollback: Instant) -> RollbackPlan | None:
     """Read a plan; one that cannot be read does not count before the rollback is inflight, as in Java."""
     path = _plan_path(snapshot, rollback)
     try:
-        plan = RollbackPlan.from_bytes(snapshot.files.read(path))
+        plan = RollbackPlan.from_bytes(read_bounded(snapshot.files, path))
         if plan.instant is None or not (plan.instant.time.isascii() and plan.instant.time.isdigit()):
             raise InvalidTableError("a rollback plan names no instant")
     except FileMissingError as error:
@@ -95,7 +96,7 @@ def _targets(snapshot: Snapshot, rollback: Instant) -> tuple[str, ...]:
         return () if plan is None or plan.instant is None else (plan.instant.time,)
     path = f"{snapshot.config.timeline_dir()}/{rollback.file_name(snapshot.config.timeline_layout)}"
     try:
-        return RollbackMetadata.from_bytes(snapshot.files.read(path)).commits_rolled_back
+        return RollbackMetadata.from_bytes(read_bounded(snapshot.files, path)).commits_rolled_back
     except HoodieError as error:
         raise error.located(path=path, instant=rollback.request_time) from error.__cause__
 

@@ -16,10 +16,11 @@ from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissing
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.properties import format_properties
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
+from hoodie_py.formats.whole_properties import seal
 from hoodie_py.table.timeline_loader import METADATA_FOLDER, load_timeline
+from hoodie_py.writer.folder_tree import remove_tree
 from hoodie_py.writer.lock import held
 from hoodie_py.writer.machine_lock import MachineLock
-from hoodie_py.writer.markers import remove_tree
 from hoodie_py.writer.new_table import NewTable
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
@@ -60,7 +61,7 @@ class MadeTable:
         path = f"{METADATA_FOLDER}/{PROPERTIES_FILE}"
         with held(MachineLock(self.files), _WAIT_SECONDS):
             config = TableConfig.from_bytes(self.content)
-            if self.files.read(path) != self.content or len(load_timeline(self.files, config)):
+            if self.files.read(path, len(self.content) + 1) != self.content or len(load_timeline(self.files, config)):
                 return
             delete_with_checksum(self.files, path)
             remove_tree(self.files, METADATA_FOLDER)
@@ -86,7 +87,7 @@ def create_table(files: TableFiles, new: NewTable) -> MadeTable:
     if config.timeline_layout > 1:
         files.put(f"{config.history_dir()}/{PLACEHOLDER}", b"")
     now = datetime.now(UTC).isoformat()
-    content = format_properties(stored, comment=f"Properties saved on {now}\nMade by hoodie_py, {uuid.uuid4()}")
+    content = seal(format_properties(stored, comment=f"Properties saved on {now}\nMade by hoodie_py, {uuid.uuid4()}"))
     try:
         files.put_if_absent(f"{METADATA_FOLDER}/{PROPERTIES_FILE}", content, unique=True)
     except ConflictError as error:

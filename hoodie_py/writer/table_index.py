@@ -30,6 +30,7 @@ from hoodie_py.options import write as keys
 from hoodie_py.options.parse import option
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_index import bucket_of_file_id, list_hashes
 from hoodie_py.writer.bucket_places import some_keys, some_slices
@@ -252,7 +253,7 @@ def _rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -> Buc
     in_force = [name for name in sorted(names) if instant_of(name) not in pending]
     if not in_force:
         raise InvalidTableError("the rules for numbers of buckets are missing", path=RULES_FOLDER)
-    rules = BucketRules.from_bytes(snapshot.files.read(f"{RULES_FOLDER}/{in_force[-1]}"))
+    rules = BucketRules.from_bytes(read_bounded(snapshot.files, f"{RULES_FOLDER}/{in_force[-1]}"))
     if given is not None and given != rules.default:
         raise _contradiction(snapshot, keys.BUCKET_COUNT, str(given), f"{rules.default} where no rule matches")
     if said is not None and said.rules != rules.rules:

@@ -1,32 +1,57 @@
 """Changes to ``hoodie.properties`` (Hudi ``HoodieTableConfig.modify``).
 
 Java copies the file to a backup, deletes it, writes it anew. A store that replaces a file in one step needs neither;
-comments, order and escapes of the other lines stay as they are. Only called under the table's lock.
+comments, order and escapes of the other lines stay as they are. As in Java a file that is gone or cut off is first
+brought back from the backup that a killed writer left, and a backup that is not needed goes. Only called under the
+table's lock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.properties import render_properties
-from hoodie_py.formats.table_config import PROPERTIES_FILE
+from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE
+from hoodie_py.formats.whole_properties import seal, whole_table_config
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline_loader import METADATA_FOLDER
+
+_PATH = f"{METADATA_FOLDER}/{PROPERTIES_FILE}"
+_BACKUP = f"{METADATA_FOLDER}/{PROPERTIES_BACKUP_FILE}"
 
 
 def change_properties(files: TableFiles, changes: Mapping[str, str | None]) -> None:
     """Set keys of the table's properties, or remove those whose value is None.
 
     Raises:
-        FileMissingError: another writer is replacing the file, which the lock should have kept from happening.
+        FileMissingError: there is no such file and no backup.
+        InvalidTableError: the file was cut off, and there is no whole backup.
         StorageError: the store refused.
     """
-    path = f"{METADATA_FOLDER}/{PROPERTIES_FILE}"
-    before = files.read(path)
+    before, is_backup = _whole(files)
     after = render_properties(before, changes)
-    if after == before:
-        return
-    if files.local_path(path) is not None:
-        # Hadoop's checksum goes first: with none beside it the file is taken as it is.
-        files.delete(f"{METADATA_FOLDER}/.{PROPERTIES_FILE}.crc")
-    files.put(path, after)
+    if is_backup or after != before:
+        if files.local_path(_PATH) is not None:
+            # Hadoop's checksum goes first: with none beside it the file is taken as it is.
+            files.delete(f"{METADATA_FOLDER}/.{PROPERTIES_FILE}.crc")
+        files.put(_PATH, seal(after))
+    files.delete(_BACKUP)
+
+
+def _whole(files: TableFiles) -> tuple[bytes, bool]:
+    """Return the file, or its backup where only that is whole, and whether it is the backup."""
+    try:
+        before = read_bounded(files, _PATH, "properties_bytes")
+        whole_table_config(before)
+    except (FileMissingError, InvalidTableError, CorruptFileError):
+        try:
+            backup = read_bounded(files, _BACKUP, "properties_bytes")
+        except FileMissingError:
+            backup = b""
+        if not backup:
+            raise
+        whole_table_config(backup)
+        return backup, True
+    return before, False

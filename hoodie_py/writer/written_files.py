@@ -10,6 +10,7 @@ from hoodie_py.errors import FileMissingError, UnsupportedFeatureError
 from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.log import LogBlock, iter_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.markers import Markers
 
@@ -52,7 +53,7 @@ def _is_of(files: TableFiles, info: FileInfo, instant: str, by_block: bool, anno
 def _blocks_are_of(files: TableFiles, path: str, instant: str, *, torn_is_own: bool) -> bool:
     """Whether a log file is the instant's; one without a whole block is if the instant announced it."""
     try:
-        data = files.read(path)
+        data = read_bounded(files, path, "log_bytes")
     except FileMissingError:  # whoever wrote it has taken it back since the listing
         return False
     times = {block.instant_time if isinstance(block, LogBlock) else None for block in iter_blocks(data)}

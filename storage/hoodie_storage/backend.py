@@ -28,8 +28,8 @@ class Backend(Protocol):
     parallel: int
     """How many requests may be under way at once."""
 
-    def read(self, key: str) -> bytes:
-        """Read a file."""
+    def read(self, key: str, most: int | None = None) -> bytes:
+        """Read a file, or so many bytes from its start."""
         ...
 
     def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:

@@ -34,6 +34,8 @@ from hoodie_storage.errors import PathError, ShortReadError, UnsupportedStoreErr
 from hoodie_storage.ranges import Range
 
 _COPIED_AT_ONCE = 1024 * 1024
+_READ_AT_ONCE = 1 << 24
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # for a pipe's other end
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 # What link() answers on file systems that know no hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
@@ -95,14 +97,39 @@ class LocalBackend:
             return False
         return True
 
-    def read(self, key: str) -> bytes:
-        """Read a file."""
-        with FileIO(self.inside(key)) as file:
-            return file.readall()
+    def file(self, key: str) -> str:
+        """Return the path, with all symbolic links followed, for others to open; a folder, or nothing, may be there.
+
+        Raises:
+            PathError: it leads out of the root, or there is something else than a file or a folder.
+        """
+        path = self.inside(key)
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:
+            return path
+        if not stat.S_ISDIR(mode):
+            _check_regular(mode)
+        return path
+
+    def read(self, key: str, most: int | None = None) -> bytes:
+        """Read a file, or so many bytes from its start."""
+        with self._open(key) as file:
+            if most is None:
+                return file.readall()
+            pieces = []
+            while most > 0 and (piece := file.read(min(most, _READ_AT_ONCE))):
+                pieces.append(piece)
+                most -= len(piece)
+        return b"".join(pieces)
+
+    def _open(self, key: str) -> FileIO:
+        """Open a file for reading; a pipe is not waited for."""
+        return FileIO(self.inside(key), opener=_open_regular)
 
     def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:
         """Read a file into given memory; what is written behind its end meanwhile is left out."""
-        with FileIO(self.inside(key)) as file:
+        with self._open(key) as file:
             content = memory(os.fstat(file.fileno()).st_size)
             read = 0
             while read < len(content) and (count := file.readinto(content[read:])):
@@ -111,7 +138,7 @@ class LocalBackend:
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:
         """Read each range."""
-        with FileIO(self.inside(key)) as file:
+        with self._open(key) as file:
             return [_pread(file.fileno(), start, stop) for start, stop in ranges]
 
     def list(self, key: str) -> list[Entry]:
@@ -123,7 +150,10 @@ class LocalBackend:
         """Look at one place."""
         found = os.stat(self.inside(key))
         is_dir = stat.S_ISDIR(found.st_mode)
-        return Entry("", 0, is_dir=True) if is_dir else Entry("", found.st_size, False, _milliseconds(found))
+        is_link = os.path.islink(key)
+        if is_dir:
+            return Entry("", 0, is_dir=True, is_link=is_link)
+        return Entry("", found.st_size, False, _milliseconds(found), is_link)
 
     def put(self, key: str, data: bytes) -> None:
         """Write a file, or write over it."""
@@ -178,6 +208,24 @@ class LocalBackend:
                 raise
 
 
+def _open_regular(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | _NO_WAITING)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISDIR(mode):  # of which the caller has its own say
+            _check_regular(mode)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_regular(mode: int) -> None:
+    """Refuse pipes, sockets and devices: reading one may wait for ever, or never end."""
+    if not stat.S_ISREG(mode):
+        raise PathError("there is a pipe, socket or device in place of a file", hint="Remove it.")
+
+
 def _pread(descriptor: int, start: int, stop: int) -> bytes | Exception:
     pieces = []
     while start < stop:
@@ -194,9 +242,11 @@ def _entry(entry: os.DirEntry[str]) -> Entry | None:
         if entry.is_dir():
             return Entry(entry.name, 0, is_dir=True, is_link=entry.is_symlink())
         found = entry.stat()
-        return Entry(entry.name, found.st_size, False, _milliseconds(found))
-    except FileNotFoundError:  # removed meanwhile, or a link to nothing
-        return None
+        return Entry(entry.name, found.st_size, False, _milliseconds(found), entry.is_symlink())
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):  # removed meanwhile, or a link to nothing or to itself
+            return None
+        raise
 
 
 def _milliseconds(found: os.stat_result) -> int:

@@ -16,6 +16,7 @@ import fsspec.asyn
 import fsspec.core
 
 from hoodie_storage.backend import Entry
+from hoodie_storage.classify import http_status
 from hoodie_storage.errors import ChangedError, UnsupportedStoreError
 from hoodie_storage.location import Location
 from hoodie_storage.ranges import Range
@@ -26,6 +27,7 @@ SECONDS = 120.0
 _WHOLE_FILE = 1024 * 1024 * 1024
 _SMALL_FILE = 1024 * 1024
 _PARALLEL = 16
+_NO_SUCH_RANGE = 416
 # Stores whose fsspec implementation creates files atomically: with a conditional request, or under the lock below.
 _CREATES = frozenset({"s3", "memory", "gs", "gcs", "abfs", "abfss", "az"})
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
@@ -81,8 +83,15 @@ class RemoteBackend:
             if "max_concurrency" in signature(system._cat_file).parameters:  # noqa: SLF001
                 self._whole = {"max_concurrency": 1}  # one request, not another before it for the size
 
-    def read(self, key: str) -> bytes:
-        """Read a file."""
+    def read(self, key: str, most: int | None = None) -> bytes:
+        """Read a file, or so many bytes from its start."""
+        if most is not None:
+            try:
+                return bytes(self._system.cat_file(key, start=0, end=most, **self._limit(most)))
+            except Exception as error:
+                if http_status(error) != _NO_SUCH_RANGE:
+                    raise
+                return b""  # an empty file has no first byte
         return bytes(self._system.cat_file(key, **self._whole, **self._limit(_WHOLE_FILE)))
 
     def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:

@@ -88,9 +88,14 @@ class Store:
         """The root without credentials: an absolute path where it is local, else a URI."""
         return self._show("")
 
-    def read(self, path: str) -> bytes:
-        """Return the whole file. Raises NotFoundError."""
-        return self._ask("read", path, lambda backend, key: backend.read(key))
+    def read(self, path: str, most: int | None = None) -> bytes:
+        """Return the whole file, or the first bytes of a longer one. Raises NotFoundError.
+
+        Args:
+            path: the file.
+            most: how many bytes at most; None for all.
+        """
+        return self._ask("read", path, lambda backend, key: backend.read(key, most))
 
     def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
         """Return the whole file for reading only.
@@ -156,7 +161,7 @@ class Store:
     def stat(self, path: str) -> FileInfo:
         """Return kind and size. Raises NotFoundError."""
         found: Entry = self._ask("stat", path, lambda backend, key: backend.stat(key))
-        return FileInfo(path, found.size, found.is_dir, found.modified)
+        return FileInfo(path, found.size, found.is_dir, found.modified, found.is_link)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
@@ -291,11 +296,11 @@ class Store:
 
     def local_path(self, path: str) -> str | None:
         """Return the path in the local file system, symbolic links followed, for memory mapping; None if it is
-        elsewhere.
+        elsewhere. Raises PathError where there is a pipe, socket or device.
         """
         check_path(path)
         backend, key = self._backend(path)
-        return backend.inside(key) if isinstance(backend, LocalBackend) else None
+        return backend.file(key) if isinstance(backend, LocalBackend) else None
 
     def open(self, path: str, size: int | None = None) -> RangedFile:
         """Return a seekable file over range requests; the size is asked for where it is not given."""

@@ -17,7 +17,7 @@ class FileInfo:
     """A file or folder: path relative to the store's root, size in bytes (0 for folders).
 
     ``modified`` is when the file was written, in milliseconds since 1970 by the store's clock; None where the store
-    does not say. ``is_link`` says of an entry of a listing that it is a symbolic link, which only local disks have.
+    does not say. ``is_link`` says that it is a symbolic link itself, which only local disks have.
     Both are no part of the value.
     """
 
@@ -36,8 +36,8 @@ class FileInfo:
 class Read(Protocol):
     """Whole files."""
 
-    def read(self, path: str) -> bytes:
-        """Return the whole file as it was at one moment. Raises NotFoundError."""
+    def read(self, path: str, most: int | None = None) -> bytes:
+        """Return the whole file as it was at one moment, or ``most`` bytes of a longer one. Raises NotFoundError."""
         ...
 
     def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:

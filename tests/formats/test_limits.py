@@ -119,6 +119,8 @@ ELSEWHERE = {
     "decoded_ratio": "tests/fuzz/test_bombs.py",
     "metadata_ratio": "tests/fuzz/test_bombs.py",
     "history_rows": "below",
+    "archive_bytes": "tests/table/test_bounded.py",
+    "log_bytes": "tests/table/test_bounded.py",
     "linked_folders": "tests/table/test_named_partitions.py",
     "name_chars": "below",
 }

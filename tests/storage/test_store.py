@@ -175,7 +175,7 @@ class TestLocal(StorageTests):
         assert [info.path for info in store.list("")] == ["a", "b", "c"]
 
     def test_permission_denied(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        def denied(path: str) -> FileIO:
+        def denied(path: str, **_: object) -> FileIO:
             raise PermissionError(13, "Permission denied", path)
 
         store.put("a", b"x")

@@ -9,7 +9,8 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.instants import Instant
 from hoodie_py.formats.names import MarkerType
 from hoodie_py.formats.timeline import Timeline
-from hoodie_py.writer.markers import Marker, Markers, list_tree, remove_finished, remove_tree
+from hoodie_py.writer.folder_tree import list_tree, remove_tree
+from hoodie_py.writer.markers import Marker, Markers, remove_finished
 
 T = "20260101000000000"
 ONE = Marker("city=a/day=1", "f-0_0-0-0_20260101000000000.parquet", MarkerType.MERGE)

@@ -1,0 +1,93 @@
+r"""Whether ``hoodie.properties`` is whole. The file has no length and no checksum of itself (Hudi's is over two names).
+
+A file that was cut off reads as one with fewer properties, and the defaults for those give other rows. So:
+
+* Java ends every line; a file whose last line has no end is cut off.
+* Java always writes ``ALWAYS``, from table version 8 on ``SINCE_8`` too (``HoodieTableMetaClient.TableBuilder``, the
+  upgrade handlers, ``HoodieTableConfig.create`` and ``storeProperties``).
+* Some properties come together: Spark's writer and the streamer give zone, meta fields and base format at once; a key
+  generator that needs partition fields, or a partial update mode that needs a placeholder, is stored with them.
+* Java writes in the order of its hash map, where ordering fields come right behind the timeline's path. A file that
+  ends with the path, whose merge mode goes by ordering values and that has no ordering fields, lacks its last line.
+* Files that are written here say in the first lines that they have a last line, and have it. Both are comments, which
+  Java drops when it writes the file anew.
+
+A user's own merge property on the very last line of a file of Java's is the one thing whose loss cannot be seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats import table_config as keys
+from hoodie_py.formats.merge_config import UNAVAILABLE_VALUE, MergeMode
+from hoodie_py.formats.table_config import TableConfig
+
+_FIRST_LINE = b"#Written by hoodie_py: a whole file has a last line that says so\n"
+_LAST_LINE = b"#The properties end here\n"
+_FIRST_VERSION_WITH_MERGE_MODE = 8
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|$)")
+
+ALWAYS = (keys.NAME, keys.TYPE, keys.VERSION, keys.TIMELINE_LAYOUT, keys.CHECKSUM, keys.ARCHIVE_FOLDER)
+SINCE_8 = (keys.TIMELINE_PATH, keys.MERGE_MODE)
+# What a property brings with it; the key generators are those that cannot do without partition fields.
+_TOGETHER = {keys.TIMEZONE: (keys.POPULATE_META_FIELDS, keys.BASE_FILE_FORMAT)}
+_PARTITIONING = frozenset({"SIMPLE", "TIMESTAMP", "CUSTOM"})
+
+
+def whole_table_config(data: bytes) -> TableConfig:
+    """Parse a ``hoodie.properties`` file that is whole.
+
+    Raises:
+        InvalidTableError: the file was cut off, or as ``TableConfig.from_bytes``.
+        UnsupportedFeatureError: as there.
+    """
+    is_sealed = _FIRST_LINE in data
+    if is_sealed and b"\n" + _LAST_LINE not in data:
+        raise _cut_off("its last line is missing")
+    if not data.endswith((b"\n", b"\r")):
+        raise _cut_off("its last line has no end")
+    config = TableConfig.from_bytes(data)
+    if not is_sealed:
+        _check_whole(config)
+    return config
+
+
+def seal(data: bytes) -> bytes:
+    """Return a properties file with the lines that show it to be whole."""
+    lines = [line for line in _LINE.findall(data) if line not in (_FIRST_LINE, _LAST_LINE)]
+    text = b"".join(lines)
+    end = b"" if not text or text.endswith((b"\n", b"\r")) else b"\n"
+    return _FIRST_LINE + text + end + _LAST_LINE
+
+
+def _check_whole(config: TableConfig) -> None:
+    properties = config.properties
+    missing = next((key for key in _wanted(config) if key not in properties), None)
+    if missing is not None:
+        raise _cut_off(f"{missing} is missing, which Hudi always writes for such a table")
+    by_ordering = config.merge_mode is not MergeMode.COMMIT_TIME_ORDERING
+    if by_ordering and not config.ordering_fields and next(reversed(properties), None) == keys.TIMELINE_PATH:
+        raise _cut_off(f"{keys.ORDERING_FIELDS} is missing, which Hudi writes next")
+
+
+def _wanted(config: TableConfig) -> Iterator[str]:
+    yield from ALWAYS
+    if config.version >= _FIRST_VERSION_WITH_MERGE_MODE:
+        yield from SINCE_8
+    for key, others in _TOGETHER.items():
+        if key in config.properties:
+            yield from others
+    if config.key_generator in _PARTITIONING:
+        yield keys.PARTITION_FIELDS
+    if config.partial_update_mode == "FILL_UNAVAILABLE":
+        yield keys.MERGE_PROPERTY_PREFIX + UNAVAILABLE_VALUE
+
+
+def _cut_off(what: str) -> InvalidTableError:
+    return InvalidTableError(
+        f"The properties file is not whole: {what}.",
+        hint="Restore it, or its backup; if it was edited by hand, put the line back.",
+    )

@@ -1,0 +1,69 @@
+"""Everything below a folder of a table's own, such as the markers of an instant.
+
+Links to folders are not followed: they may lead back up to the table's rows, which are not to be listed as markers and
+never to be removed with them. Folders nest no deeper than partition paths do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hoodie_py.errors import FileMissingError, InvalidTableError
+from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.table.partitions import MAX_DEPTH
+
+
+def list_tree(files: TableFiles, folder: str) -> Iterator[str]:
+    """Yield the paths of all files below a folder, however deep; none if there is no such folder.
+
+    Raises:
+        InvalidTableError: folders nest deeper than a table's do.
+        StorageError: the store refused.
+    """
+    for _, listing in _folders(files, folder):
+        yield from (info.path for info in listing if not info.is_dir)
+
+
+def remove_tree(files: TableFiles, folder: str) -> None:
+    """Delete everything below a folder, then the folder; one that is not there is no error.
+
+    Of links only themselves are removed. Raises as ``list_tree``.
+    """
+    if _is_link(files, folder):
+        files.delete(folder)
+        return
+    emptied = []
+    for path, listing in _folders(files, folder):
+        emptied.append(path)
+        for info in listing:
+            if info.is_link or not info.is_dir:
+                files.delete(info.path)
+    for path in reversed(emptied):
+        files.remove_folder(path)
+
+
+def _folders(files: TableFiles, folder: str) -> Iterator[tuple[str, list[FileInfo]]]:
+    """Yield folders, each before those in it, with what is right inside."""
+    level = [] if _is_link(files, folder) else [folder]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list[str] = []
+        for path in level:
+            try:
+                listing = files.list(path)
+            except FileMissingError:
+                continue
+            yield path, listing
+            inner += [info.path for info in listing if info.is_dir and not info.is_link]
+        if not inner:
+            return
+        level = inner
+    raise InvalidTableError(f"folders nest deeper than {MAX_DEPTH} levels", path=level[0][:500])
+
+
+def _is_link(files: TableFiles, folder: str) -> bool:
+    if not files.is_local:
+        return False
+    try:
+        return files.stat(folder).is_link
+    except FileMissingError:
+        return False
