@@ -69,7 +69,7 @@ def _check_whole(config: TableConfig) -> None:
     if missing is not None:
         raise _cut_off(f"{missing} is missing, which Hudi always writes for such a table")
     by_ordering = config.merge_mode is not MergeMode.COMMIT_TIME_ORDERING
-    if by_ordering and not config.ordering_fields and next(reversed(properties), None) == keys.TIMELINE_PATH:
+    if by_ordering and not config.ordering_fields and list(properties)[-1:] == [keys.TIMELINE_PATH]:
         raise _cut_off(f"{keys.ORDERING_FIELDS} is missing, which Hudi writes next")
 
 
