@@ -21,8 +21,10 @@ import pyarrow.parquet
 
 from hoodie_py.cli.row_formats import RowFormat
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.table.table_schema import META_COLUMNS
 from hoodie_py.writer.input_data import read_input
 
+_META_TYPES = dict.fromkeys(META_COLUMNS, pa.string())  # else an instant would be taken for a number
 _LINES_AT_ONCE = 50_000
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
@@ -52,7 +54,8 @@ def read_rows(path: Path, format_: RowFormat, schema: pa.Schema | None = None) -
 
 def _csv(path: Path, schema: pa.Schema) -> pa.Table:
     convert = pyarrow.csv.ConvertOptions(
-        column_types={field.name: pa.string() if _is_spelt(field.type) else field.type for field in schema},
+        column_types=_META_TYPES
+        | {field.name: pa.string() if _is_spelt(field.type) else field.type for field in schema},
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,

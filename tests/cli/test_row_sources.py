@@ -137,3 +137,9 @@ def test_hive_folders_above_a_file_count_for_nothing(tmp_path: Path) -> None:
     folder.mkdir()
     pq.write_table(pa.table({"id": ["a"]}), folder / "rows.parquet")
     assert read_rows(folder / "rows.parquet", RowFormat.parquet).column_names == ["id"]
+
+
+def test_meta_columns_of_csv_are_texts_although_instants_are_digits(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("_hoodie_commit_time,id\n20261122023126905,7\n")
+    rows = read_rows(tmp_path / "rows.csv", RowFormat.csv)
+    assert rows.schema.types == [pa.string(), pa.int64()]
