@@ -7,7 +7,7 @@ and instants sort by request time, then action (Hudi BaseHoodieTimeline, Timelin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from hoodie_py.formats.instants import (
@@ -26,9 +26,15 @@ __all__ = ["Instant", "InstantFile", "Timeline", "parse_instant_file"]
 
 
 class Timeline:
-    """Instants of a table, oldest first; immutable."""
+    """Instants of a table, oldest first; immutable.
 
-    def __init__(self, instants: Iterable[Instant] = (), layout: int = 2) -> None:
+    Args:
+        instants: in any order, of every state that has a file.
+        layout: of the timeline.
+        undone: completed writes that were left out, since a rollback has undone them.
+    """
+
+    def __init__(self, instants: Iterable[Instant] = (), layout: int = 2, undone: Sequence[Instant] = ()) -> None:
         highest: dict[tuple[str, str], Instant] = {}
         for instant in instants:
             key = instant.request_time, instant.comparable_action
@@ -37,6 +43,7 @@ class Timeline:
                 highest[key] = instant
         self._instants = tuple(sorted(highest.values(), key=lambda instant: instant.sort_key))
         self.layout = layout
+        self.undone = tuple(undone)
 
     @classmethod
     def from_file_names(cls, names: Iterable[str], layout: int) -> Timeline:

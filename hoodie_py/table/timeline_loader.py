@@ -31,6 +31,7 @@ from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FI
 from hoodie_py.formats.timeline import Instant, Timeline, parse_instant_file
 from hoodie_py.formats.whole_properties import whole_table_config
 from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.undone import undone_writes
 
 if TYPE_CHECKING:
     from hoodie_py.formats.plans import CompactionPlan, RequestedReplace
@@ -79,7 +80,7 @@ def load_config(files: TableFiles) -> TableConfig:
 
 
 def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
-    """List the active timeline.
+    """List the active timeline, without writes that are completed and rolled back at once.
 
     Raises:
         InvalidTableError: there is a folder where an instant's file should be.
@@ -89,10 +90,15 @@ def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
         listing = files.list(config.timeline_dir())
     except FileMissingError:
         listing = []
+    instants: list[Instant] = []
     for info in listing:
-        if info.is_dir and parse_instant_file(info.name, config.timeline_layout) is not None:
+        parsed = parse_instant_file(info.name, config.timeline_layout)
+        if parsed is not None and info.is_dir:
             raise InvalidTableError("a folder lies in place of an instant's file", path=info.path)
-    return Timeline.from_file_names([info.name for info in listing if not info.is_dir], config.timeline_layout)
+        if parsed is not None:
+            instants.append(parsed.instant)
+    undone = undone_writes(files, config, instants)
+    return Timeline((each for each in instants if each not in undone), config.timeline_layout, undone)
 
 
 class TableTimeline:

@@ -20,6 +20,7 @@ from hoodie_py.writer.heartbeat import Life, life_of
 from hoodie_py.writer.refusals import check_writable, is_clustering, pending_writes
 from hoodie_py.writer.rollback import rollback
 from hoodie_py.writer.rollback_facts import PendingRollback, pending_rollbacks, rollbacks_of
+from hoodie_py.writer.second_look import put_right
 from hoodie_py.writer.session import WriteSession
 
 _MOST_FAILED = 200  # each takes a listing of the table, and the clock's time to let others see it
@@ -35,7 +36,7 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
     """
     snapshot = session.look()
     check_writable(snapshot)
-    if finish_rollbacks(session, snapshot):
+    if put_right(session, snapshot) | finish_rollbacks(session, snapshot):
         snapshot = session.look()
     pending = pending_writes(snapshot)
     _check_number(pending)

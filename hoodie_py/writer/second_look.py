@@ -156,3 +156,26 @@ class Completed:
                 undo_metadata_commit(self.session.files, self.instant.request_time)
         finally:
             self.session.timeline(now).remove(self.instant)
+
+
+def put_right(session: WriteSession, snapshot: Snapshot) -> bool:
+    """Remove the completed files of writes that a rollback has undone; say whether there were any.
+
+    Args:
+        session: of the writing call.
+        snapshot: the table as it is now.
+
+    Raises:
+        ConflictError: others hold the lock.
+        StorageError: the store refused.
+    """
+    if not snapshot.timeline.timeline.undone:
+        return False
+    with session.locked() as holding:
+        now = session.look()
+        holding.ensure_held()
+        for instant in now.timeline.timeline.undone:
+            if now.timeline.timeline.find(instant.request_time, instant.action) is None:
+                undo_metadata_commit(session.files, instant.request_time)
+            session.timeline(now).remove(instant)
+    return True

@@ -33,7 +33,7 @@ def before_the_completed_file(monkeypatch: pytest.MonkeyPatch, action: str, act:
     left = [act]
 
     def sleeping(writer: TimelineWriter, inflight: Instant, time: str, content: bytes) -> Instant:
-        if inflight.comparable_action == action and left and writer._folder.count("/") < 2:
+        if inflight.comparable_action == action and left and not writer._files.uri.endswith("metadata"):
             left.pop()(inflight)
         return complete(writer, inflight, time, content)
 
@@ -223,3 +223,68 @@ def test_a_commit_that_another_already_rests_on_stands(
         put(tmp_path, records([row(0, 2, "ours"), row(4, 2, "ours")]), options=MANY)
     theirs = {"k0": (3, "theirs"), "k2": (3, "theirs")}
     assert contents(tmp_path) == {**before, **theirs, "k4": (2, "ours")}
+
+
+def died(base: Path, monkeypatch: pytest.MonkeyPatch, given: Any, options: Any) -> str:
+    """Write, be rolled back, complete, and die before the second look; return the instant."""
+    seen: list[str] = []
+
+    def rolled_back(instant: Instant) -> None:
+        seen.append(instant.request_time)
+        with monkeypatch.context() as patched:
+            take_for_dead(patched, base, instant)
+            HoodieTable.open(base).rollback(instant.request_time, options=MANY)
+
+    def die(*_: Any) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        for action in ("commit", "deltacommit"):
+            before_the_completed_file(patched, action, rolled_back)
+        patched.setattr("hoodie_py.writer.second_look.Completed.doubt", die)
+        with pytest.raises(SystemExit):
+            HoodieTable.open(base).upsert(given, options)
+    return seen[0]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_write_that_is_completed_and_rolled_back_counts_for_nothing(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(tmp_path, kind)
+    before = contents(tmp_path)
+    instant = died(tmp_path, monkeypatch, [row(0, 9, "slept"), row(40, 9, "slept")], {**QUICK, **NO_LOCK})
+    folder = tmp_path / HoodieTable.open(tmp_path).config.timeline_dir()
+    assert len(list(folder.glob(f"{instant}*"))) == 1, "its completed file is there"
+    assert instant not in {each.request_time for each in HoodieTable.open(tmp_path).timeline}
+    assert contents(tmp_path) == before
+    assert contents(tmp_path, integrity="strict") == before
+    put(tmp_path, records([row(1, 2, "next")]))
+    assert list(folder.glob(f"{instant}*")) == []
+    assert contents(tmp_path) == {**before, "k1": (2, "next")}
+    assert (pending(tmp_path), leftovers(tmp_path), orphans(tmp_path)) == ([], [], [])
+
+
+def test_nor_does_what_the_metadata_table_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = writable("mdt_files_mor_v9", tmp_path)
+    table = HoodieTable.open(base)
+    before = rows(table)
+    names = [name for name in table.schema.names if not name.startswith("_hoodie_")]
+    given = table.scan(columns=names, limit=2).to_arrow()
+    instant = died(base, monkeypatch, given, {**QUICK, **NO_LOCK})
+    assert rows(HoodieTable.open(base)) == before
+    HoodieTable.open(base).upsert(given, QUICK)
+    assert not [path for path in base.rglob("*") if instant in path.name and "rollback" not in path.name]
+
+
+def test_writes_without_their_first_files_count(tmp_path: Path) -> None:
+    """As while they are archived, beside a rollback of something else."""
+    base = writable("rollback_completed_mor_v6", tmp_path)
+    table = HoodieTable.open(base)
+    before = rows(table)
+    known = [each for each in table.timeline if each.is_completed and each.is_write]
+    for each in known:
+        for state in ("requested", "inflight"):
+            (base / ".hoodie" / f"{each.request_time}.{each.action}.{state}").unlink(missing_ok=True)
+    assert [each for each in HoodieTable.open(base).timeline if each.is_completed and each.is_write] == known
+    assert rows(HoodieTable.open(base)) == before

@@ -1,0 +1,66 @@
+"""Writes that are completed and rolled back at once: their writer slept, or died, right when it completed them.
+
+Another had taken it for dead and rolled the write back, files and all, before the completed file came. A writer that
+wakes up takes that file away again; one that does not leaves it. The rollback is what counts: readers pass the write
+over, and the next writer removes the file. Java's readers go by the files that are there, and so show the same rows.
+
+Such a write has a completed file alone, since a rollback removes the other two last. A completed rollback names it, and
+was requested after the completion time: a compaction that was rolled back and run again completed after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.instants import COMMIT, ROLLBACK, Instant
+from hoodie_py.formats.table_config import TableConfig
+
+
+def undone_writes(files: TableFiles, config: TableConfig, instants: Iterable[Instant]) -> list[Instant]:
+    """Return the completed writes that a rollback has undone.
+
+    Args:
+        files: the table's files.
+        config: its properties.
+        instants: of all files of the timeline, each state by itself.
+    """
+    found = list(instants)
+    begun = {each.request_time for each in found if each.is_write and not each.is_completed}
+    lone = {
+        each.request_time: each for each in found if _may_be_undone(each, config) and each.request_time not in begun
+    }
+    if not lone:
+        return []
+    oldest = min(lone)
+    undone: list[Instant] = []
+    for rollback in found:
+        if rollback.action == ROLLBACK and rollback.is_completed and rollback.request_time > oldest:
+            targets = (lone.get(time) for time in _rolled_back(files, config, rollback))
+            undone += [each for each in targets if each is not None and _is_later(rollback, each)]
+    return undone
+
+
+def _may_be_undone(instant: Instant, config: TableConfig) -> bool:
+    """Whether it is a completed write whose attempts can be told apart: up to version 6 nothing tells when a compaction
+    completed.
+    """
+    if not (instant.is_completed and instant.is_write):
+        return False
+    untimed = config.timeline_layout == 1 or instant.is_legacy
+    return not (untimed and instant.action == COMMIT and config.is_merge_on_read)
+
+
+def _is_later(rollback: Instant, instant: Instant) -> bool:
+    return rollback.request_time > (instant.completion_time or instant.request_time)
+
+
+def _rolled_back(files: TableFiles, config: TableConfig, rollback: Instant) -> tuple[str, ...]:
+    from hoodie_py.formats.plans import RollbackMetadata
+
+    path = f"{config.timeline_dir()}/{rollback.file_name(config.timeline_layout)}"
+    try:
+        return RollbackMetadata.from_bytes(files.read(path)).commits_rolled_back
+    except HoodieError:  # a file that says nothing undoes nothing
+        return ()
