@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.avro_container_writer import write_single
 from hoodie_py.formats.plans import CompactionPlan
 from tests.writer.compaction_tables import QUICK, writable
+from tests.writer.written_tables import Kind, contents, put, records, row
 
 V9 = "basic_mor_v9_part"
 TRIGGER = "hoodie.compact.inline.trigger.strategy"
@@ -141,3 +144,76 @@ def test_instants_are_in_the_zone_that_is_given(tmp_path: Path) -> None:
     report = HoodieTable.open(base, timezone="Pacific/Kiritimati").schedule_compaction(dry_run=True)
     assert report.instant > str(ahead)
     assert "in Pacific/Kiritimati" in str(report)
+
+
+# Beside a pending clustering ------------------------------------------------------------------------------------------
+
+_TEXT = ["null", "string"]
+_SLICE = {
+    "type": "record",
+    "name": "HoodieSliceInfo",
+    "fields": [
+        {"name": "dataFilePath", "type": _TEXT},
+        {"name": "deltaFilePaths", "type": {"type": "array", "items": "string"}},
+        {"name": "fileId", "type": _TEXT},
+        {"name": "partitionPath", "type": _TEXT},
+    ],
+}
+_GROUP = {
+    "type": "record",
+    "name": "HoodieClusteringGroup",
+    "fields": [
+        {"name": "slices", "type": {"type": "array", "items": _SLICE}},
+        {"name": "numOutputFileGroups", "type": ["null", "int"]},
+    ],
+}
+_PLAN = {
+    "type": "record",
+    "name": "HoodieClusteringPlan",
+    "fields": [{"name": "inputGroups", "type": {"type": "array", "items": _GROUP}}],
+}
+_REPLACE: dict[str, Any] = {
+    "type": "record",
+    "name": "HoodieRequestedReplaceMetadata",
+    "fields": [{"name": "operationType", "type": _TEXT}, {"name": "clusteringPlan", "type": ["null", _PLAN]}],
+}
+
+
+def clustering_of(base: Path, partition: str, states: tuple[str, ...]) -> str:
+    """Leave a clustering of a partition's file groups pending, as it is up to table version 6."""
+    slices = [
+        {
+            "dataFilePath": None if each.base_file is None else each.base_file.name,
+            "deltaFilePaths": [log.name.name for log in each.log_files],
+            "fileId": each.file_id,
+            "partitionPath": partition,
+        }
+        for each in HoodieTable.open(base).file_slices()
+        if each.partition_path == partition
+    ]
+    plan = {"inputGroups": [{"slices": slices, "numOutputFileGroups": 1}]}
+    last = HoodieTable.open(base).timeline.instants[-1].request_time
+    instant = f"{int(last) + 1}"
+    content = write_single({"operationType": "CLUSTER", "clusteringPlan": plan}, _REPLACE)
+    for state in states:
+        (base / f".hoodie/{instant}.replacecommit.{state}").write_bytes(content if state == "requested" else b"")
+    return instant
+
+
+@pytest.mark.parametrize("states", [("requested",), ("requested", "inflight")], ids=["planned", "running"])
+def test_up_to_version_6_a_pending_clustering_holds_its_own_groups_only(
+    states: tuple[str, ...], tmp_path: Path
+) -> None:
+    Kind(6, True).create(tmp_path)
+    put(tmp_path, records([row(1), row(2)]))
+    put(tmp_path, records([row(1, 2), row(2, 2)]))
+    instant = clustering_of(tmp_path, "p0", states)
+    table = HoodieTable.open(tmp_path)
+    planned = table.schedule_compaction(options=QUICK)
+    assert {each.partition_path for each in plan_of(table, planned).operations} == {"p1"}
+    assert table.run_compaction(planned, options=QUICK).instant == planned
+    assert contents(tmp_path) == {"k1": (2, "a"), "k2": (2, "a")}
+    assert not (tmp_path / ".hoodie/.heartbeat" / instant).exists()
+    found = HoodieTable.open(tmp_path).timeline.find(instant)
+    assert found is not None
+    assert not found.is_completed
