@@ -154,7 +154,7 @@ def test_as_of_takes_every_way_to_write_an_instant(corpus: Corpus) -> None:
         ({"integrity": "maybe"}, "integrity"),
         ({"query_type": "snap"}, "Unknown query type"),
         ({"merger": "com.acme.Merger"}, "must be a RecordMerger"),
-        ({"options": {"hoodie.datasource.merge.type": "guess"}}, "Unknown hoodie.datasource.merge.type"),
+        ({"options": {"hoodie.datasource.merge.type": "guess"}}, "hoodie.datasource.merge.type cannot be 'guess'"),
     ],
 )
 def test_a_bad_question_is_refused(corpus: Corpus, arguments: dict[str, Any], message: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie_py import HoodieTable, RecordMerger, Scan
-from hoodie_py.formats.bloom import NUM_ENTRIES
+from hoodie_py.options.write import BLOOM_ENTRIES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.compaction_result import CompactionResult
     from hoodie_py.writer.write_result import WriteResult
 
-small = {NUM_ENTRIES: 10}
+small: dict[str, int] = {BLOOM_ENTRIES: 10}
 """An option of the steps, which show its name: files of few rows, where bloom filters are for 60,000 unless told."""
 
 

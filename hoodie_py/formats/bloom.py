@@ -21,7 +21,6 @@ import base64
 import binascii
 import math
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,7 +40,6 @@ _ROW_HEADER = struct.Struct(">iibi")
 _DYNAMIC_HEADER = struct.Struct(">iii")
 _VERSION = -1
 _MURMUR = 1
-NUM_ENTRIES = "hoodie.index.bloom.num_entries"
 
 Octets = npt.NDArray[np.uint8]
 
@@ -61,26 +59,6 @@ class BloomSettings:
     dynamic: bool = True
     fitted: bool = False
 
-    @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> BloomSettings:
-        """Read Hudi's writer options; keys that are missing take Hudi's defaults, but without a number of entries
-        small filters are fitted.
-
-        Raises:
-            InvalidQueryError: a value that is no such number, or a filter type that Hudi does not have.
-            UnsupportedFeatureError: a filter larger than is sensible in a footer.
-        """
-        kind = options.get("hoodie.bloom.index.filter.type", DYNAMIC).strip().upper()
-        if kind not in (DYNAMIC, SIMPLE):
-            raise InvalidQueryError(f"bloom filter type {kind[:40]!r} is not {DYNAMIC} or {SIMPLE}")
-        default = cls()
-        entries = _number(options, NUM_ENTRIES, default.entries)
-        most = _number(options, "hoodie.bloom.index.filter.dynamic.max.entries", default.max_entries)
-        fpp = _number(options, "hoodie.index.bloom.fpp", default.fpp)
-        settings = cls(int(entries), fpp, int(most), dynamic=kind == DYNAMIC, fitted=NUM_ENTRIES not in options)
-        settings.shape()
-        return settings
-
     def shape(self) -> tuple[int, int]:
         """Bits of a row and hashes of a key (Hudi BloomFilterUtils).
 
@@ -95,16 +73,6 @@ class BloomSettings:
         if bits > MAX_BITS or hashes > MAX_HASHES:
             raise UnsupportedFeatureError(f"A bloom filter of {bits} bits is too large for the footer of a file.")
         return bits, hashes
-
-
-def _number(options: Mapping[str, str], key: str, default: float) -> float:
-    text = options.get(key)
-    if text is None:
-        return default
-    try:
-        return float(text) if isinstance(default, float) else int(text)
-    except ValueError:
-        raise InvalidQueryError(f"option {key} is not a number") from None
 
 
 class BloomFilter:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from hoodie_py.formats.table_config import TIMESTAMP_KEYGEN_PREFIXES
+from hoodie_py.options.parse import Flag, Option, Text
+
 # A new table
 PARTITION_EXTRACTOR = "hoodie.table.partition_extractor_class"  # for catalogs
 
 # Keys and partition paths
-COMPLEX_KEY_VALUE_ONLY = "hoodie.write.complex.keygen.new.encoding"  # below table version 9: one key field, bare value
-COMPLEX_KEY_CHECK = "hoodie.write.complex.keygen.validation.enable"  # below table version 9: refuse one key field
-CONSISTENT_TIMESTAMPS = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+COMPLEX_KEY_VALUE_ONLY = Flag(
+    "hoodie.write.complex.keygen.new.encoding", default=False
+)  # below table version 9: one key field, bare value
+COMPLEX_KEY_CHECK = Flag(
+    "hoodie.write.complex.keygen.validation.enable", default=True
+)  # below table version 9: refuse one key field
+CONSISTENT_TIMESTAMPS = Flag("hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled", default=False)
 
 # Settings of the timestamp key generator, below TIMESTAMP_KEYGEN_PREFIXES
 TIMESTAMP_TYPE = "timestamp.type"
@@ -22,5 +29,14 @@ BOTH_ZONES = "timezone"
 DATE_PARSER = "datetime.parser.class"
 
 # Columns that the rows lack
-NULL_FOR_MISSING = "hoodie.write.set.null.for.missing.columns"
-RECONCILE_SCHEMA = "hoodie.datasource.write.reconcile.schema"
+NULL_FOR_MISSING = Flag("hoodie.write.set.null.for.missing.columns", default=False)
+RECONCILE_SCHEMA = Flag("hoodie.datasource.write.reconcile.schema", default=False)
+
+_TIMESTAMP_SETTINGS = (
+    TIMESTAMP_TYPE, TIMESTAMP_UNIT, INPUT_DATE_FORMAT, INPUT_DATE_FORMAT_DELIMITER, INPUT_ZONE, OUTPUT_DATE_FORMAT,
+    OUTPUT_ZONE, BOTH_ZONES, DATE_PARSER,
+)  # fmt: skip
+OPTIONS: tuple[Option, ...] = (
+    COMPLEX_KEY_VALUE_ONLY, COMPLEX_KEY_CHECK, CONSISTENT_TIMESTAMPS, NULL_FOR_MISSING, RECONCILE_SCHEMA,
+    *(Text(prefix + name) for prefix in TIMESTAMP_KEYGEN_PREFIXES for name in _TIMESTAMP_SETTINGS),
+)  # fmt: skip

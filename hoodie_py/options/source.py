@@ -7,8 +7,9 @@ the one that messages show.
 from __future__ import annotations
 
 from hoodie_py.formats import table_config as keys
+from hoodie_py.options.parse import Number, Option, Text
 
-OPERATION = "hoodie.datasource.write.operation"
+OPERATION = Text("hoodie.datasource.write.operation")
 
 # What the table is
 TABLE_NAME = (keys.NAME, "hoodie.datasource.write.table.name")
@@ -37,12 +38,20 @@ TABLE_PROPERTY_PREFIXES = (*keys.TIMESTAMP_KEYGEN_PREFIXES, keys.MERGE_PROPERTY_
 
 # How much a distributed write divides its rows
 PARALLELISM = {
-    "upsert": "hoodie.upsert.shuffle.parallelism",
-    "insert": "hoodie.insert.shuffle.parallelism",
-    "bulk_insert": "hoodie.bulkinsert.shuffle.parallelism",
-    "delete": "hoodie.delete.shuffle.parallelism",
+    "upsert": Number("hoodie.upsert.shuffle.parallelism", 0),
+    "insert": Number("hoodie.insert.shuffle.parallelism", 0),
+    "bulk_insert": Number("hoodie.bulkinsert.shuffle.parallelism", 0),
+    "delete": Number("hoodie.delete.shuffle.parallelism", 0),
 }
 
 # Streams
-STREAM_IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"  # of the writer; else the query's id
+STREAM_IDENTIFIER = Text("hoodie.datasource.write.streaming.checkpoint.identifier")  # else the query's id
 STREAM_CHECKPOINT = "_hudi_streaming_sink_checkpoint"  # in commits' extra metadata: {identifier: batch} as JSON
+
+DESCRIBED = (
+    TABLE_NAME, TABLE_TYPE, TABLE_VERSION, RECORD_KEY, ORDERING, PARTITION_PATH, RECORD_MERGE_MODE,
+    RECORD_MERGE_STRATEGY, KEY_GENERATOR_TYPE, KEY_GENERATOR_CLASS, PAYLOAD,
+)  # fmt: skip
+OPTIONS: tuple[Option, ...] = (
+    OPERATION, STREAM_IDENTIFIER, *PARALLELISM.values(), *(Text(name) for names in DESCRIBED for name in names)
+)  # fmt: skip

@@ -1,61 +1,91 @@
-"""Writer options by the names Java Hudi gives them (its HoodieCompactionConfig, HoodieWriteConfig and friends).
+"""Options of writes, by the names Java Hudi gives them (its HoodieCompactionConfig, HoodieWriteConfig and friends).
 
-Users pass these as strings; the defaults that Hudi documents are in ``writer.settings``. Keys of ``hoodie.properties``
-are in ``table_config``, a reader's options in ``option_keys``.
+The defaults are those of Hudi 1.2.0 save where a comment says otherwise. Names of table properties are in
+``formats.table_config``, a reader's options in ``read``.
 """
 
 from __future__ import annotations
 
+from hoodie_py.options.parse import Choice, Flag, Names, Number, Option, Real, Size, Text
+
+SINGLE_WRITER = "SINGLE_WRITER"
+TRIGGERS = ("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME")
+CODECS = ("zstd", "snappy", "gzip", "uncompressed")
+
 # What a compaction plan takes
-COMPACTION_STRATEGY = "hoodie.compaction.strategy"  # class name of a strategy, or several, joined with commas
-COMPACTION_TARGET_IO = "hoodie.compaction.target.io"  # MB read and written by one plan
-COMPACTION_LOG_SIZE_THRESHOLD = "hoodie.compaction.logfile.size.threshold"  # bytes of log files of a slice
-COMPACTION_LOG_NUMBER_THRESHOLD = "hoodie.compaction.logfile.num.threshold"  # log files of a slice
-COMPACTION_TARGET_PARTITIONS = "hoodie.compaction.daybased.target.partitions"
-COMPACTION_PARTITION_REGEX = "hoodie.compaction.partition.path.regex"
-PARQUET_MAX_FILE_SIZE = "hoodie.parquet.max.file.size"  # bytes; stands for what a slice without base file will write
-PARQUET_SMALL_FILE_LIMIT = "hoodie.parquet.small.file.limit"  # bytes below which a base file takes more records
+COMPACTION_STRATEGY = Names("hoodie.compaction.strategy")  # class names of strategies
+COMPACTION_TARGET_IO = Number("hoodie.compaction.target.io", 500 * 1024, unit="MB")  # read and written by one plan
+COMPACTION_LOG_SIZE_THRESHOLD = Size("hoodie.compaction.logfile.size.threshold", 0)  # log files of a slice
+COMPACTION_LOG_NUMBER_THRESHOLD = Number("hoodie.compaction.logfile.num.threshold", 0)  # log files of a slice
+COMPACTION_TARGET_PARTITIONS = Number("hoodie.compaction.daybased.target.partitions", 10)
+COMPACTION_PARTITION_REGEX = Text("hoodie.compaction.partition.path.regex")
+PARQUET_MAX_FILE_SIZE = Size("hoodie.parquet.max.file.size", 120 * 1024 * 1024)  # also of a slice without base file
+PARQUET_SMALL_FILE_LIMIT = Size("hoodie.parquet.small.file.limit", 100 * 1024 * 1024)  # below it files are filled up
 
 # When a plan is made
-TRIGGER_STRATEGY = "hoodie.compact.inline.trigger.strategy"
-TRIGGER_DELTA_COMMITS = "hoodie.compact.inline.max.delta.commits"
-TRIGGER_DELTA_SECONDS = "hoodie.compact.inline.max.delta.seconds"
+TRIGGER_STRATEGY = Choice("hoodie.compact.inline.trigger.strategy", TRIGGERS)
+TRIGGER_DELTA_COMMITS = Number("hoodie.compact.inline.max.delta.commits", 5)
+TRIGGER_DELTA_SECONDS = Number("hoodie.compact.inline.max.delta.seconds", 3600, unit="seconds")
 
 # What base files look like
-PARQUET_CODEC = "hoodie.parquet.compression.codec"
-PARQUET_CODEC_LEVEL = "hoodie.parquet.compression.codec.zstd.level"  # not Java's own; zstd and gzip
-PARQUET_BLOCK_SIZE = "hoodie.parquet.block.size"  # bytes of a row group
-BLOOM_ENABLED = "hoodie.parquet.bloom.filter.enabled"  # sizes: see bloom.py
+PARQUET_CODEC = Choice("hoodie.parquet.compression.codec", CODECS, unhandled=("LZO", "BROTLI", "LZ4", "LZ4_RAW"))
+PARQUET_CODEC_LEVEL = Number("hoodie.parquet.compression.codec.zstd.level", 0)  # not Java's own; zstd and gzip
+PARQUET_BLOCK_SIZE = Size("hoodie.parquet.block.size", 8 * 1024 * 1024, least=1)  # of a row group; Java's is 120 MB
+BLOOM_ENABLED = Flag("hoodie.parquet.bloom.filter.enabled", default=True)
+BLOOM_TYPE = Choice("hoodie.bloom.index.filter.type", ("DYNAMIC_V0", "SIMPLE"))
+BLOOM_ENTRIES = Number("hoodie.index.bloom.num_entries", 60_000, least=1)
+BLOOM_FPP = Real("hoodie.index.bloom.fpp", 1e-9, above=0.0, below=1.0)
+BLOOM_MAX_ENTRIES = Number("hoodie.bloom.index.filter.dynamic.max.entries", 100_000, least=1)
 
 # Working beside other writers
-CONCURRENCY_MODE = "hoodie.write.concurrency.mode"
-FAILED_WRITES_POLICY = "hoodie.clean.failed.writes.policy"
-FAILED_WRITES_POLICY_ALIAS = "hoodie.cleaner.policy.failed.writes"
-LOCK_PROVIDER = "hoodie.write.lock.provider"
-CLOCK_SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_ms"
+CONCURRENCY_MODE = Choice(
+    "hoodie.write.concurrency.mode",
+    (SINGLE_WRITER, "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
+)
+FAILED_WRITES_POLICY = Choice(
+    "hoodie.clean.failed.writes.policy", ("EAGER", "LAZY", "NEVER"), aliases=("hoodie.cleaner.policy.failed.writes",)
+)
+LOCK_PROVIDER = Text("hoodie.write.lock.provider")
+CLOCK_SKEW_MS = Number("hoodie.time.generator.max_expected_clock_skew_ms", 200, unit="milliseconds")
 
 # The metadata table
-METADATA_MODE = "hoodie.metadata.mode"  # not Java's own: auto, disable, refuse
+METADATA_MODE = Choice("hoodie.metadata.mode", ("auto", "disable", "refuse"))  # not Java's own
 
 # What a write does
-RECORD_POSITIONS = "hoodie.write.record.positions"  # log blocks say which base rows their records are
-INSERT_DUPLICATES = "hoodie.datasource.insert.dup.policy"  # insert of known keys: none (they double), drop, fail
-BULK_INSERT_SORT = "hoodie.bulkinsert.sort.mode"  # NONE, GLOBAL_SORT, PARTITION_SORT
-ROW_WRITER = "hoodie.datasource.write.row.writer.enable"  # Java's: its bulk insert stores rows that are marked deleted
+RECORD_POSITIONS = Flag("hoodie.write.record.positions", default=True)  # log blocks say which base rows are meant
+INSERT_DUPLICATES = Choice("hoodie.datasource.insert.dup.policy", ("none", "drop", "fail"))  # inserts of known keys
+BULK_INSERT_SORT = Choice(
+    "hoodie.bulkinsert.sort.mode",
+    ("NONE", "GLOBAL_SORT", "PARTITION_SORT"),
+    unhandled=("PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),
+)
+ROW_WRITER = Flag("hoodie.datasource.write.row.writer.enable", default=True)  # bulk inserts keep rows marked deleted
 
 # Table services after a write
-INLINE_COMPACT = "hoodie.compact.inline"
-INLINE_SCHEDULE = "hoodie.compact.schedule.inline"
-AUTOMATIC_CLEAN = "hoodie.clean.automatic"
+TABLE_SERVICES = Flag("hoodie.table.services.enabled", default=True)  # false: none of those below
+INLINE_COMPACT = Flag("hoodie.compact.inline", default=False)
+INLINE_SCHEDULE = Flag("hoodie.compact.schedule.inline", default=False)
+AUTOMATIC_CLEAN = Flag("hoodie.clean.automatic", default=False)  # Java's default is true
 
 # Which records of a write are made one, and how existing records are found
-COMBINE_BEFORE_UPSERT = "hoodie.combine.before.upsert"
-COMBINE_BEFORE_INSERT = "hoodie.combine.before.insert"
-COMBINE_BEFORE_DELETE = "hoodie.combine.before.delete"
-INDEX_TYPE = "hoodie.index.type"
-SIMPLE_UPDATE_PARTITION = "hoodie.simple.index.update.partition.path"
-BLOOM_UPDATE_PARTITION = "hoodie.bloom.index.update.partition.path"
-BUCKET_ENGINE = "hoodie.index.bucket.engine"
-BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
-BUCKET_HASH_FIELD = "hoodie.bucket.index.hash.field"
-BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"  # other numbers of buckets for some partitions
+COMBINE_BEFORE_UPSERT = Flag("hoodie.combine.before.upsert", default=True)
+COMBINE_BEFORE_INSERT = Flag("hoodie.combine.before.insert", default=False)
+COMBINE_BEFORE_DELETE = Flag("hoodie.combine.before.delete", default=True)
+INDEX_TYPE = Text("hoodie.index.type")
+SIMPLE_UPDATE_PARTITION = Flag("hoodie.simple.index.update.partition.path", default=True)
+BLOOM_UPDATE_PARTITION = Flag("hoodie.bloom.index.update.partition.path", default=True)
+BUCKET_ENGINE = Text("hoodie.index.bucket.engine")
+BUCKET_COUNT = Number("hoodie.bucket.index.num.buckets", 256, least=1, most=99_999_999)  # file ids have eight digits
+BUCKET_HASH_FIELD = Names("hoodie.bucket.index.hash.field")
+BUCKET_EXPRESSIONS = Text("hoodie.bucket.index.partition.expressions")  # other numbers of buckets for some partitions
+
+OPTIONS: tuple[Option, ...] = (
+    COMPACTION_STRATEGY, COMPACTION_TARGET_IO, COMPACTION_LOG_SIZE_THRESHOLD, COMPACTION_LOG_NUMBER_THRESHOLD,
+    COMPACTION_TARGET_PARTITIONS, COMPACTION_PARTITION_REGEX, PARQUET_MAX_FILE_SIZE, PARQUET_SMALL_FILE_LIMIT,
+    TRIGGER_STRATEGY, TRIGGER_DELTA_COMMITS, TRIGGER_DELTA_SECONDS, PARQUET_CODEC, PARQUET_CODEC_LEVEL,
+    PARQUET_BLOCK_SIZE, BLOOM_ENABLED, BLOOM_TYPE, BLOOM_ENTRIES, BLOOM_FPP, BLOOM_MAX_ENTRIES, CONCURRENCY_MODE,
+    FAILED_WRITES_POLICY, LOCK_PROVIDER, CLOCK_SKEW_MS, METADATA_MODE, RECORD_POSITIONS, INSERT_DUPLICATES,
+    BULK_INSERT_SORT, ROW_WRITER, TABLE_SERVICES, INLINE_COMPACT, INLINE_SCHEDULE, AUTOMATIC_CLEAN,
+    COMBINE_BEFORE_UPSERT, COMBINE_BEFORE_INSERT, COMBINE_BEFORE_DELETE, INDEX_TYPE, SIMPLE_UPDATE_PARTITION,
+    BLOOM_UPDATE_PARTITION, BUCKET_ENGINE, BUCKET_COUNT, BUCKET_HASH_FIELD, BUCKET_EXPRESSIONS,
+)  # fmt: skip

@@ -14,7 +14,6 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.blocks import decode_block_positions, decode_deleted
 from hoodie_py.formats.log import BlockType
-from hoodie_py.options.parse import flag
 from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
@@ -119,7 +118,7 @@ class LogSide:
         self.deciding = pa.schema([field for field in self.schema if field.name in decides])
         self._custom = custom is not None
         self._conform = Conformer(self.schema, {**info.defaults, **info.fallbacks})
-        self._use_positions = flag(options.options, MERGE_USE_POSITIONS, True)
+        self._use_positions = MERGE_USE_POSITIONS.of(options.options)
         self._buffer = LogBuffer(self.strategy, self.spill)
         self._folded: FoldedLog | None = None
         self._is_folded = False

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import FileIO
 
-from hoodie_py.options.parse import option
 from hoodie_py.options.read import MERGE_MEMORY, SPILL_PATH
 from hoodie_py.reader.read_info import ReadOptions
 
@@ -42,10 +41,9 @@ class MemoryBudget:
         """Return the budget that a read's settings give each slice."""
         limit = options.memory_limit
         if limit is None:
-            text = option(options.options, MERGE_MEMORY)
-            limit = int(text) if text is not None and text.isdecimal() and int(text) > 0 else None
-        directories = option(options.options, SPILL_PATH, "") or ""
-        return cls(memory_share(limit, options.readers), directories.split(",")[0].strip() or None)
+            limit = MERGE_MEMORY.of(options.options) or None
+        directories = SPILL_PATH.of(options.options)
+        return cls(memory_share(limit, options.readers), directories[0] if directories else None)
 
     @property
     def portion(self) -> int:

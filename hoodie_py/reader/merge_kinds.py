@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from hoodie_py.errors import InvalidQueryError
-from hoodie_py.options.parse import option
-from hoodie_py.options.read import MERGE_TYPE, MERGE_TYPES, SKIP_MERGE
+from hoodie_py.options.read import MERGE_TYPE, SKIP_MERGE
 
 
 class BufferKind(StrEnum):
@@ -57,7 +55,4 @@ def merges(options: Mapping[str, str]) -> bool:
     Raises:
         InvalidQueryError: an unknown merge type.
     """
-    kind = (option(options, MERGE_TYPE) or MERGE_TYPES[0]).lower()
-    if kind not in MERGE_TYPES:
-        raise InvalidQueryError(f"Unknown {MERGE_TYPE} {kind!r}.", hint=f"Use one of: {', '.join(MERGE_TYPES)}.")
-    return kind != SKIP_MERGE
+    return MERGE_TYPE.of(options) != SKIP_MERGE

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.options.parse import flag
 from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_file import BaseFileReader
@@ -78,7 +77,7 @@ class MergeReader(FileGroupReader):
             self.options.options,
             streaming=incoming is not None,
             sort_output=sort_output,
-            use_positions=flag(self.options.options, MERGE_USE_POSITIONS, True),
+            use_positions=MERGE_USE_POSITIONS.of(self.options.options),
             has_base_file=file_slice.base_file is not None,
         )
 

@@ -23,7 +23,6 @@ import pyarrow as pa
 
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.options.parse import option
 from hoodie_py.options.read import DELETE_FIELD
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
@@ -87,7 +86,7 @@ class PayloadMerger(RecordMerger):
         return np.asarray(batch.deletes | (batch.rows == NO_ROW) | flagged(batch))
 
     def mandatory_fields(self, schema: pa.Schema, config: TableConfig, props: Props) -> Sequence[str]:
-        marker = option(props, DELETE_FIELD)
+        marker = DELETE_FIELD.of(props)
         extra = (*self.columns, *option_ordering_fields(props), *((marker,) if marker else ()))
         return (*super().mandatory_fields(schema, config, props), *(name for name in extra if has_field(schema, name)))
 

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import MergeError
-from hoodie_py.options.parse import option
 from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.batch import BufferedBatch
@@ -38,7 +37,7 @@ def payload_ordering_fields(context: ArrowRecordContext, props: Mapping[str, str
 
 def option_ordering_fields(props: Mapping[str, str]) -> list[str]:
     """Return the ordering fields that options name."""
-    text = option(props, ORDERING_FIELDS_PROPERTY) or option(props, ORDERING_FIELD_PROPERTY) or ""
+    text = ORDERING_FIELDS_PROPERTY.text(props) or ORDERING_FIELD_PROPERTY.text(props) or ""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

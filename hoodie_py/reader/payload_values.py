@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, MergeError
-from hoodie_py.options.parse import option
 from hoodie_py.options.read import DELETE_FIELD, DELETE_MARKER
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
@@ -82,7 +81,7 @@ def delete_marker(props: Mapping[str, str]) -> tuple[str, str] | None:
     Raises:
         InvalidQueryError: a delete field without a marker.
     """
-    field, marker = option(props, DELETE_FIELD), option(props, DELETE_MARKER)
+    field, marker = DELETE_FIELD.of(props), DELETE_MARKER.of(props)
     if field is None:
         return None
     if marker is None:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import MergeError
-from hoodie_py.options.parse import option
 from hoodie_py.options.read import UNAVAILABLE_VALUE
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
@@ -157,7 +156,7 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
         return true_where(pc.less(newer, older))
 
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
-        result, placeholder = super().combine(older, newer, context, props), option(props, UNAVAILABLE_VALUE)
+        result, placeholder = super().combine(older, newer, context, props), UNAVAILABLE_VALUE.of(props)
         if result is not newer or placeholder is None:
             return result
         places = (placeholder, placeholder.encode())
@@ -169,7 +168,7 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
         return merged_record(newer, values, newer.record_key, context) if values else newer
 
     def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> Combined:
-        combined, placeholder = super().combine_batch(older, newer, props), option(props, UNAVAILABLE_VALUE)
+        combined, placeholder = super().combine_batch(older, newer, props), UNAVAILABLE_VALUE.of(props)
         if placeholder is None:
             return combined
         taken = ~combined.absent & (combined.records.rows == newer.rows)

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from hoodie_py.options.parse import flag
 from hoodie_py.options.read import SAME_ORDERING_UPDATES
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
@@ -127,7 +126,7 @@ class DefaultHoodieRecordPayload(PreCombinesByOrdering):
         sign = compare_row(mine, theirs, field_types(context, fields))
         if sign is None:
             raise incomparable(newer.record_key, mine, theirs, fields)
-        return flag(props, SAME_ORDERING_UPDATES, True) if sign == 0 else (sign > 0) == self.lowest_wins
+        return SAME_ORDERING_UPDATES.as_java(props) if sign == 0 else (sign > 0) == self.lowest_wins
 
     def _updating(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> np.ndarray:
         fields = payload_ordering_fields(older.context, props)
@@ -137,7 +136,7 @@ class DefaultHoodieRecordPayload(PreCombinesByOrdering):
         sign, stuck = compare_rows(older, newer, fields)
         refuse(older, newer, stuck & ~unordered)
         wins = sign > 0 if self.lowest_wins else sign < 0
-        return np.asarray(unordered | wins | ((sign == 0) & flag(props, SAME_ORDERING_UPDATES, True)))
+        return np.asarray(unordered | wins | ((sign == 0) & SAME_ORDERING_UPDATES.as_java(props)))
 
 
 class EventTimeAvroPayload(DefaultHoodieRecordPayload):

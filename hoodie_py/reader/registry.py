@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hoodie_py.errors import InvalidQueryError, MergeError
 from hoodie_py.formats.table_config import MergeMode, TableConfig
-from hoodie_py.options.parse import option
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader.merger import RecordMerger
 
@@ -158,7 +157,7 @@ def _name(cls: type[RecordMerger]) -> tuple[str, str]:
 
 def _named(options: Mapping[str, str], passed_over: list[str]) -> Iterator[type[RecordMerger]]:
     """Yield the classes of the user's option in its order; what is no Python path is passed over."""
-    for path in filter(None, (text.strip() for text in (option(options, CUSTOM_MERGER_CLASSES) or "").split(","))):
+    for path in CUSTOM_MERGER_CLASSES.of(options):
         cls = _import(path)
         if cls is None:
             passed_over.append(f"{path} is no Python class (Java classes are not loaded)")

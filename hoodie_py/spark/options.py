@@ -3,8 +3,8 @@
 Spark lower-cases option names and makes text of their values.  Names that only this package knows are ``columns``,
 ``storage_options`` (a JSON object, as single keys would lose case and type), ``timezone``, ``integrity``,
 ``batch_rows`` and ``memory_limit``; the others are Java Hudi's own (``hoodie.datasource.query.type``,
-``as.of.instant``, ...), which are all in lower case, and Hadoop's ``fs.s3a.*``.  Options that do not concern a read
-are ignored, as in Java Hudi, unless they look like a slip of the pen for one of ours.
+``as.of.instant``, ...), which reads and writes check themselves (``options.check``), and Hadoop's ``fs.s3a.*``.
+Options that do not concern a read are ignored, as in Java Hudi, unless they look like a slip of the pen.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.options.parse import Number, Size
 from hoodie_py.options.read import AS_OF_INSTANT, READ_PATHS
 
 COLUMNS = "columns"
 STORAGE_OPTIONS = "storage_options"
 TIMEZONE = "timezone"
 INTEGRITY = "integrity"
-BATCH_ROWS = "batch_rows"
-MEMORY_LIMIT = "memory_limit"
+BATCH_ROWS = Number("batch_rows", 0, least=1)
+MEMORY_LIMIT = Size("memory_limit", 0, least=1)
 PATH = "path"
 
 _OURS = (COLUMNS, STORAGE_OPTIONS, TIMEZONE, INTEGRITY, BATCH_ROWS, MEMORY_LIMIT)
@@ -84,8 +85,8 @@ class LoadOptions:
             as_of=given.get(AS_OF_INSTANT),
             timezone=given.get(TIMEZONE) or None,
             integrity=given.get(INTEGRITY) or "default",
-            batch_rows=_number(BATCH_ROWS, given.get(BATCH_ROWS)),
-            memory_limit=_number(MEMORY_LIMIT, given.get(MEMORY_LIMIT)),
+            batch_rows=BATCH_ROWS.given(given),
+            memory_limit=MEMORY_LIMIT.given(given),
             hoodie={name: value for name, value in given.items() if name not in {*_OURS, PATH} and name not in s3a},
         )
 
@@ -151,12 +152,3 @@ def _json_object(text: str | None) -> dict[str, Any]:
     if not isinstance(value, dict):  # the text may hold credentials, so it is not shown
         raise InvalidQueryError(f"The option {STORAGE_OPTIONS} is not a JSON object.", hint="Pass json.dumps({...}).")
     return value
-
-
-def _number(name: str, text: str | None) -> int | None:
-    if text is None or not text.strip():
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidQueryError(f"The option {name} must be a whole number, not {text!r}.") from None

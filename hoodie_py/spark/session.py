@@ -133,7 +133,9 @@ def write(
     from hoodie_py.options.source import OPERATION
     from hoodie_py.spark.write_table import write_table
 
-    given = {**(options or {}), **named, "path": path, **({} if operation is None else {OPERATION: operation})}
+    given = {**(options or {}), **named, "path": path}
+    if operation is not None:
+        given[OPERATION] = operation
     return write_table(df, given, s3_settings(df.sparkSession), mode, merger, lock)
 
 

@@ -2,7 +2,7 @@
 
 Spark pickles the instance after ``schema()`` and sends that pickle to whoever plans a query on it later.  So the
 snapshot that ``schema()`` opened is the one that every query on the DataFrame reads.  With a schema of the user's own
-Spark does not call ``schema()``; then each query opens the table anew.
+Spark does not call ``schema()``; then the first query opens the table for all (Spark 4.1 and later), or each use does.
 
 A table of Spark's catalog (``CREATE TABLE t USING hoodie LOCATION '...'``) loses its options on the way to
 ``reader()``, but keeps its columns' metadata.  So path and read options, never storage options, go along in the
@@ -81,8 +81,12 @@ class HoodieSource(DataSource):
 
         Raises:
             HoodieError: no path, no table there, or columns that it does not have.
+            UnsupportedFeatureError: a catalog table's query has options of its own.
         """
-        given = {**_noted(schema), **self.options}
+        noted = _noted(schema)
+        if noted:
+            _refuse_others(self.options, noted)
+        given = {**noted, **self.options}
         options = LoadOptions.parse(given, self.session)
         snapshot = open_table(options) if self._pin is None else self._pin.snapshot(options)
         self._planned = True
@@ -150,6 +154,20 @@ def _kept(options: Mapping[str, str]) -> dict[str, str]:
         for name, value in options.items()
         if name not in {PATH, STORAGE_OPTIONS, *_CATALOG_OPTIONS} and not name.startswith(("fs.", "spark.", "option."))
     }
+
+
+def _refuse_others(options: Mapping[str, str], noted: Mapping[str, str]) -> None:
+    """Refuse read options that a query gives a catalog table beside those of the table itself.
+
+    Spark resolves a catalog table once a query, by its name alone (4.0; on Connect up to 4.3), so other uses in the
+    query would be read with the same options.
+    """
+    others = [name for name, value in _kept(options).items() if noted.get(name) != value]
+    if others:
+        raise UnsupportedFeatureError(
+            f"Options of a query on a catalog table ({', '.join(sorted(others))}): Spark may give them to other uses.",
+            hint='Load the table by its path: spark.read.format("hoodie").option(...).load(path).',
+        )
 
 
 def _annotated(schema: StructType, note: Mapping[str, str]) -> StructType:

@@ -18,7 +18,6 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import WriterCommitMessage
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.options.parse import option
 from hoodie_py.options.source import STREAM_CHECKPOINT, STREAM_IDENTIFIER
 from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.write_batch import told, warn_if_landed
@@ -92,7 +91,7 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
         Raises:
             HoodieError: Spark does not say which query this is.
         """
-        named = option(self.job.options.settings, STREAM_IDENTIFIER)
+        named = STREAM_IDENTIFIER.of(self.job.options.settings)
         found = named or next((each.query for each in staged if each.query), None)
         if found is None:
             raise HoodieError(

@@ -18,7 +18,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats import table_config as properties
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options import source as source_keys
-from hoodie_py.options.parse import option
+from hoodie_py.options.check import check_write_options
 from hoodie_py.options.write import COMBINE_BEFORE_INSERT
 from hoodie_py.spark.options import PATH, LoadOptions
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
@@ -68,6 +68,7 @@ class WriteOptions:
         if not options.get(PATH, "").strip():
             raise InvalidQueryError("No path was given.", hint='Write .save("/path/of/the/table").')
         load = LoadOptions.parse(options, session)
+        check_write_options(load.hoodie, warn=False)  # the session of the write warns
         operation, settings = _operation(load.hoodie, overwrite=overwrite)
         return cls(load.path, load, operation, settings, TableDescription.of(load.hoodie))
 
@@ -156,7 +157,7 @@ class TableDescription:
             InvalidQueryError: two names of one option say different things.
         """
         found: dict[str, str] = {}
-        for names in _DESCRIBED:
+        for names in source_keys.DESCRIBED:
             values = {name: options[name].strip() for name in names if name in options}
             if len(set(values.values())) > 1:
                 raise InvalidQueryError(f"The options {' and '.join(values)} are the same, but say different things.")
@@ -252,12 +253,6 @@ class TableDescription:
         return config.key_generator
 
 
-_DESCRIBED = (
-    source_keys.TABLE_NAME, source_keys.TABLE_TYPE, source_keys.TABLE_VERSION, source_keys.RECORD_KEY,
-    source_keys.ORDERING, source_keys.PARTITION_PATH, source_keys.RECORD_MERGE_MODE,
-    source_keys.RECORD_MERGE_STRATEGY, source_keys.KEY_GENERATOR_TYPE, source_keys.KEY_GENERATOR_CLASS,
-    source_keys.PAYLOAD,
-)  # fmt: skip
 _CASELESS = (source_keys.TABLE_TYPE, source_keys.RECORD_MERGE_MODE)
 
 
@@ -283,7 +278,7 @@ def _joined(names: Iterable[str]) -> str:
 
 def _operation(options: Mapping[str, str], *, overwrite: bool) -> tuple[WriteOperation, Mapping[str, str]]:
     """Return what to do, and the writer options that go with it."""
-    named = option(options, source_keys.OPERATION)
+    named = source_keys.OPERATION.of(options)
     known = {each.value: each for each in WriteOperation}
     operation = known.get((named or WriteOperation.UPSERT).lower())
     if operation is None:

@@ -25,12 +25,10 @@ from io import FileIO
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.options.parse import option
 from hoodie_py.options.read import READ_THREADS
 from hoodie_py.reader.turn import ScanGivenUpError, Turn
 
 _VARIABLE = "HOODIE_PY_READ_THREADS"
-_MOST_THREADS = 1024
 _WAITING = 1  # batches of each thread
 _CGROUP = "/sys/fs/cgroup/cpu.max"
 
@@ -46,12 +44,16 @@ def thread_count(options: Mapping[str, str]) -> int:
     Raises:
         InvalidQueryError: the option or the variable is no positive number.
     """
-    text = option(options, READ_THREADS) or os.environ.get(_VARIABLE, "").strip()
+    given = READ_THREADS.given(options)
+    if given is not None:
+        return given
+    text = os.environ.get(_VARIABLE, "").strip()
     if not text:
         return max(1, min(int(pa.cpu_count()), _cores()))
-    if not text.isdecimal() or not 0 < int(text) <= _MOST_THREADS:
+    if not text.isdecimal() or not 0 < int(text) <= READ_THREADS.most:
         raise InvalidQueryError(
-            f"{text!r} is no number of threads.", hint=f"Set {READ_THREADS} or {_VARIABLE} from 1 to {_MOST_THREADS}."
+            f"{text!r} is no number of threads.",
+            hint=f"Set {READ_THREADS} or {_VARIABLE} from 1 to {READ_THREADS.most}.",
         )
     return int(text)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.options.parse import option
-from hoodie_py.options.read import AS_OF_INSTANT, QUERY_TYPE
+from hoodie_py.options.check import check_read_options
+from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
 from hoodie_py.table.scan import Scan
 from hoodie_py.table.snapshot import Snapshot
@@ -45,10 +45,11 @@ def make_scan(
         UnsupportedFeatureError: a kind of query that is not handled.
     """
     texts = {str(key): str(value) for key, value in (options or {}).items() if value is not None}
+    check_read_options(texts)
     travel = texts.get(AS_OF_INSTANT)
     if travel is not None and not snapshot.travelled:
         snapshot = snapshot.at(travel)
-    kind = _query_type(query_type or option(texts, QUERY_TYPE, "snapshot") or "")
+    kind = _query_type(query_type or _asked_type(texts))
     if integrity not in ("default", "strict"):
         raise InvalidQueryError(f"integrity must be 'default' or 'strict', not {integrity!r}.")
     _positive("batch_rows", batch_rows)
@@ -80,6 +81,11 @@ def default_batch_rows(columns: int) -> int:
     memory and fit the processor's caches.
     """
     return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
+
+
+def _asked_type(options: Mapping[str, str]) -> str:
+    """Return the query type that options name; as in Java, what tables synchronized to Hive say counts least."""
+    return QUERY_TYPE.given(options) or ("read_optimized" if AS_READ_OPTIMIZED.of(options) else "snapshot")
 
 
 def _query_type(text: str) -> str:

@@ -27,7 +27,6 @@ from hoodie_py.formats.log_writer import encode_block
 from hoodie_py.formats.names import MarkerType, log_file_name
 from hoodie_py.formats.positions import encode_positions
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.options.parse import flag
 from hoodie_py.options.write import RECORD_POSITIONS
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.records import is_delete_code
@@ -43,7 +42,7 @@ FIRST_VERSION_OF_FREE_LOGS = 8
 def names_rows(config: TableConfig, options: Mapping[str, str]) -> bool:
     """Say whether log files tell which rows of the base file their records are about."""
     free_logs = config.is_merge_on_read and config.version >= FIRST_VERSION_OF_FREE_LOGS
-    return free_logs and flag(options, RECORD_POSITIONS, default=True)
+    return free_logs and RECORD_POSITIONS.of(options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,12 @@ from hoodie_py.formats.instants import RESTORE, SAVEPOINT, Instant
 from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.plans import CleanPlan, SavepointMetadata
 from hoodie_py.options import cleaning as keys
-from hoodie_py.options.parse import option
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.scan import html_table
 from hoodie_py.table.slicing import all_slices
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean_rules import Retention, SliceFate, fates
 from hoodie_py.writer.compaction_plan import PLAN_ID
-
-COMMITS = 10
-VERSIONS = 3
 
 _SHOWN = 20
 
@@ -35,8 +31,8 @@ class CleanSettings:
     """Hudi's policy, and how many commits or file versions it retains."""
 
     policy: str = keys.KEEP_LATEST_COMMITS
-    commits: int = COMMITS
-    versions: int = VERSIONS
+    commits: int = keys.COMMITS_RETAINED.default
+    versions: int = keys.VERSIONS_RETAINED.default
 
     @classmethod
     def of(cls, options: Mapping[str, str], retain_commits: int | None = None) -> CleanSettings:
@@ -46,20 +42,11 @@ class CleanSettings:
             UnsupportedFeatureError: another policy.
             InvalidQueryError: a number that is none, or less than 1.
         """
-        policy = option(options, keys.POLICY) or option(options, keys.POLICY_ALIAS) or keys.KEEP_LATEST_COMMITS
-        policy = policy.upper()
-        if policy not in {keys.KEEP_LATEST_COMMITS, keys.KEEP_LATEST_FILE_VERSIONS}:
-            raise UnsupportedFeatureError(
-                f"The clean policy {policy[:100]}.",
-                hint=f"Use {keys.KEEP_LATEST_COMMITS} or {keys.KEEP_LATEST_FILE_VERSIONS}.",
-            )
-        commits = retain_commits
-        if commits is None:
-            commits = _number(options, keys.COMMITS_RETAINED, keys.COMMITS_RETAINED_ALIAS, COMMITS)
-        versions = _number(options, keys.VERSIONS_RETAINED, keys.VERSIONS_RETAINED_ALIAS, VERSIONS)
-        if commits < 1 or versions < 1:
-            raise InvalidQueryError("A clean must retain at least one commit and one file version.")
-        return cls(policy, commits, versions)
+        policy = keys.POLICY.of(options)
+        commits = keys.COMMITS_RETAINED.of(options) if retain_commits is None else retain_commits
+        if commits < 1:
+            raise InvalidQueryError("A clean must retain at least one commit.")
+        return cls(policy, commits, keys.VERSIONS_RETAINED.of(options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,12 +269,3 @@ def _by_partition(removed: Sequence[SliceFate]) -> dict[str, tuple[str, ...]]:
         if each.files:
             files[each.partition_path] = (*files.get(each.partition_path, ()), *(name for name, _ in each.files))
     return files
-
-
-def _number(options: Mapping[str, str], key: str, alias: str, default: int) -> int:
-    text = option(options, key) or option(options, alias)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InvalidQueryError(f"{key}={text[:100]} is no number from 1 on.")
-    return int(text)

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from hoodie_py.formats.arrays import numbers
 from hoodie_py.options import write as write_keys
-from hoodie_py.options.parse import flag
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.record_versions import Versions
@@ -23,16 +22,14 @@ from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 
 _OPTIONS = {
-    WriteOperation.UPSERT: (write_keys.COMBINE_BEFORE_UPSERT, True),
-    WriteOperation.DELETE: (write_keys.COMBINE_BEFORE_DELETE, True),
+    WriteOperation.UPSERT: write_keys.COMBINE_BEFORE_UPSERT,
+    WriteOperation.DELETE: write_keys.COMBINE_BEFORE_DELETE,
 }
-_OF_INSERTS = (write_keys.COMBINE_BEFORE_INSERT, False)
 
 
 def combines(operation: WriteOperation, options: Mapping[str, str]) -> bool:
     """Say whether a write makes one record of those of a key, by Hudi's options and their defaults."""
-    key, default = _OPTIONS.get(operation, _OF_INSERTS)
-    return flag(options, key, default)
+    return _OPTIONS.get(operation, write_keys.COMBINE_BEFORE_INSERT).of(options)
 
 
 def combine(

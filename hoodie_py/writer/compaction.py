@@ -33,7 +33,6 @@ from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteS
 from hoodie_py.formats.instants import COMMIT, COMPACTION, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.metadata_writers import write_commit_metadata
 from hoodie_py.formats.plans import CompactionPlan
-from hoodie_py.options.parse import option
 from hoodie_py.options.read import COMPACTION_MEMORY
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
@@ -215,9 +214,8 @@ def _plan_tasks(
         schema=schema,
         file=with_codec(session.settings.file, snapshot, slices),
     )
-    memory = option(session.settings.options, COMPACTION_MEMORY)
     options = ReadOptions(
-        memory_limit=int(memory) if memory is not None and memory.isdigit() else None, options=session.settings.options
+        memory_limit=COMPACTION_MEMORY.of(session.settings.options) or None, options=session.settings.options
     )
     tasks = tuple(
         CompactionTask(

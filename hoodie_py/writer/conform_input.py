@@ -18,7 +18,6 @@ from hoodie_py.formats.avro_from_arrow import avro_schema_text
 from hoodie_py.formats.avro_schema import AvroType, Enum, Union
 from hoodie_py.formats.base_schema import stored_schema
 from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
-from hoodie_py.options.parse import flag
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
 from hoodie_py.writer.data_columns import NOT_DATA, columns_of_user, data_columns
@@ -69,7 +68,7 @@ def conform_input(
         schema = schema_of_text(avro_schema_text(columns, snapshot.config.name), META_COLUMNS)
     else:
         schema = schema_of_text(grown_schema(known.table, columns), _meta(known))
-    fill = flag(options, NULL_FOR_MISSING, default=False) or flag(options, RECONCILE_SCHEMA, default=False)
+    fill = NULL_FOR_MISSING.of(options) or RECONCILE_SCHEMA.of(options)
     target = data_columns(schema.arrow)
     _refuse_missing(target, columns, schema, fill_missing=fill)
     arrays = [_column(table, field, schema, fill_missing=fill) for field in target]

@@ -23,7 +23,6 @@ from hoodie_py.errors import ConflictError, FileMissingError, StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline import Timeline
 from hoodie_py.options import locks as lock_keys
-from hoodie_py.writer.lock_choice import number
 from hoodie_py.writer.process_identity import ProcessIdentity
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
@@ -260,5 +259,5 @@ def _written(files: TableFiles, path: str, now: Callable[[], float]) -> float:
 
 def _times(options: Mapping[str, str]) -> tuple[float, float]:
     """Return interval and tolerance in seconds."""
-    interval = number(options, lock_keys.HEARTBEAT_INTERVAL_MS, INTERVAL_MS) / 1000
-    return interval, interval * number(options, lock_keys.HEARTBEAT_MISSES, MISSES)
+    interval = lock_keys.HEARTBEAT_INTERVAL_MS.of(options) / 1000
+    return interval, interval * lock_keys.HEARTBEAT_MISSES.of(options)

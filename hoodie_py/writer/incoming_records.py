@@ -23,7 +23,6 @@ from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.base_schema import stored_schema
 from hoodie_py.formats.merge_creation import config_for_write
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.options.parse import flag
 from hoodie_py.options.write import ROW_WRITER
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import field_type, top_level
@@ -93,7 +92,7 @@ def _delete_marks(
     if OPERATION_COLUMN in table.column_names:
         marked = rows.append_column(OPERATION_COLUMN, table.column(OPERATION_COLUMN))
     rules = DeleteRules.of(marked.schema, config.merge_properties, options)
-    if operation is WriteOperation.BULK_INSERT and flag(options, ROW_WRITER, default=True):
+    if operation is WriteOperation.BULK_INSERT and ROW_WRITER.of(options):
         rules = DeleteRules(operation=rules.operation)
     columns = [name for name in rules.columns if name in marked.column_names]
     if not columns:

@@ -14,9 +14,8 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.options import write as keys
-from hoodie_py.options.parse import flag, option
 
 DEFAULT_BUCKETS = 256  # Hudi's
 _MOST_BUCKETS = 99_999_999  # file ids have eight digits for it
@@ -86,7 +85,7 @@ class IndexSettings:
             UnsupportedFeatureError: another index of Hudi's, or consistent hashing.
             InvalidQueryError: a number of buckets that is none.
         """
-        named = (option(options, keys.INDEX_TYPE) or IndexType.SIMPLE).upper()
+        named = (keys.INDEX_TYPE.of(options) or IndexType.SIMPLE).upper()
         if named not in set(IndexType):
             raise UnsupportedFeatureError(
                 f"Writing with the index {named[:100]!r}.",
@@ -97,14 +96,14 @@ class IndexSettings:
             return cls(type_, buckets=_bucket_count(options), hash_fields=hash_fields(options))
         bloom = type_ is IndexType.GLOBAL_BLOOM
         key = keys.BLOOM_UPDATE_PARTITION if bloom else keys.SIMPLE_UPDATE_PARTITION
-        return cls(type_, update_partition=flag(options, key, True))
+        return cls(type_, update_partition=key.of(options))
 
 
 def _bucket_count(options: Mapping[str, str]) -> int:
-    engine = option(options, keys.BUCKET_ENGINE) or _SIMPLE_ENGINE
+    engine = keys.BUCKET_ENGINE.of(options) or _SIMPLE_ENGINE
     if engine.upper() != _SIMPLE_ENGINE:
         raise UnsupportedFeatureError(f"Writing with a bucket index of the engine {engine[:100]!r}.")
-    if option(options, keys.BUCKET_EXPRESSIONS):
+    if keys.BUCKET_EXPRESSIONS.of(options):
         raise UnsupportedFeatureError(f"Numbers of buckets that differ between partitions ({keys.BUCKET_EXPRESSIONS}).")
     return given_buckets(options) or DEFAULT_BUCKETS
 
@@ -115,15 +114,9 @@ def given_buckets(options: Mapping[str, str]) -> int | None:
     Raises:
         InvalidQueryError: it is none.
     """
-    text = option(options, keys.BUCKET_COUNT)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 9 and 0 < int(text) <= _MOST_BUCKETS):
-        raise InvalidQueryError(f"{keys.BUCKET_COUNT} cannot be {text[:100]!r}.", hint="Give a whole number from 1 on.")
-    return int(text)
+    return keys.BUCKET_COUNT.given(options)
 
 
 def hash_fields(options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the fields of the record key that choose the bucket; none for all."""
-    text = option(options, keys.BUCKET_HASH_FIELD) or ""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    return keys.BUCKET_HASH_FIELD.of(options)

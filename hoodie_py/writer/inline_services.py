@@ -9,8 +9,7 @@ import warnings
 from dataclasses import dataclass, replace
 
 from hoodie_py.errors import HoodieError, HoodieWarning
-from hoodie_py.options.parse import flag
-from hoodie_py.options.write import AUTOMATIC_CLEAN, INLINE_COMPACT, INLINE_SCHEDULE
+from hoodie_py.options.write import AUTOMATIC_CLEAN, INLINE_COMPACT, INLINE_SCHEDULE, TABLE_SERVICES, TRIGGERS
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.writer import clean, compaction, compaction_plan
 from hoodie_py.writer.clean import CleanResult
@@ -18,7 +17,6 @@ from hoodie_py.writer.compaction_merger import tables_own
 from hoodie_py.writer.compaction_result import CompactionResult
 from hoodie_py.writer.local_runner import Runner
 from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.settings import TRIGGERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +45,10 @@ def run_inline_services(
             merged by the table's rules.
     """
     options = session.settings.options
-    inline, schedule = flag(options, INLINE_COMPACT, default=False), flag(options, INLINE_SCHEDULE, default=False)
+    inline, schedule = INLINE_COMPACT.of(options), INLINE_SCHEDULE.of(options)
     done = Services()
+    if not TABLE_SERVICES.of(options):
+        return done
     try:
         if merge_on_read and (inline or schedule):
             plan = session.settings.plan
@@ -58,7 +58,7 @@ def run_inline_services(
             own = tables_own(session.look().config, merger)
             result = compaction.run(session, done.scheduled, runner=runner, merger=own)
             done = replace(done, compaction=result)
-        if flag(options, AUTOMATIC_CLEAN, default=False):
+        if AUTOMATIC_CLEAN.of(options):
             done = replace(done, clean=clean.clean(session, None))
     except HoodieError as error:
         warnings.warn(HoodieWarning(f"The write is committed; a table service after it failed: {error}"), stacklevel=3)

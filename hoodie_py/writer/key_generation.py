@@ -25,7 +25,6 @@ from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFe
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options import input as input_keys
-from hoodie_py.options.parse import flag, option
 from hoodie_py.reader.fields import field_type
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.partition_time import PartitionTime
@@ -88,7 +87,7 @@ class KeyGenerator:
             raise UnsupportedFeatureError(f"Writing with the key generator {generator[:100]}.", table=config.name)
         if generator in _PLAIN_KEY and len(fields) > 1:
             raise InvalidTableError(f"key generator {generator} takes one key field", table=config.name)
-        as_texts = flag(given, input_keys.CONSISTENT_TIMESTAMPS, default=False)
+        as_texts = input_keys.CONSISTENT_TIMESTAMPS.of(given)
         partitioned = generator != "NON_PARTITION"
         partition_fields = config.partition_fields if partitioned else ()
         return cls(
@@ -247,15 +246,15 @@ def _names_one_field(config: TableConfig, options: Mapping[str, str]) -> bool:
     """
     if config.version >= _FIRST_WITH_NAMED_KEYS:
         return True
-    told = option(options, input_keys.COMPLEX_KEY_VALUE_ONLY) is not None
-    if not told and flag(options, input_keys.COMPLEX_KEY_CHECK, default=True):
+    told = input_keys.COMPLEX_KEY_VALUE_ONLY.given(options) is not None
+    if not told and input_keys.COMPLEX_KEY_CHECK.of(options):
         raise InvalidQueryError(
             "The table has the complex key generator with one key field, which releases of Hudi encode differently.",
             hint=f"Look at its _hoodie_record_key and set {input_keys.COMPLEX_KEY_VALUE_ONLY} to false where keys are "
             "'field:value', to true where they are bare values.",
             table=config.name,
         )
-    return not flag(options, input_keys.COMPLEX_KEY_VALUE_ONLY, default=False)
+    return not input_keys.COMPLEX_KEY_VALUE_ONLY.of(options)
 
 
 def _times(config: TableConfig, generator: str) -> dict[str, PartitionTime]:

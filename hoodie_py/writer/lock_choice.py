@@ -13,10 +13,8 @@ from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.options import locks as lock_keys
 from hoodie_py.options import write as write_keys
-from hoodie_py.options.parse import option
-from hoodie_py.writer import storage_lock
 from hoodie_py.writer.file_system_lock import LOCK_FILE, FileSystemLock
-from hoodie_py.writer.lock import WAIT_SECONDS, Lock, NoLock
+from hoodie_py.writer.lock import Lock, NoLock
 from hoodie_py.writer.machine_lock import MachineLock
 from hoodie_py.writer.storage_lock import StorageLock
 
@@ -37,9 +35,9 @@ def lock_for(options: Mapping[str, str], files: TableFiles, lock: Lock | None = 
     """
     if lock is not None:
         return lock
-    provider = option(options, write_keys.LOCK_PROVIDER)
-    mode = option(options, write_keys.CONCURRENCY_MODE, lock_keys.SINGLE_WRITER) or lock_keys.SINGLE_WRITER
-    if provider is None and mode.lower() != lock_keys.SINGLE_WRITER:
+    provider = write_keys.LOCK_PROVIDER.of(options)
+    mode = write_keys.CONCURRENCY_MODE.of(options)
+    if provider is None and mode != write_keys.SINGLE_WRITER:
         raise InvalidQueryError(
             f"{write_keys.CONCURRENCY_MODE}={mode} needs {write_keys.LOCK_PROVIDER}: the one of the other writers."
         )
@@ -56,23 +54,11 @@ def lock_for(options: Mapping[str, str], files: TableFiles, lock: Lock | None = 
 
 def wait_seconds(options: Mapping[str, str]) -> float:
     """How long to wait for a lock, in seconds. Raises InvalidQueryError."""
-    return number(options, lock_keys.WAIT_MS, WAIT_SECONDS * 1000) / 1000
-
-
-def number(options: Mapping[str, str], key: str, default: float) -> float:
-    """Return an option that is a number of at least 0. Raises InvalidQueryError."""
-    text = option(options, key)
-    try:
-        value = default if text is None else float(text)
-    except ValueError:
-        value = -1
-    if not 0 <= value < float("inf"):
-        raise InvalidQueryError(f"{key}={text} is no number of at least 0.")
-    return value
+    return lock_keys.WAIT_MS.of(options) / 1000
 
 
 def _pause(options: Mapping[str, str]) -> float:
-    return number(options, lock_keys.RETRY_WAIT_MS, 1000) / 1000
+    return lock_keys.RETRY_WAIT_MS.of(options) / 1000
 
 
 def _file_system_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
@@ -82,8 +68,8 @@ def _file_system_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
             "create its file atomically.",
             hint=f"All writers should use {lock_keys.STORAGE_PROVIDER} there.",
         )
-    place, path = _lock_file(option(options, lock_keys.FILE_SYSTEM_PATH), files)
-    expire = number(options, lock_keys.FILE_SYSTEM_EXPIRE, 0)
+    place, path = _lock_file(lock_keys.FILE_SYSTEM_PATH.of(options), files)
+    expire = lock_keys.FILE_SYSTEM_EXPIRE.of(options)
     return FileSystemLock(place, path, expire_minutes=expire, pause=_pause(options))
 
 
@@ -103,6 +89,6 @@ def _storage_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
             f"The lock provider {lock_keys.STORAGE_PROVIDER} on local disks, which have no conditional writes.",
             hint=f"All writers should use {lock_keys.FILE_SYSTEM_PROVIDER} there.",
         )
-    validity = number(options, lock_keys.STORAGE_VALIDITY, storage_lock.VALIDITY_SECONDS)
-    renew_every = number(options, lock_keys.STORAGE_RENEW, storage_lock.RENEW_SECONDS)
+    validity = lock_keys.STORAGE_VALIDITY.of(options)
+    renew_every = lock_keys.STORAGE_RENEW.of(options)
     return StorageLock(files, validity=validity, renew_every=renew_every, pause=_pause(options))

@@ -18,6 +18,7 @@ from hoodie_py.formats.avro_from_arrow import avro_schema_text
 from hoodie_py.formats.merge_config import DEFAULT_PAYLOAD, OVERWRITE_WITH_LATEST_PAYLOAD, MergeMode, infer_merge
 from hoodie_py.formats.merge_creation import creation_properties, payload_class_of
 from hoodie_py.formats.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, TableConfig, table_checksum
+from hoodie_py.options.check import check_table_properties
 from hoodie_py.options.input import OUTPUT_DATE_FORMAT, PARTITION_EXTRACTOR, TIMESTAMP_TYPE
 from hoodie_py.reader.fields import field_type
 from hoodie_py.writer.data_columns import columns_of_user
@@ -126,6 +127,7 @@ class NewTable:
                 raise InvalidQueryError(f"The property {key} is an argument of its own.", hint=_argument(key))
             if key in _NOT_FOR_CALLERS:
                 raise InvalidQueryError(f"The property {key} cannot be chosen.", hint="Leave it out.")
+        check_table_properties(self.properties)
         modes = tuple(MergeMode)
         if self.merge_mode is not None and self.merge_mode not in modes:
             raise InvalidQueryError(

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_numpy
-from hoodie_py.options.parse import option
 from hoodie_py.options.write import BULK_INSERT_SORT, INSERT_DUPLICATES
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
@@ -21,9 +20,6 @@ from hoodie_py.writer.routing import Routed, route, route_new, route_to_new_buck
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.tagging import tag
 from hoodie_py.writer.write_records import TaggedRecords, WriteOperation, WriteRecords
-
-SORT_MODES = ("NONE", "GLOBAL_SORT", "PARTITION_SORT")
-DUPLICATE_POLICIES = ("none", "drop", "fail")
 
 LOOKED_UP = (WriteOperation.UPSERT, WriteOperation.DELETE)
 OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
@@ -73,7 +69,7 @@ def place_records(
     if operation is WriteOperation.INSERT and duplicate_policy(settings.options) != "none":
         records = _without_known(tagged(), duplicate_policy(settings.options))
     if operation is WriteOperation.BULK_INSERT:
-        records = _sorted(records, _choice(settings.options, BULK_INSERT_SORT, SORT_MODES))
+        records = _sorted(records, BULK_INSERT_SORT.of(settings.options))
     return route_new(records, file_bytes)
 
 
@@ -98,7 +94,7 @@ def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
         return False
     if settings.index.is_bucket:
         return False
-    return _choice(settings.options, BULK_INSERT_SORT, SORT_MODES) == SORT_MODES[0]
+    return BULK_INSERT_SORT.of(settings.options) == "NONE"
 
 
 def duplicate_policy(options: Mapping[str, str]) -> str:
@@ -107,7 +103,7 @@ def duplicate_policy(options: Mapping[str, str]) -> str:
     Raises:
         InvalidQueryError: not one of the policies.
     """
-    return _choice(options, INSERT_DUPLICATES, DUPLICATE_POLICIES)
+    return INSERT_DUPLICATES.of(options)
 
 
 def replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:
@@ -139,11 +135,3 @@ def _sorted(records: WriteRecords, mode: str) -> WriteRecords:
         return records
     columns = pa.table({"partition": records.partition_paths, "key": records.keys})
     return records.take(pc.sort_indices(columns, sort_keys=[("partition", "ascending"), ("key", "ascending")]))
-
-
-def _choice(options: Mapping[str, str], key: str, choices: tuple[str, ...]) -> str:
-    value = option(options, key)
-    for choice in choices:
-        if (value or choices[0]).lower() == choice.lower():
-            return choice
-    raise InvalidQueryError(f"{key} cannot be {str(value)[:100]!r}.", hint=f"Give {', '.join(choices)}.")

@@ -10,20 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.bloom import BloomSettings
 from hoodie_py.options import write as keys
-from hoodie_py.options.parse import flag, option
+from hoodie_py.options.check import check_write_options
 from hoodie_py.writer.index_settings import IndexSettings
 
 MetadataMode = Literal["auto", "disable", "refuse"]
-METADATA_MODES = ("auto", "disable", "refuse")
-TRIGGERS = ("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME")
-CODECS = ("zstd", "snappy", "gzip", "uncompressed")
-
-_OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
-_NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
-_SINGLE = "SINGLE_WRITER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +35,15 @@ class PlanSettings:
     """
 
     strategies: tuple[str, ...] = ("LogFileSizeBasedCompactionStrategy",)
-    target_io_mb: int = 500 * 1024
-    log_size_threshold: int = 0
-    log_number_threshold: int = 0
-    target_partitions: int = 10
+    target_io_mb: int = keys.COMPACTION_TARGET_IO.default
+    log_size_threshold: int = keys.COMPACTION_LOG_SIZE_THRESHOLD.default
+    log_number_threshold: int = keys.COMPACTION_LOG_NUMBER_THRESHOLD.default
+    target_partitions: int = keys.COMPACTION_TARGET_PARTITIONS.default
     partition_regex: str | None = None
-    max_file_size: int = 120 * 1024 * 1024
+    max_file_size: int = keys.PARQUET_MAX_FILE_SIZE.default
     trigger: str | None = None
-    delta_commits: int = 5
-    delta_seconds: int = 3600
+    delta_commits: int = keys.TRIGGER_DELTA_COMMITS.default
+    delta_seconds: int = keys.TRIGGER_DELTA_SECONDS.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +54,7 @@ class FileSettings:
 
     codec: str | None = None
     level: int | None = None
-    row_group_bytes: int = 8 * 1024 * 1024
+    row_group_bytes: int = keys.PARQUET_BLOCK_SIZE.default
     bloom: BloomSettings | None = field(default_factory=BloomSettings)
 
 
@@ -86,8 +78,8 @@ class WriteSettings:
     file: FileSettings = field(default_factory=FileSettings)
     metadata_mode: MetadataMode = "auto"
     multi_writer: bool = False
-    clock_skew_ms: int = 200
-    small_file_bytes: int = 100 * 1024 * 1024
+    clock_skew_ms: int = keys.CLOCK_SKEW_MS.default
+    small_file_bytes: int = keys.PARQUET_SMALL_FILE_LIMIT.default
     options: Mapping[str, str] = field(default_factory=dict)
     table_index: IndexSettings | None = None
 
@@ -104,79 +96,61 @@ class WriteSettings:
             InvalidQueryError: a value out of range.
         """
         texts = {str(key): _text(value) for key, value in (options or {}).items() if value is not None}
+        check_write_options(texts)
         return cls(
             plan=_plan(texts, strategy),
             file=_file(texts),
-            metadata_mode=cast("MetadataMode", _choice(texts, keys.METADATA_MODE, METADATA_MODES, "auto")),
+            metadata_mode=cast("MetadataMode", keys.METADATA_MODE.of(texts)),
             multi_writer=_multi_writer(texts),
-            clock_skew_ms=_number(texts, keys.CLOCK_SKEW_MS, 200),
-            small_file_bytes=_number(texts, keys.PARQUET_SMALL_FILE_LIMIT, 100 * 1024 * 1024),
+            clock_skew_ms=keys.CLOCK_SKEW_MS.of(texts),
+            small_file_bytes=keys.PARQUET_SMALL_FILE_LIMIT.of(texts),
             options=texts,
         )
 
 
 def _plan(texts: Mapping[str, str], strategy: str | None) -> PlanSettings:
-    default = PlanSettings()
-    named = strategy or option(texts, keys.COMPACTION_STRATEGY) or default.strategies[0]
-    asked = any(
-        option(texts, key) for key in (keys.TRIGGER_STRATEGY, keys.TRIGGER_DELTA_COMMITS, keys.TRIGGER_DELTA_SECONDS)
-    )
-    trigger = _choice(texts, keys.TRIGGER_STRATEGY, TRIGGERS, TRIGGERS[0])
+    named = (strategy,) if strategy else keys.COMPACTION_STRATEGY.of(texts) or PlanSettings().strategies
+    triggers = (keys.TRIGGER_STRATEGY, keys.TRIGGER_DELTA_COMMITS, keys.TRIGGER_DELTA_SECONDS)
+    asked = any(key.text(texts) for key in triggers)
     return PlanSettings(
-        strategies=tuple(name.strip().rpartition(".")[2] for name in named.split(",") if name.strip()),
-        target_io_mb=_number(texts, keys.COMPACTION_TARGET_IO, default.target_io_mb),
-        log_size_threshold=_number(texts, keys.COMPACTION_LOG_SIZE_THRESHOLD, default.log_size_threshold),
-        log_number_threshold=_number(texts, keys.COMPACTION_LOG_NUMBER_THRESHOLD, default.log_number_threshold),
-        target_partitions=_number(texts, keys.COMPACTION_TARGET_PARTITIONS, default.target_partitions),
-        partition_regex=option(texts, keys.COMPACTION_PARTITION_REGEX),
-        max_file_size=_number(texts, keys.PARQUET_MAX_FILE_SIZE, default.max_file_size),
-        trigger=trigger if asked else None,
-        delta_commits=_number(texts, keys.TRIGGER_DELTA_COMMITS, default.delta_commits),
-        delta_seconds=_number(texts, keys.TRIGGER_DELTA_SECONDS, default.delta_seconds),
+        strategies=tuple(each.strip().rpartition(".")[2] for name in named for each in name.split(",") if each.strip()),
+        target_io_mb=keys.COMPACTION_TARGET_IO.of(texts),
+        log_size_threshold=keys.COMPACTION_LOG_SIZE_THRESHOLD.of(texts),
+        log_number_threshold=keys.COMPACTION_LOG_NUMBER_THRESHOLD.of(texts),
+        target_partitions=keys.COMPACTION_TARGET_PARTITIONS.of(texts),
+        partition_regex=keys.COMPACTION_PARTITION_REGEX.of(texts),
+        max_file_size=keys.PARQUET_MAX_FILE_SIZE.of(texts),
+        trigger=keys.TRIGGER_STRATEGY.of(texts) if asked else None,
+        delta_commits=keys.TRIGGER_DELTA_COMMITS.of(texts),
+        delta_seconds=keys.TRIGGER_DELTA_SECONDS.of(texts),
     )
 
 
 def _file(texts: Mapping[str, str]) -> FileSettings:
-    default = FileSettings()
-    level = option(texts, keys.PARQUET_CODEC_LEVEL)
     return FileSettings(
-        codec=_choice(texts, keys.PARQUET_CODEC, CODECS, "") or None,
-        level=None if level is None else _number(texts, keys.PARQUET_CODEC_LEVEL, 0),
-        row_group_bytes=_number(texts, keys.PARQUET_BLOCK_SIZE, default.row_group_bytes, least=1),
-        bloom=BloomSettings.from_options(texts) if flag(texts, keys.BLOOM_ENABLED, default=True) else None,
+        codec=keys.PARQUET_CODEC.given(texts),
+        level=keys.PARQUET_CODEC_LEVEL.given(texts),
+        row_group_bytes=keys.PARQUET_BLOCK_SIZE.of(texts),
+        bloom=_bloom(texts) if keys.BLOOM_ENABLED.of(texts) else None,
     )
 
 
+def _bloom(texts: Mapping[str, str]) -> BloomSettings:
+    """Return the settings of a filter; without a number of entries small filters are fitted."""
+    settings = BloomSettings(
+        keys.BLOOM_ENTRIES.of(texts),
+        keys.BLOOM_FPP.of(texts),
+        keys.BLOOM_MAX_ENTRIES.of(texts),
+        dynamic=keys.BLOOM_TYPE.of(texts) == keys.BLOOM_TYPE.choices[0],
+        fitted=keys.BLOOM_ENTRIES.given(texts) is None,
+    )
+    settings.shape()
+    return settings
+
+
 def _multi_writer(texts: Mapping[str, str]) -> bool:
-    mode = (option(texts, keys.CONCURRENCY_MODE, _SINGLE) or _SINGLE).upper()
-    if mode not in (_SINGLE, _OPTIMISTIC, _NON_BLOCKING):
-        raise _refused(keys.CONCURRENCY_MODE, mode, f"{_SINGLE}, {_OPTIMISTIC}, {_NON_BLOCKING}")
-    policy = option(texts, keys.FAILED_WRITES_POLICY) or option(texts, keys.FAILED_WRITES_POLICY_ALIAS) or "EAGER"
-    return mode != _SINGLE or policy.upper() == "LAZY"
+    return keys.CONCURRENCY_MODE.of(texts) != keys.SINGLE_WRITER or keys.FAILED_WRITES_POLICY.of(texts) == "LAZY"
 
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _choice(texts: Mapping[str, str], key: str, choices: tuple[str, ...], default: str) -> str:
-    value = option(texts, key)
-    if value is None:
-        return default
-    for choice in choices:
-        if value.lower() == choice.lower():
-            return choice
-    raise _refused(key, value, ", ".join(choices))
-
-
-def _number(texts: Mapping[str, str], key: str, default: int, least: int = 0) -> int:
-    value = option(texts, key)
-    if value is None:
-        return default
-    if not (value.isascii() and value.isdigit() and len(value) < 19 and int(value) >= least):
-        raise _refused(key, value, f"a whole number from {least} on")
-    return int(value)
-
-
-def _refused(key: str, value: str, wanted: str) -> InvalidQueryError:
-    return InvalidQueryError(f"{key} cannot be {value[:100]!r}.", hint=f"Give {wanted}.")

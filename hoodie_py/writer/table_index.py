@@ -27,7 +27,6 @@ from hoodie_py.formats.hashing_metadata import (
     instant_of,
 )
 from hoodie_py.options import write as keys
-from hoodie_py.options.parse import option
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.bounded import read_bounded
@@ -93,10 +92,10 @@ def _table_index(
         if index.is_bucket and shown is _Shown.OTHER:
             raise _contradiction(snapshot, keys.INDEX_TYPE, _BUCKET, "file groups that are no buckets")
         return index
-    given = option(options, keys.INDEX_TYPE)
+    given = keys.INDEX_TYPE.of(options)
     if given is not None and given.upper() != _BUCKET:
         raise _contradiction(snapshot, keys.INDEX_TYPE, given, "the file groups of a bucket index")
-    engine = (option(options, keys.BUCKET_ENGINE) or "").upper()
+    engine = (keys.BUCKET_ENGINE.of(options) or "").upper()
     if shown is _Shown.RANGES:
         if engine not in ("", _CONSISTENT):
             raise _contradiction(snapshot, keys.BUCKET_ENGINE, engine, "ranges of hashes (consistent hashing)")
@@ -244,7 +243,7 @@ def _number(snapshot: Snapshot, options: Mapping[str, str], evidence: _Evidence,
 
 def _rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -> BucketRules | None:
     """Return numbers of buckets that differ between partitions, as the table keeps them or the options say."""
-    given, told = given_buckets(options), option(options, keys.BUCKET_EXPRESSIONS)
+    given, told = given_buckets(options), keys.BUCKET_EXPRESSIONS.of(options)
     said = None if told is None else BucketRules.of(told, given or DEFAULT_BUCKETS)
     if not kept:
         return said

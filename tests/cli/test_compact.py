@@ -77,6 +77,20 @@ def test_options_reach_the_writer(hoodie, table: Path) -> None:
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "SNAPPY"
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("hoodie.parquet.block.size=1GB", "hoodie.parquet.block.size cannot be '1GB'"),
+        ("hoodie.parquet.blok.size=1", "Did you mean hoodie.parquet.block.size?"),
+        ("hoodie.clean.partition.filter.regex=a", "A clean is of all partitions"),
+    ],
+)
+def test_options_without_meaning_change_nothing(hoodie, table: Path, option: str, said: str) -> None:
+    before = files(table)
+    assert said in " ".join(hoodie("compact", table, "--option", option, status=1).stderr.split())
+    assert files(table) == before
+
+
 def test_a_strategy_by_name(hoodie, table: Path) -> None:
     assert "merged 2" in hoodie("compact", table, "--strategy", "UnBoundedCompactionStrategy", *QUICK).stdout
     assert "NoSuch" in hoodie("compact", table, "--dry-run", "--strategy", "NoSuch", status=1).stderr

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.errors import CorruptFileError, HoodieError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.bloom import (
     DYNAMIC,
     MAX_BITS,
@@ -119,29 +119,9 @@ def test_a_fitted_filter_is_made_for_no_more_keys_than_there_are(count: int, dyn
     assert BloomFilter.from_text(found.to_text(), found.type_code).may_contain(keys).all()
 
 
-def test_settings_are_read_from_the_options_of_hudi() -> None:
-    options = {
-        "hoodie.index.bloom.num_entries": "100", "hoodie.index.bloom.fpp": "0.5", "hoodie.other": "x",
-        "hoodie.bloom.index.filter.dynamic.max.entries": "7", "hoodie.bloom.index.filter.type": "simple",
-    }  # fmt: skip
-    assert BloomSettings.from_options(options) == BloomSettings(100, 0.5, 7, dynamic=False)
-    assert BloomSettings.from_options({}) == BloomSettings(fitted=True)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"hoodie.index.bloom.num_entries": "0"}, {"hoodie.index.bloom.num_entries": "x"},
-     {"hoodie.index.bloom.fpp": "1"}, {"hoodie.index.bloom.fpp": "nan"}, {"hoodie.index.bloom.fpp": "0"},
-     {"hoodie.bloom.index.filter.type": "CUCKOO"}, {"hoodie.bloom.index.filter.dynamic.max.entries": "-1"}],
-)  # fmt: skip
-def test_settings_without_sense_are_refused(options: dict[str, str]) -> None:
-    with pytest.raises(InvalidQueryError):
-        BloomSettings.from_options(options)
-
-
 def test_filters_too_large_for_a_footer_are_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match="too large"):
-        BloomSettings.from_options({"hoodie.index.bloom.num_entries": str(MAX_BITS)})
+        BloomSettings(MAX_BITS).shape()
 
 
 GOOD = base64.b64decode(OF_JAVA[0][2])

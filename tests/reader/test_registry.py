@@ -14,7 +14,7 @@ import pytest
 from hoodie_py import InvalidQueryError, MergeError, RecordMerger, register_merger
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
 from hoodie_py.formats.table_config import MERGE_PROPERTY_PREFIX, MergeMode, TableConfig
-from hoodie_py.options.read import CUSTOM_MERGER_CLASSES, CUSTOM_MERGER_CLASSES_ALIAS
+from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader import registry
 from hoodie_py.reader.registry import as_merger, find_merger, supplied_merger
 from hoodie_py.reader.selection import select_strategy
@@ -188,7 +188,7 @@ def test_classes_that_cannot_be_made_are_refused() -> None:
 # --------------------------------------------------------------------------------------------------------------- option
 
 
-@pytest.mark.parametrize("key", [CUSTOM_MERGER_CLASSES, CUSTOM_MERGER_CLASSES_ALIAS])
+@pytest.mark.parametrize("key", CUSTOM_MERGER_CLASSES.names)
 def test_the_users_option_names_python_classes(module: Write, key: str) -> None:
     module("my_mergers")
     paths = "org.apache.hudi.common.model.HoodieAvroRecordMerger, my_mergers.Found"

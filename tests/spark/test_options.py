@@ -83,7 +83,7 @@ def test_only_s3_settings_are_taken_over_from_the_session() -> None:
         ({"paths": '["/a", "/b"]'}, "Several paths"),
         ({"path": "/t", "storage_options": "secret-thing"}, "not a JSON object"),
         ({"path": "/t", "storage_options": '["secret-thing"]'}, "not a JSON object"),
-        ({"path": "/t", "batch_rows": "many"}, "batch_rows must be a whole number"),
+        ({"path": "/t", "batch_rows": "many"}, "batch_rows cannot be 'many'"),
         ({"path": "/t", "colums": "a"}, "Did you mean 'columns'"),
         ({"path": "/t", "columns": '["a", 1]'}, "no list of names"),
     ],

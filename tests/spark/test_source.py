@@ -14,7 +14,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 from pyspark.sql import datasource
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from hoodie_py import HoodieError, HoodieTable
+from hoodie_py import HoodieError, HoodieTable, UnsupportedFeatureError
 from hoodie_py.spark.reader import HoodiePartition, batch_rows
 from hoodie_py.spark.source import HoodieSource, source_class
 
@@ -60,6 +60,8 @@ def test_rows_come_in_the_declared_schema(path: str) -> None:
         ({"integrity": "casual"}, "InvalidQueryError", "casual"),
         ({"batch_rows": "0"}, "InvalidQueryError", "batch_rows"),
         ({"memory_limit": "-1"}, "InvalidQueryError", "memory_limit"),
+        ({"hoodie.merge.use.record.positions": "yes"}, "InvalidQueryError", "Give true or false"),
+        ({"hoodie.merge.use.record.position": "true"}, "InvalidQueryError", "Did you mean"),
     ],
 )
 def test_bad_options_show_when_the_load_is_made(path: str, options: dict[str, str], error: str, said: str) -> None:
@@ -85,6 +87,35 @@ def test_every_filter_stays_with_spark_and_leaves_nothing_out(path: str) -> None
     assert len(reader.partitions()) == before
     # Spark refuses a reader with a method of its own while its setting for pushed filters is off
     assert type(reader).pushFilters is datasource.DataSourceReader.pushFilters
+
+
+def test_a_query_gives_a_catalog_table_no_options_of_its_own(path: str) -> None:
+    columns = HoodieSource({"path": path, "provider": "hoodie", "memory_limit": "100000"}).schema()
+    assert rows(HoodieSource({}), columns).num_rows == HoodieTable.open(path).scan().count()
+    assert rows(HoodieSource({"path": path, "memory_limit": "100000"}), columns).num_rows > 0
+    for name, value in (("as.of.instant", "20260101000000000"), ("memory_limit", "200000"), ("columns", "id")):
+        with pytest.raises(UnsupportedFeatureError, match=rf"a catalog table \({name}\)"):
+            HoodieSource({"path": path, name: value}).reader(columns)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"hoodie.memory.merge.max.size": "1GB"}, "InvalidQueryError", "cannot be '1GB'"),
+        ({"hoodie.merge.use.record.positions": "yes"}, "InvalidQueryError", "Give true or false"),
+        ({"hoodie.merge.use.record.position": "true"}, "InvalidQueryError", "Did you mean"),
+        ({"hoodie.precommit.validators": "a.B"}, "UnsupportedFeatureError", "Writes are not validated"),
+        ({"hoodie.compact.inline": "on"}, "InvalidQueryError", "hoodie.compact.inline cannot be 'on'"),
+    ],
+)
+def test_bad_options_of_a_write_show_before_there_is_a_table(
+    tmp_path: Path, options: dict[str, str], error: str, said: str
+) -> None:
+    given = {"path": str(tmp_path / "t"), "hoodie.datasource.write.recordkey.field": "id", **options}
+    with pytest.raises(HoodieError, match=said) as caught:
+        HoodieSource(given).writer(StructType([StructField("id", StringType())]), overwrite=False)
+    assert type(caught.value).__name__ == error
+    assert not (tmp_path / "t").exists()
 
 
 def test_a_pin_outlives_changes_of_the_table(corpus_copy: Callable[[str], Path]) -> None:

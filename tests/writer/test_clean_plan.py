@@ -137,7 +137,7 @@ def test_files_of_unfinished_writes_stay(names: Names) -> None:
     ("options", "commits", "error"),
     [
         ({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS"}, None, UnsupportedFeatureError),
-        ({"hoodie.cleaner.policy": "nonsense"}, None, UnsupportedFeatureError),
+        ({"hoodie.cleaner.policy": "nonsense"}, None, InvalidQueryError),
         ({"hoodie.clean.commits.retained": "x"}, None, InvalidQueryError),
         ({"hoodie.clean.commits.retained": "0"}, None, InvalidQueryError),
         ({}, 0, InvalidQueryError),

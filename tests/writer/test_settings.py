@@ -61,13 +61,29 @@ def test_files() -> None:
     assert bloom.entries == 100
 
 
+def test_bloom_filters_are_as_the_options_of_hudi_say() -> None:
+    options = {
+        "hoodie.index.bloom.num_entries": "100", "hoodie.index.bloom.fpp": "0.5", "hoodie.other": "x",
+        "hoodie.bloom.index.filter.dynamic.max.entries": "7", "hoodie.bloom.index.filter.type": "simple",
+    }  # fmt: skip
+    assert WriteSettings.of(options).file.bloom == BloomSettings(100, 0.5, 7, dynamic=False)
+    assert WriteSettings.of({}).file.bloom == BloomSettings(fitted=True)
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        ("hoodie.index.bloom.num_entries", "0"),
+        ("hoodie.index.bloom.num_entries", "x"),
+        ("hoodie.index.bloom.fpp", "1"),
+        ("hoodie.index.bloom.fpp", "nan"),
+        ("hoodie.index.bloom.fpp", "0"),
+        ("hoodie.bloom.index.filter.type", "CUCKOO"),
+        ("hoodie.bloom.index.filter.dynamic.max.entries", "-1"),
         ("hoodie.compaction.target.io", "-1"),
         ("hoodie.compaction.target.io", "many"),
         ("hoodie.parquet.block.size", "0"),
-        ("hoodie.parquet.compression.codec", "lzo"),
+        ("hoodie.parquet.compression.codec", "lza"),
         ("hoodie.metadata.mode", "maybe"),
         ("hoodie.compact.inline.trigger.strategy", "SOMETIMES"),
         ("hoodie.write.concurrency.mode", "none"),

@@ -18,13 +18,10 @@ def seeds() -> list[bytes]:
     """Filters of both types."""
     found = []
     for kind in (SIMPLE, DYNAMIC):
-        options = {
-            "hoodie.bloom.index.filter.type": kind, "hoodie.index.bloom.num_entries": "20",
-            "hoodie.bloom.index.filter.dynamic.max.entries": "60",
-        }  # fmt: skip
+        settings = BloomSettings(20, max_entries=60, dynamic=kind == DYNAMIC)
         for count in (0, 3, 50):
             keys = pa.array([f"key-{number}" for number in range(count)], pa.string())
-            found.append(bytes([kind == DYNAMIC]) + build_bloom(keys, BloomSettings.from_options(options)).to_bytes())
+            found.append(bytes([kind == DYNAMIC]) + build_bloom(keys, settings).to_bytes())
     return found
 
 

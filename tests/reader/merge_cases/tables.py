@@ -8,7 +8,7 @@ from typing import Any
 from hoodie_py.formats import table_config as keys
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.options.read import CUSTOM_MERGER_CLASSES, CUSTOM_MERGER_CLASSES_ALIAS
+from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from tests.reader.merge_cases.mergers import dotted, merger_of
 
 
@@ -41,7 +41,7 @@ def table_config(config: Mapping[str, Any], record_keys: Sequence[str] | None = 
 def read_options(config: Mapping[str, Any]) -> dict[str, str]:
     """The reader options of a case; merger classes by their Python paths."""
     options = dict(config.get("props") or {})
-    for key in (CUSTOM_MERGER_CLASSES, CUSTOM_MERGER_CLASSES_ALIAS):
+    for key in CUSTOM_MERGER_CLASSES.names:
         if key in options:
             options[key] = dotted(options[key])
     return options

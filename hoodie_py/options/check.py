@@ -1,0 +1,152 @@
+"""Every option that is given has a meaning, or somebody hears of it.
+
+* A declared option that concerns the call (``read``, ``write``, ``input``, ``locks``, ``cleaning``, ``source``,
+  ``properties``) must have a text that it takes.
+* What Java Hudi would do and is not done here is an error or a warning (``undone``).
+* A name that nobody has, but that looks like one, is an error. Names count as known where they are declared, table
+  properties, or Java Hudi's (``hudi_names``). Other names are passed over, as Java does: mergers may have their own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NoReturn
+
+from hoodie_py.errors import HoodieWarning, InvalidQueryError
+from hoodie_py.formats import table_config
+from hoodie_py.options import cleaning, input, locks, properties, read, source, undone, write  # noqa: A004 - a module
+from hoodie_py.options.hudi_names import hudi_names
+from hoodie_py.options.parse import Option
+from hoodie_py.options.undone import Undone
+
+OF_READS: tuple[Option, ...] = read.OPTIONS
+OF_WRITES: tuple[Option, ...] = (
+    *read.OPTIONS, *write.OPTIONS, *input.OPTIONS, *locks.OPTIONS, *cleaning.OPTIONS, *source.OPTIONS,
+    *properties.OPTIONS,
+)  # fmt: skip
+
+_HUDI, _OURS = "hoodie.", "hoodie_py."
+_OWN_PREFIXES = (*table_config.TIMESTAMP_KEYGEN_PREFIXES, table_config.MERGE_PROPERTY_PREFIX)
+_SIMILAR = 0.88
+
+
+def check_read_options(options: Mapping[str, str]) -> None:
+    """Check the options of a read; those that concern writes are passed over.
+
+    Raises:
+        InvalidQueryError: a text without meaning, or a name that looks like another.
+        UnsupportedFeatureError: an option that asks for other rows than are read here.
+    """
+    _check(options, OF_READS, undone.OF_READS)
+
+
+def check_write_options(options: Mapping[str, str], *, warn: bool = True) -> None:
+    """Check the options of a write or a table service, which reads as well.
+
+    Args:
+        options: by name.
+        warn: whether to warn of what is not done; a call that checks twice warns once.
+
+    Raises:
+        InvalidQueryError: a text without meaning, or a name that looks like another.
+        UnsupportedFeatureError: an option that asks for another table than is written here.
+    """
+    _check(options, OF_WRITES, (*undone.OF_READS, *undone.OF_WRITES), warn=warn)
+
+
+def check_table_properties(given: Mapping[str, str]) -> None:
+    """Check properties of a table that is to be made; options of reads and writes are none.
+
+    Raises:
+        InvalidQueryError: a text without meaning, a name that looks like another, or one of an option.
+        UnsupportedFeatureError: a kind of table that is not handled.
+    """
+    _check(given, properties.OPTIONS, ())
+    stored = {*_names(properties.OPTIONS), *_property_names()}
+    options = {*_names(OF_WRITES), *(each.option for each in (*undone.OF_READS, *undone.OF_WRITES))}
+    for name in given:
+        if name in options - stored and name not in _MERGE_PROPERTIES and not name.startswith(_OWN_PREFIXES):
+            raise InvalidQueryError(
+                f"{name} is an option of reads or writes and no property of a table.",
+                hint="Give it to these as options.",
+            )
+
+
+def _check(
+    options: Mapping[str, str], concerned: Iterable[Option], not_done: Iterable[Undone], *, warn: bool = True
+) -> None:
+    for name in options:
+        if not _is_known(name):
+            _suggest(name)
+    if not options:
+        return
+    for option in concerned:
+        option.check(options)
+    for each in not_done:
+        if each.asked(options):
+            if each.refused:
+                each.refuse(options)
+            if warn:
+                warnings.warn(HoodieWarning(each.message), stacklevel=4)
+
+
+def _suggest(name: str) -> None:
+    """Refuse a name that looks like a known one."""
+    meant = _known().get(name.lower())
+    if meant is None:
+        begin = _HUDI if name.lower().startswith(_HUDI) else ""
+        meant = _closest(name.lower().removeprefix(begin), begin)
+    if meant is not None:
+        _refuse(name, meant)
+    if name.startswith(_OURS):
+        raise InvalidQueryError(f"Unknown option {name!r}.", hint=f"There is {read.READ_THREADS}.")
+
+
+def _closest(rest: str, begin: str) -> str | None:
+    candidates = {known.removeprefix(begin): meant for known, meant in _known().items() if known.startswith(begin)}
+    if not begin:
+        candidates = {known: known for known in (str(read.AS_OF_INSTANT), str(read.READ_THREADS))}
+    found = difflib.get_close_matches(rest, candidates, 1, _SIMILAR)
+    return candidates[found[0]] if found else None
+
+
+def _refuse(name: str, meant: str) -> NoReturn:
+    raise InvalidQueryError(f"Unknown option {name[:200]!r}.", hint=f"Did you mean {meant}?")
+
+
+def _is_known(name: str) -> bool:
+    if "." not in name or name.startswith(_OWN_PREFIXES) or name in _declared():
+        return True
+    known = _known().get(name) or _known().get(name.lower())
+    return known is not None and (name in (known, known.lower()))
+
+
+@lru_cache(maxsize=1)
+def _declared() -> frozenset[str]:
+    undone_names = (each.option for each in (*undone.OF_READS, *undone.OF_WRITES))
+    return frozenset((*_names(OF_WRITES), *_names(undone_names), *_property_names()))
+
+
+@lru_cache(maxsize=1)
+def _known() -> dict[str, str]:
+    """Every known name by its lower-case form, as Spark gives it."""
+    return {name.lower(): name for name in (*sorted(hudi_names()), *sorted(_declared()))}
+
+
+def _names(options: Iterable[Option]) -> tuple[str, ...]:
+    return tuple(name for option in options for name in option.names)
+
+
+@lru_cache(maxsize=1)
+def _property_names() -> frozenset[str]:
+    values = [value for name, value in vars(table_config).items() if name.isupper()]
+    return frozenset(value for value in values if isinstance(value, str) and value.startswith(_HUDI))
+
+
+_MERGE_PROPERTIES = (
+    read.DELETE_FIELD, read.DELETE_MARKER, read.UNAVAILABLE_VALUE, read.ORDERING_FIELDS_PROPERTY,
+    read.ORDERING_FIELD_PROPERTY, read.SAME_ORDERING_UPDATES,
+)  # fmt: skip
