@@ -14,6 +14,7 @@ from hoodie_py.table.view import FileSystemView
 
 V6 = {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}
 V9 = {"hoodie.table.version": "9", "hoodie.timeline.layout.version": "2"}
+ALWAYS_SINCE_8 = {"hoodie.timeline.path": "timeline", "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
 
 
 def properties_text(name: str = "t", **extra: str) -> bytes:
@@ -22,9 +23,12 @@ def properties_text(name: str = "t", **extra: str) -> bytes:
         "hoodie.table.type": "MERGE_ON_READ",
         "hoodie.table.checksum": str(table_checksum(name)),
         "hoodie.table.recordkey.fields": "id",
+        "hoodie.archivelog.folder": "archived",
         **V9,
         **extra,
     }
+    if values["hoodie.table.version"] != "6":
+        values = ALWAYS_SINCE_8 | values
     return "".join(f"{key}={value}\n" for key, value in values.items()).encode("iso-8859-1")
 
 
