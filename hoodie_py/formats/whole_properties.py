@@ -25,8 +25,8 @@ from hoodie_py.formats import table_config as keys
 from hoodie_py.formats.merge_config import UNAVAILABLE_VALUE, MergeMode
 from hoodie_py.formats.table_config import TableConfig
 
-_FIRST_LINE = b"#Written by hoodie_py: a whole file has a last line that says so\n"
-_LAST_LINE = b"#The properties end here\n"
+_FIRST_LINE = b"#Written by hoodie_py: a whole file has a last line that says so"
+_LAST_LINE = b"#The properties end here"
 _FIRST_VERSION_WITH_MERGE_MODE = 8
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|$)")
 
@@ -47,7 +47,7 @@ def whole_table_config(data: bytes) -> TableConfig:
     is_sealed = _FIRST_LINE in data
     if is_sealed and b"\n" + _LAST_LINE not in data:
         raise _cut_off("its last line is missing")
-    if not data.endswith((b"\n", b"\r")):
+    if not is_sealed and not data.endswith((b"\n", b"\r")):
         raise _cut_off("its last line has no end")
     config = TableConfig.from_bytes(data)
     if not is_sealed:
@@ -57,10 +57,10 @@ def whole_table_config(data: bytes) -> TableConfig:
 
 def seal(data: bytes) -> bytes:
     """Return a properties file with the lines that show it to be whole."""
-    lines = [line for line in _LINE.findall(data) if line not in (_FIRST_LINE, _LAST_LINE)]
+    lines = [line for line in _LINE.findall(data) if line.rstrip(b"\r\n") not in (_FIRST_LINE, _LAST_LINE)]
     text = b"".join(lines)
     end = b"" if not text or text.endswith((b"\n", b"\r")) else b"\n"
-    return _FIRST_LINE + text + end + _LAST_LINE
+    return b"".join((_FIRST_LINE, b"\n", text, end, _LAST_LINE, b"\n"))
 
 
 def _check_whole(config: TableConfig) -> None:
