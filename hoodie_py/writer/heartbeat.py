@@ -27,8 +27,6 @@ from hoodie_py.writer.process_identity import ProcessIdentity
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
-INTERVAL_MS = 60_000
-MISSES = 2
 
 LEFT_FOR_JAVA = b"This write had failed when a later one completed.\n"
 """Content of a file that no writer of the instant made: see ``failed_writes``."""
