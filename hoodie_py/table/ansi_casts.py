@@ -76,8 +76,7 @@ def round_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
     """
     source = values.type
     if target.scale < source.scale:
-        values = values.cast(pa.decimal256(min(76, source.precision + 1), source.scale))
-        values = pc.round(values, ndigits=target.scale, round_mode="half_towards_infinity")
+        values = pc.round(_with_room(values), ndigits=target.scale, round_mode="half_towards_infinity")
     return values.cast(target)
 
 
@@ -139,7 +138,13 @@ def _integer_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _decimal_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
-    return pc.round(values, ndigits=0, round_mode="towards_zero").cast(target)
+    return pc.round(_with_room(values), ndigits=0, round_mode="towards_zero").cast(target)
+
+
+def _with_room(values: pa.Array) -> pa.Array:
+    """Give decimals one digit more, which Arrow wants for rounding: without digits before the point it has none."""
+    source = values.type
+    return values.cast(pa.decimal256(min(76, source.precision + 1), source.scale))
 
 
 def _decimal_to_real(values: pa.Array, target: pa.DataType) -> pa.Array:
