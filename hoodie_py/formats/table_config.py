@@ -202,10 +202,7 @@ class TableConfig:
     @property
     def timestamp_keygen(self) -> Mapping[str, str]:
         """Settings of the timestamp key generator, key prefix stripped (``timestamp.type``, ``output.dateformat``)."""
-        found: dict[str, str] = {}
-        for prefix in reversed(TIMESTAMP_KEYGEN_PREFIXES):
-            found |= {key[len(prefix) :]: text for key, text in self.properties.items() if key.startswith(prefix)}
-        return found
+        return timestamp_keygen_settings(self.properties)
 
     def timeline_dir(self) -> str:
         """The directory of the active timeline, relative to the base path."""
@@ -214,6 +211,14 @@ class TableConfig:
     def history_dir(self) -> str:
         """The directory of the archived timeline, relative to the base path."""
         return f"{self.timeline_dir()}/{self.archive_folder if self.timeline_layout == 1 else self.history_path}"
+
+
+def timestamp_keygen_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return what properties, or options, say of the timestamp key generator, key prefix stripped."""
+    found: dict[str, str] = {}
+    for prefix in reversed(TIMESTAMP_KEYGEN_PREFIXES):
+        found |= {key[len(prefix) :]: text for key, text in properties.items() if key.startswith(prefix)}
+    return found
 
 
 class _Reader:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.table_config import TableConfig
@@ -110,6 +112,13 @@ class Snapshot:
                 table=self.config.name,
             )
         return resolved
+
+    @property
+    def times(self) -> pa.Schema | None:
+        """Columns with times as the schema declares them (``declared_times``); None without such, or a schema."""
+        if not self.config.create_schema and not self.timeline.completed_writes():
+            return None
+        return self.schema.times
 
     @cached_property
     def view(self) -> FileSystemView:

@@ -60,7 +60,7 @@ def records_to_write(
     check_merge_options(snapshot.config, options)
     if operation is WriteOperation.DELETE:
         return _deletes(data, snapshot, options)
-    generator = KeyGenerator.of(snapshot.config, options, snapshot.timezone)
+    generator = KeyGenerator.of_table(snapshot, options)
     known = known_schema(snapshot)
     table = read_input(data, None if known is None else data_columns(known.arrow)).read_all()
     rows, schema = conform_input(table, snapshot, options)
@@ -79,6 +79,8 @@ def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
     """Refuse keys of times that files keep in milliseconds: their text in Java would be another than here."""
     stored = stored_schema(AvroSchema.parse(schema.avro))
     for name in generator.columns:
+        if name not in generator.key_fields and generator.time_of(name) is not None:
+            continue
         type_ = field_type(stored, name)
         if type_ is not None and pa.types.is_timestamp(type_) and type_.unit == "ms":
             raise UnsupportedFeatureError(f"Keys and partition paths made of a column of type {type_}.", column=name)
@@ -121,11 +123,10 @@ def _values(rows: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> tuple[WriteRecords, OutputSchema]:
-    config = snapshot.config
     schema = known_schema(snapshot)
     if schema is None:
         raise InvalidQueryError("The table has no rows and no schema, so there is nothing to delete.")
-    generator = KeyGenerator.of(config, options, snapshot.timezone)
+    generator = KeyGenerator.of_table(snapshot, options)
     _refuse_millis(generator, schema)
     keys = _bare_keys(data, generator, schema)
     if keys is not None:

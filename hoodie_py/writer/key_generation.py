@@ -16,16 +16,17 @@ KeyGenUtils, KeyGenerator.constructRecordKey):
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.table_config import TableConfig, timestamp_keygen_settings
 from hoodie_py.options import input as input_keys
 from hoodie_py.reader.fields import field_type
+from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.partition_time import PartitionTime
 from hoodie_py.writer.timestamp_text import java_timestamp_texts
@@ -49,6 +50,7 @@ class KeyGenerator:
         partition_fields: in path order.
         times: for fields whose part of the path is a formatted time.
         hive_style, url_encode: of partition paths.
+        times_in_millis: partition fields that files keep in milliseconds, in which their times are counted.
         slashed_dates: whether ``-`` becomes ``/`` in the parts of the path.
         text_zone: the zone in which timestamps are spelt as texts; None where they are microseconds.
     """
@@ -61,6 +63,7 @@ class KeyGenerator:
     url_encode: bool = False
     slashed_dates: bool = False
     text_zone: str | None = None
+    times_in_millis: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -94,7 +97,7 @@ class KeyGenerator:
             key_fields=fields,
             named=len(fields) > 1 or (generator == "COMPLEX" and _names_one_field(config, given)),
             partition_fields=partition_fields,
-            times=_times(config, generator),
+            times=_times(config, generator, given),
             hive_style=config.hive_style_partitioning,
             url_encode=config.url_encode_partitioning,
             slashed_dates=config.slash_separated_date_partitioning
@@ -102,10 +105,29 @@ class KeyGenerator:
             text_zone=(timezone or "UTC") if as_texts else None,
         )
 
+    @classmethod
+    def of_table(cls, snapshot: Snapshot, options: Mapping[str, str]) -> KeyGenerator:
+        """Find the key generator of a table; errors as for ``of``.
+
+        Args:
+            snapshot: the table.
+            options: the write's.
+        """
+        found = cls.of(snapshot.config, options, snapshot.timezone)
+        if not found.times:
+            return found
+        units = {name: None if snapshot.times is None else field_type(snapshot.times, name) for name in found.times}
+        in_millis = {name for name, type_ in units.items() if type_ is not None and type_.unit == "ms"}
+        return replace(found, times_in_millis=frozenset(in_millis))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The fields that keys and partition paths are made of."""
         return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
+
+    def time_of(self, name: str) -> PartitionTime | None:
+        """Return how a partition field becomes a time; None where its text counts."""
+        return (self.times or {}).get(name)
 
     def keys(self, table: pa.Table) -> pa.ChunkedArray:
         """Return the record key of every row.
@@ -147,7 +169,9 @@ class KeyGenerator:
         return parts[0] if len(parts) == 1 else _joined(parts, "")
 
     def _part(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        time = (self.times or {}).get(name)
+        time = self.time_of(name)
+        if name in self.times_in_millis:
+            values = values.cast(pa.timestamp("ms", values.type.tz), safe=False)
         if time is None:
             texts = value_texts(values, name, self.text_zone)
         elif self.text_zone is not None and pa.types.is_timestamp(values.type):
@@ -161,10 +185,13 @@ class KeyGenerator:
         spelt = pa.array([*distinct, self._spelt(name, None, time is not None)], pa.string())
         found = spelt.take(pc.fill_null(coded.indices, len(distinct)))
         bad = pc.match_substring_regex(spelt, _BAD_PATH)
+        if time is None and not self.hive_style and not self.url_encode:
+            bad = pc.or_(bad, pc.match_substring(spelt, "="))  # Java shows what is behind it, as if it were hive style
         if pc.any(bad).as_py():
             refuse_rows(
                 bad.take(pc.fill_null(coded.indices, len(distinct))),
-                "Values that cannot be part of a partition path: empty folders, '.', '..', '.hoodie', colons, NUL.",
+                "Values that cannot be part of a partition path: empty folders, '.', '..', '.hoodie', colons, NUL, '=' "
+                "in a table whose paths are not in hive style.",
                 column=name,
                 values=values,
                 hint="Make the table with URL-encoded partition paths, or change the values.",
@@ -257,7 +284,8 @@ def _names_one_field(config: TableConfig, options: Mapping[str, str]) -> bool:
     return not input_keys.COMPLEX_KEY_VALUE_ONLY.of(options)
 
 
-def _times(config: TableConfig, generator: str) -> dict[str, PartitionTime]:
+def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, PartitionTime]:
+    """Return how fields become times: as the table says, else the options (Flink stores nothing of it)."""
     if generator == "TIMESTAMP":
         fields = config.partition_fields
     elif generator == "CUSTOM":
@@ -271,4 +299,8 @@ def _times(config: TableConfig, generator: str) -> dict[str, PartitionTime]:
         fields = tuple(name for name, type_ in typed if type_ == "TIMESTAMP")
     else:
         return {}
-    return {name: PartitionTime.of(config.timestamp_keygen) for name in fields}
+    settings = {**timestamp_keygen_settings(options), **config.timestamp_keygen}
+    try:
+        return {name: PartitionTime.of(settings) for name in fields}
+    except InvalidTableError as error:
+        raise error.located(table=config.name) from None

@@ -202,7 +202,7 @@ class KeyLookup:
             yield batch, numbers(found, -1).astype(np.int64)
 
     def _base_keys(self, base_file: BaseFile, keys: KeyFilter | None) -> Generator[pa.RecordBatch, None, None]:
-        base = BaseFileReader(self._snapshot.files, base_file, self._snapshot.schema.times)
+        base = BaseFileReader(self._snapshot.files, base_file, self._snapshot.times)
         if keys is not None and not keys.may_hold(base.metadata):
             return
         schema = self._snapshot.schema.arrow

@@ -26,6 +26,7 @@ from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.key_generation import KeyGenerator
 from hoodie_py.writer.meta_columns import PARTITION_PATH, RECORD_KEY
+from hoodie_py.writer.output_schema import output_schema
 
 _SLICES, _ROWS = 4, 64  # so many slices are looked at, and so many rows of each
 
@@ -52,7 +53,7 @@ def check_spelling(
     """
     if snapshot.instant is None or not rows:
         return
-    generator = KeyGenerator.of(snapshot.config, options, snapshot.timezone)
+    generator = KeyGenerator.of_table(snapshot, options)
     schema = snapshot.schema.arrow
     columns = [name for name in generator.columns if field_type(schema, name) is not None]
     own = [name for name in generator.columns if field_type(rows, name) is not None]
@@ -101,9 +102,11 @@ def _some_rows(
     merger: RecordMerger | type[RecordMerger] | None,
     options: Mapping[str, str],
 ) -> pa.Table:
-    """Read the first rows of a base file, or of a log that has none."""
+    """Read the first rows of a base file, or of a log that has none, as files have them."""
     alone = file_slice if file_slice.base_file is None else replace(file_slice, log_files=())
-    with FileGroupReader(alone, snapshot.read_info(alone), columns, merger, ReadOptions(options=options)) as reader:
+    schema = output_schema(snapshot)
+    info = snapshot.read_info(alone).as_stored(schema.arrow, schema.defaults)
+    with FileGroupReader(alone, info, columns, merger, ReadOptions(options=options)) as reader:
         for batch in reader.to_batches():
             if batch.num_rows:
                 return pa.Table.from_batches([batch.slice(0, _ROWS)])

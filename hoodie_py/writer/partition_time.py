@@ -1,8 +1,8 @@
 """Partition paths that a timestamp key generator formats (Hudi TimestampBasedAvroKeyGenerator, HoodieDateTimeParser).
 
-Numbers, dates (their days) and timestamps (their microseconds) count in the configured unit; strings are read with the
-first input format that fits; null stands for the number 1, or for its date where texts are read. Zones are UTC unless
-the settings name others.
+Numbers, dates (their days) and timestamps (micro- or milliseconds, as files have them) count in the configured unit;
+strings are read with the first input format that fits; null stands for the number 1, or for its date where texts are
+read. Zones are UTC unless the settings name others.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.table_config import TIMESTAMP_KEYGEN_PREFIXES
 from hoodie_py.options import input as keys
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.time_pattern import TimePattern
@@ -32,6 +33,7 @@ _GMT_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _FIRST_MILLI, _LAST_MILLI = -62_135_596_800_000, 253_402_300_799_999  # of the years 1 to 9999
 _UTC_MILLIS = pa.timestamp("ms", "UTC")
 _NULL_MILLIS = 1
+_PREFIX = TIMESTAMP_KEYGEN_PREFIXES[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,11 @@ class PartitionTime:
             raise UnsupportedFeatureError("A timestamp key generator with a date parser of its own.")
         kind, output = settings.get(keys.TIMESTAMP_TYPE, ""), settings.get(keys.OUTPUT_DATE_FORMAT, "")
         if not kind or not output:
-            raise InvalidTableError(f"the timestamp key generator lacks {keys.TIMESTAMP_TYPE} or a date format")
+            raise InvalidTableError(
+                "the table does not say how its key generator spells times",
+                hint=f"Give the options {_PREFIX}{keys.TIMESTAMP_TYPE} and {_PREFIX}{keys.OUTPUT_DATE_FORMAT}, and "
+                f"more of {_PREFIX}* where they differ from Hudi's defaults, as the table's other writers have them.",
+            )
         unit = settings.get(keys.TIMESTAMP_UNIT, "SECONDS").upper() if kind == "SCALAR" else _UNIT_OF_TYPE.get(kind)
         known = unit is None or unit in _MILLIS_OF_UNIT or unit in _UNITS_IN_MILLI
         if not known or (unit is None and kind not in _TEXT_TYPES):
@@ -155,14 +161,17 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _numbers(values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
-    """Whole numbers as Java takes them off a value: towards zero, days of dates, microseconds of timestamps."""
+    """Whole numbers as Java takes them off a value: towards zero, days of dates, timestamps as files have them."""
     type_ = values.type
     if pa.types.is_date32(type_):
         return values.cast(pa.int32()).cast(pa.int64())
     if pa.types.is_timestamp(type_):
-        return values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64())
+        unit = "ms" if type_.unit == "ms" else "us"
+        return values.cast(pa.timestamp(unit, type_.tz)).cast(pa.int64())
     if pa.types.is_integer(type_):
         return values.cast(pa.int64())
+    if pa.types.is_decimal(type_):  # with room for a digit before the point, which rounding wants
+        values = values.cast(pa.decimal256(type_.precision + 1, type_.scale))
     if pa.types.is_floating(type_) or pa.types.is_decimal(type_):
         return pc.trunc(values).cast(pa.int64())
     raise UnsupportedFeatureError(f"Partition paths made of times in a column of type {type_}.", column=column)

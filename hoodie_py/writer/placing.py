@@ -52,7 +52,7 @@ def place_records(
     """
 
     def tagged() -> TaggedRecords:
-        generator = KeyGenerator.of(snapshot.config, settings.options, snapshot.timezone)
+        generator = KeyGenerator.of_table(snapshot, settings.options)
         return tag(snapshot, records, settings, merger, generator.partition_paths, lookup)
 
     file_bytes = settings.plan.max_file_size

@@ -160,6 +160,32 @@ def test_values_that_cannot_be_a_path_are_named(value: str) -> None:
     assert raised.value.where["rows"] == [1]
 
 
+def test_an_equals_sign_is_a_value_where_the_path_says_what_it_is() -> None:
+    with pytest.raises(InvalidQueryError, match="'=' in a table whose paths are not in hive style") as raised:
+        _paths({"p": ["sf", "a=b"]}, "p")
+    assert raised.value.where["rows"] == [1]
+    hive = {"hoodie__datasource__write__hive_style_partitioning": "true"}
+    assert _paths({"p": ["a=b"]}, "p", **hive) == ["p=a=b"]
+    encoded = {"hoodie__datasource__write__partitionpath__urlencode": "true"}
+    assert _paths({"p": ["a=b"]}, "p", **encoded) == ["a%3Db"]
+
+
+def test_settings_of_times_that_the_table_lacks_are_options() -> None:
+    config = _config("id", "t", "TIMESTAMP")
+    with pytest.raises(InvalidTableError, match="does not say how") as raised:
+        KeyGenerator.of(config)
+    assert "hoodie.keygen.timebased.timestamp.type" in str(raised.value)
+    options = {
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyyMMdd",
+    }
+    generator = KeyGenerator.of(config, options)
+    assert generator.partition_paths(pa.table({"t": [1_700_000_000_000]})).to_pylist() == ["20231114"]
+    told = _config("id", "t", "TIMESTAMP", hoodie__keygen__timebased__timestamp__type="UNIX_TIMESTAMP")
+    stored = KeyGenerator.of(told, options)  # what the table says counts
+    assert stored.partition_paths(pa.table({"t": [1_700_000_000]})).to_pylist() == ["20231114"]
+
+
 def test_a_table_without_partitions_has_one_path() -> None:
     assert _paths({"id": ["a", "b"]}, "", "NON_PARTITION") == ["", ""]
 

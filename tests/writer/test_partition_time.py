@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +51,16 @@ _AT = "2023/11/14 22:13:20"
             pa.array([1_700_000_000_123_999], pa.timestamp("us", "UTC")),
             {"timestamp__type": "EPOCHMICROSECONDS"},
             [f"{_AT}.123"],
+        ),
+        (
+            pa.array([1_700_000_000_123], pa.timestamp("ms", "UTC")),
+            {"timestamp__type": "EPOCHMILLISECONDS"},
+            [f"{_AT}.123"],
+        ),
+        (
+            pa.array([Decimal("0.9"), None]),
+            {"timestamp__type": "UNIX_TIMESTAMP"},
+            ["1970/01/01 00:00:00.000", "1970/01/01 00:00:01.000"],
         ),
         (
             pa.array([1_700_000_000_000]),
