@@ -116,7 +116,10 @@ def _is_mistyped(stored: pa.DataType, declared: pa.DataType) -> bool:
 
 @lru_cache(maxsize=64)
 def record_with_times(record: Record, times: pa.Schema) -> Record:
-    """Return the schema of a log block with the times that the table declares; the record itself if it has them."""
+    """Return the schema of a log block with the times that the table declares; the record itself if it has them.
+
+    A column that is declared as int64 loses its time, and so is decoded as the number that the block has.
+    """
     fields = tuple(
         replace(field, type=_node_as(field.type, times.field(field.name).type)) if field.name in times.names else field
         for field in record.fields
@@ -129,6 +132,8 @@ def _node_as(node: AvroType, declared: pa.DataType) -> AvroType:
     match node:
         case Primitive() if pa.types.is_timestamp(declared):
             return _time_as(node, _LOGICAL[declared])
+        case Primitive(logical=logical) if pa.types.is_int64(declared) and logical in _TIMES:
+            return replace(node, logical=None)
         case Union() if len(node.members) == 1:
             member = _node_as(node.members[0], declared)
             if member is node.members[0]:

@@ -237,7 +237,7 @@ class LogSide:
             self.spill.close()
 
     def _decoder(self, blocks: list[ScannedBlock]) -> BlockDecoder:
-        return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, self.info.times)
+        return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, self.info.block_times)
 
     def _scan(self) -> list[ScannedBlock]:
         strict = self.options.integrity == "strict"

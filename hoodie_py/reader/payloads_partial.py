@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
@@ -76,7 +77,8 @@ class PartialUpdateAvroPayload(PayloadMerger):
     """The version with the greater ordering value, its nulls filled from the other; the newer on a tie.
 
     The older version counts as the later one only if both ordering values are there and of one class.  Then the meta
-    columns are the newer version's still.
+    columns are the newer version's still.  Java takes the older value off an Avro record and the newer one off a Spark
+    row, and so decimals, dates and texts are never of one class, and milliseconds are always less than microseconds.
     """
 
     payload_classes = ("org.apache.hudi.common.model.PartialUpdateAvroPayload",)
@@ -151,7 +153,20 @@ def _disordered_record(older: Record, newer: Record, context: ArrowRecordContext
     return merged_record(older, values, newer.record_key, context)
 
 
+def _may_be_later(context: ArrowRecordContext) -> bool:
+    """Say whether Java's Avro records and Spark's rows have ordering values of one class and unit."""
+    return not any(
+        pa.types.is_decimal(type_)
+        or pa.types.is_date32(type_)
+        or pa.types.is_string(type_)
+        or (pa.types.is_timestamp(type_) and type_.unit == "ms")
+        for type_ in context.declared_ordering_types
+    )
+
+
 def _is_later(older: Record, newer: Record, context: ArrowRecordContext) -> bool:
+    if not _may_be_later(context):
+        return False
     fields = context.ordering_fields
     theirs = newer.ordering_value if isinstance(newer.ordering_value, tuple) else (newer.ordering_value,) * len(fields)
     mine = row_ordering(older, context, fields)
@@ -161,6 +176,8 @@ def _is_later(older: Record, newer: Record, context: ArrowRecordContext) -> bool
 
 def _later(older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
     """Say which older versions are later: every part of both orderings compares, and the first difference says so."""
+    if not _may_be_later(older.context):
+        return np.zeros(len(newer), bool)
     steps = compare_fields(older, newer, older.context.ordering_fields, carried=True)
     comparable = np.ones(len(newer), bool)
     for _, mixed in steps:

@@ -38,6 +38,7 @@ class ReadInfo:
         constants: columns whose value comes from the partition path, whatever the files hold.
         fallbacks: columns whose value comes from the partition path where a file lacks them.
         times: columns with times as the Avro schema declares them (``declared_times``); None without.
+        numbers: columns of texts whose times log blocks give as their numbers.
         expected_sizes: what the commits say of file sizes in bytes, by path; checked when integrity is "strict".
         committed: tells log files that counted from those of writes taken back since; None where names tell.
     """
@@ -52,6 +53,7 @@ class ReadInfo:
     expected_sizes: Mapping[str, int] = field(default_factory=dict)
     committed: CommittedFiles | None = None
     times: pa.Schema | None = None
+    numbers: frozenset[str] = frozenset()
 
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
         """Return what reading takes when rows are wanted as files have them, not as a query shows them.
@@ -60,7 +62,14 @@ class ReadInfo:
             schema: of the files that the rows go to.
             defaults: values of columns that a file lacks, other than null.
         """
-        return replace(self, schema=schema, defaults=defaults, constants={}, fallbacks={})
+        return replace(self, schema=schema, defaults=defaults, constants={}, fallbacks={}, numbers=frozenset())
+
+    @property
+    def block_times(self) -> pa.Schema | None:
+        """``times`` for log blocks: of columns in ``numbers`` plain longs, as Java's String.valueOf has them."""
+        if self.times is None or not self.numbers:
+            return self.times
+        return pa.schema([field.with_type(pa.int64()) if field.name in self.numbers else field for field in self.times])
 
 
 class Readable(Protocol):

@@ -6,8 +6,9 @@ Spark:
 * With ordinary key generators a partition column has the value that the path spells, cast to the column's type,
   whatever the files hold: an empty string is written to ``__HIVE_DEFAULT_PARTITION__`` and so reads as null.
 * With timestamp and custom key generators the path holds formatted times, so the files' value counts. A partition
-  column that was formatted as a time is typed as a string. The same is done for a user's own generator class:
-  nothing tells how it made the path.
+  column of the timestamp key generator is typed as a string, one of a custom key generator as it is
+  (SparkHoodieTableFileIndex). The files' value counts for a user's own generator class as well: nothing tells how it
+  made the path.
 * The path of a timestamp may be spelt in any zone, so timestamps are taken from the files too, save for null.
 * A text that cannot be cast, or a path that does not fit the fields, tells nothing: the files' value counts.
 * Files without the column (``drop.partition.columns``) take what the path spells, as text where the column has no
@@ -66,12 +67,8 @@ def missing_defaults(config: TableConfig, schema: pa.Schema, path: str) -> dict[
 
 
 def is_formatted_time(config: TableConfig, field: str) -> bool:
-    """Whether a key generator formats this partition field as a time, which makes Spark type the column as a string."""
-    if config.key_generator == "TIMESTAMP":
-        return field in config.partition_fields
-    if config.key_generator != "CUSTOM":
-        return False
-    return dict(zip(config.partition_fields, config.partition_field_types, strict=False)).get(field) == "TIMESTAMP"
+    """Whether the timestamp key generator formats this partition field, so that Spark types the column as a string."""
+    return config.key_generator == "TIMESTAMP" and field in config.partition_fields
 
 
 def may_hold_slash(config: TableConfig, schema: pa.Schema) -> bool:

@@ -16,7 +16,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo
 from hoodie_py.table.committed_logs import CommittedLogs
 from hoodie_py.table.instants import AsOf, parse_instant, parse_zone
-from hoodie_py.table.partition_values import missing_defaults, partition_constants
+from hoodie_py.table.partition_values import is_formatted_time, missing_defaults, partition_constants
 from hoodie_py.table.partitions import Partition, partition_of
 from hoodie_py.table.table_schema import TableSchema, resolve_schema
 from hoodie_py.table.timeline_loader import TableTimeline, load_config
@@ -171,6 +171,7 @@ class Snapshot:
             expected_sizes=self._expected_sizes(file_slice) if strict else {},
             committed=CommittedLogs(self.files, self.bare_config, rules) if rules.check_commits else None,
             times=schema.times,
+            numbers=frozenset(name for name in schema.data_columns if is_formatted_time(self.config, name)),
         )
 
     def _expected_sizes(self, file_slice: FileSlice) -> dict[str, int]:
