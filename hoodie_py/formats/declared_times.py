@@ -6,12 +6,14 @@ TIMESTAMP_LTZ is. The number is right, the type is not, and the table's schema t
 rules, on every level of nesting, in base files and log blocks (``SchemaRepair``, ``HoodieSchemaRepair``):
 
     in the file                     the table declares                        the number is
-    microseconds                    milliseconds                              milliseconds
+    microseconds in UTC             milliseconds in UTC                       milliseconds
     a plain long                    a local time, millis or micros            what is declared
     a plain long                    microseconds in UTC                       microseconds
+    microseconds of either kind     milliseconds of either kind               milliseconds, in Avro log blocks alone
 
 Every other pair is left alone: milliseconds in the file are converted, since then the file knows better. A plain long
 beside milliseconds in UTC is refused in base files: Java takes it for microseconds there and for milliseconds in logs.
+Of times within structs and maps Java 1.2.0 fails by a mistake of its own; here they follow the same rules.
 """
 
 from __future__ import annotations
@@ -111,7 +113,8 @@ def _field_as(field: pa.Field, declared: pa.StructType) -> pa.Field:
 def _is_mistyped(stored: pa.DataType, declared: pa.DataType) -> bool:
     if pa.types.is_int64(stored):
         return declared.tz is None or declared.unit == "us"
-    return bool(pa.types.is_timestamp(stored) and stored.unit == "us" and declared.unit == "ms")
+    in_utc = pa.types.is_timestamp(stored) and stored.tz is not None and declared.tz is not None
+    return bool(in_utc and stored.unit == "us" and declared.unit == "ms")
 
 
 @lru_cache(maxsize=64)

@@ -257,7 +257,7 @@ def partition_path(
 
 
 def split_partition_path(
-    path: str, fields: tuple[str, ...], *, legacy_default: bool = False
+    path: str, fields: tuple[str, ...], *, legacy_default: bool = False, whole: bool = False
 ) -> tuple[str | None, ...] | None:
     """Read the text of each partition field off a partition path, as Hudi's Spark reader does.
 
@@ -271,6 +271,7 @@ def split_partition_path(
         fields: partition fields in path order; none of them gives ``()``.
         legacy_default: also take ``default`` for null. Hudi wrote that before 0.12 and refuses to upgrade such tables
             past version 4, so from version 6 on a partition called ``default`` holds rows of that very value.
+        whole: with one segment a field, the text is the segment as it is.
 
     Returns:
         One text or None per field, or None when the path cannot be matched with the fields.
@@ -279,7 +280,7 @@ def split_partition_path(
         return ()
     segments = path.split("/")
     if len(segments) == len(fields):
-        texts = [unescape_partition_value(segment.split("=", 1)[-1]) for segment in segments]
+        texts = segments if whole else [unescape_partition_value(each.split("=", 1)[-1]) for each in segments]
     elif len(fields) == 1:
         texts = [path.removeprefix(f"{fields[0]}=")]
     else:

@@ -44,20 +44,23 @@ class _Unreadable(Exception):
     """A text that is no value of the column's type."""
 
 
-def partition_constants(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, Any]:
+def partition_constants(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> dict[str, Any]:
     """Columns whose value in every row of a partition is what the path says.
 
     Args:
         config: of the table.
         schema: the table's columns; partition fields that it lacks, or has nested, are left out.
         path: of the partition, relative to the table.
+        whole: whether a segment of the path is the value as it is, where paths are neither in hive style nor encoded:
+            so they are for a filter that says which partition it wants (``names_partition``).
 
     Returns:
         Python values by column name (None is null). Columns that are not in it take the value in the files.
     """
     if config.key_generator not in _PATH_SPELLS_VALUE:
         return {}
-    values = _parse(config, schema, path)
+    whole = whole and not config.hive_style_partitioning and not config.url_encode_partitioning
+    values = _parse(config, schema, path, whole=whole)
     return {field: value for field, value in values.items() if not isinstance(value, datetime)}
 
 
@@ -85,8 +88,8 @@ def may_hold_slash(config: TableConfig, schema: pa.Schema) -> bool:
     return False
 
 
-def _parse(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, Any]:
-    texts = split_partition_path(path, config.partition_fields)
+def _parse(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> dict[str, Any]:
+    texts = split_partition_path(path, config.partition_fields, whole=whole)
     values: dict[str, Any] = {}
     for field, text in zip(config.partition_fields, texts or (), strict=False):
         index = schema.get_field_index(field)

@@ -64,9 +64,9 @@ Keep = Callable[[Partition], bool]
 Judge = Callable[[Sequence[PartitionListing]], Sequence[PartitionListing]]
 
 
-def partition_of(config: TableConfig, schema: pa.Schema, path: str) -> Partition:
-    """The partition at ``path`` with its typed values."""
-    known = partition_constants(config, schema, path)
+def partition_of(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> Partition:
+    """The partition at ``path`` with its typed values; ``whole`` as for ``partition_constants``."""
+    known = partition_constants(config, schema, path, whole=whole)
     return Partition(path, tuple(known), tuple(known.values()))
 
 

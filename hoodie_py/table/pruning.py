@@ -12,7 +12,7 @@ The answer is False only when that is certain. A filter is read as the set of tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ from hoodie_py.table.predicate import (
     Not,
     Or,
     Predicate,
+    conjuncts,
     walk,
 )
 from hoodie_py.table.predicate_types import is_datetime, is_integral, is_text
@@ -64,6 +65,26 @@ def may_match_partition(predicate: Predicate, values: Mapping[str, Any]) -> bool
         values: partition column -> its one value as Python (or a ``pyarrow.Scalar``), None for null.
     """
     return True in _with_values(predicate.root, values)
+
+
+def names_partition(predicate: Predicate, fields: Sequence[str]) -> bool:
+    """Tell whether a filter wants one partition: every row that passes has a value that it names in each field.
+
+    Java makes the partition's path of these values then (HoodieFileIndex), so that they are compared with the path as
+    it is, also where it has an equals sign.
+
+    Args:
+        predicate: the filter.
+        fields: the table's partition fields.
+    """
+    named = set()
+    for part in conjuncts(predicate):
+        node = part.root
+        if isinstance(node, Comparison) and node.operator == "=":
+            sides = (node.left, node.right) if isinstance(node.left, Column) else (node.right, node.left)
+            if isinstance(sides[0], Column) and isinstance(sides[1], Literal):
+                named.add(".".join(sides[0].path))
+    return bool(fields) and named.issuperset(fields)
 
 
 def may_match_statistics(predicate: Predicate, statistics: Mapping[str, tuple[Any, ...]]) -> bool:

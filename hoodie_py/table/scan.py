@@ -74,7 +74,9 @@ class Scan:
         return [
             ScanTask(
                 file_slice,
-                self.snapshot.read_info(file_slice, strict=self.options.integrity == "strict"),
+                self.snapshot.read_info(
+                    file_slice, strict=self.options.integrity == "strict", predicate=self.predicate
+                ),
                 self.columns,
                 self.predicate,
                 self.options,

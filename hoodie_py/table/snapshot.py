@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -135,8 +135,10 @@ class Snapshot:
         if query_type not in ("snapshot", "read_optimized"):
             raise InvalidQueryError(f"Unknown query type {query_type!r}.")
 
-        keep = None if predicate is None else partial(_may_match, predicate)
-        listings = self._view.partitions(self.schema.arrow, keep)
+        def wanted(partition: Partition) -> bool:
+            return self._may_match(predicate, partition.path)
+
+        listings = self._view.partitions(self.schema.arrow, None if predicate is None else wanted)
         paths = [listing.partition.path for listing in listings]
         if query_type == "read_optimized":
             return self._view.base_files(self._as_of, paths)
@@ -151,12 +153,34 @@ class Snapshot:
         from hoodie_py.table.missing_files import check_nothing_missing
 
         def wanted(path: str) -> bool:
-            return predicate is None or _may_match(predicate, partition_of(self.config, self.schema.arrow, path))
+            return self._may_match(predicate, path)
 
         check_nothing_missing(self._view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
 
-    def read_info(self, file_slice: FileSlice, *, strict: bool = False) -> ReadInfo:
-        """Return what reading one slice takes; small and picklable."""
+    def _may_match(self, predicate: Predicate | None, path: str) -> bool:
+        """Say whether a partition may hold rows that a filter wants."""
+        if predicate is None:
+            return True
+        from hoodie_py.table.pruning import may_match_partition
+
+        partition = partition_of(self.config, self.schema.arrow, path, whole=self._names_partition(predicate))
+        return may_match_partition(predicate, partition.known)
+
+    def _names_partition(self, predicate: Predicate | None) -> bool:
+        if predicate is None:
+            return False
+        from hoodie_py.table.pruning import names_partition
+
+        return names_partition(predicate, self.config.partition_fields)
+
+    def read_info(self, file_slice: FileSlice, *, strict: bool = False, predicate: Predicate | None = None) -> ReadInfo:
+        """Return what reading one slice takes; small and picklable.
+
+        Args:
+            file_slice: the slice.
+            strict: whether sizes are checked.
+            predicate: the query's filter, if it has one.
+        """
         schema = self.schema
         path = file_slice.partition_path
         rules = self._view.block_rules(self._as_of)
@@ -166,7 +190,7 @@ class Snapshot:
             schema=schema.arrow,
             defaults=schema.defaults,
             rules=rules,
-            constants=partition_constants(self.config, schema.arrow, path),
+            constants=partition_constants(self.config, schema.arrow, path, whole=self._names_partition(predicate)),
             fallbacks=missing_defaults(self.config, schema.arrow, path),
             expected_sizes=self._expected_sizes(file_slice) if strict else {},
             committed=CommittedLogs(self.files, self.bare_config, rules) if rules.check_commits else None,
@@ -183,9 +207,3 @@ class Snapshot:
     def bare_config(self) -> TableConfig:
         """The properties without their raw text and create schema, which tasks do not need."""
         return replace(self.config, properties={}, create_schema=None)
-
-
-def _may_match(predicate: Predicate, partition: Partition) -> bool:
-    from hoodie_py.table.pruning import may_match_partition
-
-    return may_match_partition(predicate, partition.known)

@@ -34,7 +34,9 @@ def schema(**fields: Any) -> AvroSchema:
     ("stored", "declared", "read"),
     [
         (UTC_MICROS, "timestamp-millis", UTC_MILLIS),
-        (MICROS, "local-timestamp-millis", MILLIS),
+        (MICROS, "local-timestamp-millis", MICROS),
+        (MICROS, "timestamp-millis", MICROS),
+        (UTC_MICROS, "local-timestamp-millis", UTC_MICROS),
         (pa.int64(), "local-timestamp-millis", MILLIS),
         (pa.int64(), "local-timestamp-micros", MICROS),
         (pa.int64(), "timestamp-micros", UTC_MICROS),

@@ -88,6 +88,11 @@ def test_values_of_a_class_of_their_own_compare_with_nothing(type_: pa.DataType,
     assert orders(type_, given) == [Foreign(given[0].name.lower(), given[1])]
 
 
+def test_local_milliseconds_are_compared_as_they_are() -> None:
+    [found] = orders(pa.timestamp("ms"), (Kind.LONG, MILLIS))
+    assert found == datetime(1970, 1, 20, 17, 41, 52, 800000)  # as if they were microseconds, in Java, too
+
+
 def test_times_beyond_any_calendar_are_only_compared() -> None:
     column = delete_order_column(
         deletes((Kind.LONG, 2**63 - 1), (Kind.LONG, -(2**63)), (Kind.STRING, "")), [UTC_MICROS]

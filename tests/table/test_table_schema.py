@@ -142,11 +142,11 @@ def test_dropped_partition_columns_come_last(tmp_path: Path):
     assert found == [("a", "string"), ("p", "string"), ("q", "int32")]
 
 
-def test_only_time_fields_of_custom_generators_become_strings(tmp_path: Path):
+def test_time_fields_of_custom_generators_keep_their_type(tmp_path: Path):
     custom = {"hoodie.table.partition.fields": "p:SIMPLE,t:TIMESTAMP", "hoodie.table.keygenerator.type": "CUSTOM"}
     root = make_table(tmp_path, commit(T1, avro(("p", "int"), ("t", "long"))), **custom, **NO_META)
     schema = resolve_schema(open_view(root).timeline).arrow
-    assert [str(field.type) for field in schema] == ["int32", "string"]
+    assert [str(field.type) for field in schema] == ["int32", "int64"]
 
 
 def test_log_files_tell_their_schema(corpus: Callable[[str], Path]):
