@@ -145,7 +145,7 @@ def test_keys_of_timestamps(java: JavaSession, tmp_path: Path, version: int, mer
     java.write(path, rows(1, "first", range(5)), options, operation="bulk_insert", mode="overwrite")
     table = HoodieTable.open(path)
     for operation in ("upsert", "insert", "bulk_insert", "delete", "insert_overwrite"):
-        with pytest.raises(InvalidQueryError, match=r"2020-01-0\d 0\d:0\d:0\d\.\d+.*15779\d{11}"):
+        with pytest.raises(InvalidQueryError, match="spells record keys otherwise"):
             getattr(table, operation)(rows(2, "doubled", [0, 1]))
     table.upsert(rows(2, "ours", range(4)), {TEXTS: "true"})
     table.delete(rows(3, "gone", [1]), {TEXTS: "true"})
