@@ -163,7 +163,7 @@ class DistributedWrite:
     def _check_spelling(self, snapshot: Snapshot, empty: WriteRecords, partitions: list[str]) -> None:
         if self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             options = self.session.settings.options
-            check_spelling(snapshot, options, empty.rows.schema, partitions, self.merger)
+            check_spelling(snapshot, options, empty.made_of, partitions, self.merger)
 
     def _facts(self, snapshot: Snapshot, wire: Wire) -> WriteFacts:
         merger = self.merger

@@ -71,6 +71,7 @@ def records_to_write(
         partition_paths=generator.partition_paths(rows),
         deletes=_delete_marks(table, rows, snapshot.config, options, operation),
         ordering=_ordering(rows, snapshot.config, options),
+        made_of=generator.columns,
     )
     return records, schema
 
@@ -141,6 +142,7 @@ def _deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> tuple
         keys=_keys_of_rows(table, rows, generator),
         partition_paths=_paths_of_rows(table, rows, generator, has),
         deletes=_all_true(table.num_rows),
+        made_of=tuple(has),
     )
     return records, schema
 

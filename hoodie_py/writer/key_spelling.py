@@ -9,7 +9,7 @@ does not say which, but its rows do: some are read, and their keys made anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -34,7 +34,7 @@ _SLICES, _ROWS = 4, 64  # so many slices are looked at, and so many rows of each
 def check_spelling(
     snapshot: Snapshot,
     options: Mapping[str, str],
-    rows: pa.Schema,
+    made_of: Collection[str],
     partitions: Sequence[str] = (),
     merger: RecordMerger | type[RecordMerger] | None = None,
 ) -> None:
@@ -43,7 +43,7 @@ def check_spelling(
     Args:
         snapshot: the table.
         options: the write's.
-        rows: columns of the write; nothing is checked where its keys are not made of them.
+        made_of: fields that the write's keys and partition paths are made of; what is made of others is not checked.
         partitions: those that the write touches, as far as that is known.
         merger: decides instead of the table's merge mode.
 
@@ -51,16 +51,18 @@ def check_spelling(
         InvalidQueryError: names both spellings, and the option that helps.
         HoodieError: the table cannot be read.
     """
-    if snapshot.instant is None or not rows:
+    if snapshot.instant is None or not made_of:
         return
     generator = KeyGenerator.of_table(snapshot, options)
     schema = snapshot.schema.arrow
-    columns = [name for name in generator.columns if field_type(schema, name) is not None]
-    own = [name for name in generator.columns if field_type(rows, name) is not None]
-    if own != list(generator.columns) or columns != own or not _may_differ(generator, schema):
+    known = {name for name in made_of if field_type(schema, name) is not None}
+    if not known.issuperset(generator.key_fields):
+        generator = replace(generator, key_fields=())
+    if not known.issuperset(generator.partition_fields):
+        generator = replace(generator, partition_fields=(), times={})
+    if not generator.columns or not _may_differ(generator, schema):
         return
-    meta = {RECORD_KEY, PARTITION_PATH}
-    wanted = [*meta, *dict.fromkeys(top_level(schema, name) for name in columns)]
+    wanted = [RECORD_KEY, PARTITION_PATH, *dict.fromkeys(top_level(schema, name) for name in generator.columns)]
     for file_slice in _chosen(snapshot, partitions):
         found = _some_rows(snapshot, file_slice, wanted, merger, options)
         if found.num_rows:
@@ -118,15 +120,17 @@ def _compare(found: pa.Table, generator: KeyGenerator, file_slice: FileSlice) ->
     the partition that it came to first.
     """
     place = {"file_group": file_slice.file_id, "partition": file_slice.partition_path or None}
-    stored, made = found.column(RECORD_KEY), generator.keys(found)
-    other = booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
-    if other.any():
-        at = int(other.argmax())
-        raise _refused("record keys", stored[at].as_py(), made[at].as_py(), generator, place)
-    stored, made = found.column(PARTITION_PATH), generator.partition_paths(found)
-    other = booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
-    if other.all():
-        raise _refused("partition paths", stored[0].as_py(), made[0].as_py(), generator, place)
+    if generator.key_fields:
+        stored, made = found.column(RECORD_KEY), generator.keys(found)
+        other = booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
+        if other.any():
+            at = int(other.argmax())
+            raise _refused("record keys", stored[at].as_py(), made[at].as_py(), generator, place)
+    if generator.partition_fields:
+        stored, made = found.column(PARTITION_PATH), generator.partition_paths(found)
+        other = booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
+        if other.all():
+            raise _refused("partition paths", stored[0].as_py(), made[0].as_py(), generator, place)
 
 
 def _refused(

@@ -74,7 +74,7 @@ class Writer:
         touched = _partitions(records)
         check_buckets(snapshot, settings, touched, self.merger)
         if operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
-            check_spelling(snapshot, settings.options, records.rows.schema, touched, self.merger)
+            check_spelling(snapshot, settings.options, records.made_of, touched, self.merger)
         if combines(operation, settings.options):
             records = combine(records, snapshot, settings, self.merger)
         if operation in OVERWRITES:

@@ -42,6 +42,8 @@ class WriteRecords:
         deletes: bool, no nulls; which records delete. None where none does.
         ordering: values of the table's ordering fields, one column a field, in its types. Empty when commit time
             decides, or when deletes bring none.
+        made_of: of records as they came: the fields that keys and partition paths were made of, none where they were
+            given as such.
     """
 
     rows: pa.Table
@@ -49,6 +51,7 @@ class WriteRecords:
     partition_paths: pa.ChunkedArray | None
     deletes: pa.ChunkedArray | None = None
     ordering: tuple[pa.ChunkedArray, ...] = ()
+    made_of: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         columns = [self.keys, *self.ordering]

@@ -102,6 +102,16 @@ def test_bare_keys_are_taken_as_they_are(tmp_path: Path) -> None:
     assert list(_keys(table).values()) == ["second"]
 
 
+def test_deletes_that_name_no_partition_are_compared(tmp_path: Path) -> None:
+    table = _table(tmp_path / "t")
+    table.upsert([_row("a", "first")], _options(texts=True))
+    keys = [{"id": "a", "at": AT}]
+    with pytest.raises(InvalidQueryError, match="spells record keys otherwise"):
+        table.delete(keys, _options(texts=False))
+    table.delete(keys, _options(texts=True))
+    assert _keys(table) == {}
+
+
 def test_plain_keys_cost_no_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hoodie_py.writer import key_spelling
 
