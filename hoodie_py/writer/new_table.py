@@ -123,7 +123,7 @@ class NewTable:
                 "Tables without record key fields, whose keys writers make up.", hint="Give record_key=."
             )
         for key in self.properties:
-            if key in _BY_ARGUMENT:
+            if key in _BY_ARGUMENT and not self._is_for_old_readers(key):
                 raise InvalidQueryError(f"The property {key} is an argument of its own.", hint=_argument(key))
             if key in _NOT_FOR_CALLERS:
                 raise InvalidQueryError(f"The property {key} cannot be chosen.", hint="Leave it out.")
@@ -135,6 +135,11 @@ class NewTable:
             )
         if self.merge_mode == MergeMode.EVENT_TIME_ORDERING and not self.ordering:
             raise InvalidQueryError("Event-time ordering needs ordering fields.", hint="Give ordering=.")
+
+    def _is_for_old_readers(self, key: str) -> bool:
+        """Whether a property says the ordering fields once more by the name that Hudi before 1.1 knows them by."""
+        again = key == keys.PRECOMBINE_FIELD and self.version < FIRST_LAYOUT_2
+        return again and self.properties[key] == ",".join(self.ordering)
 
     def _table_type(self) -> str:
         upper = self.table_type.upper()

@@ -265,3 +265,23 @@ def test_labels_go_to_partitions_of_their_own(spark: Any) -> None:
         numbers = spark.createDataFrame(pa.table({"label": pa.array(labels(count), pa.int32())}))
         placed = numbers.repartition(count, "label").selectExpr("spark_partition_id() AS at").collect()
         assert sorted(row["at"] for row in placed) == list(range(count))
+
+
+def test_names_of_every_script_and_names_that_are_refused(spark: Any, frame: Any, tmp_path: Path) -> None:
+    rows = pa.table({"ключ": ["a", "b"], "größe": [1, 2], "s": [{"имя": "x"}, {"имя": "y"}]})
+    options = {
+        "hoodie.datasource.write.recordkey.field": "ключ",
+        "hoodie.datasource.write.precombine.field": "größe",
+    }
+    write(frame(rows), str(tmp_path / "t"), "upsert", **options)
+    found = spark.read.format("hoodie").load(str(tmp_path / "t")).where("`größe` > 1 and `s`.`имя` = 'y'")
+    assert [each["ключ"] for each in found.select("ключ", "s").collect()] == ["b"]
+    for name in ("_hoodie_commit_time", "a-b"):
+        with pytest.raises(InvalidQueryError):
+            write(frame(rows.append_column(name, pa.array([1, 2]))), str(tmp_path / "t"), "upsert", **options)
+        with pytest.raises(InvalidQueryError):
+            write(frame(rows.append_column(name, pa.array([1, 2]))), str(tmp_path / "new"), "upsert", **options)
+        assert not (tmp_path / "new" / ".hoodie").exists()
+    again = spark.read.format("hoodie").load(str(tmp_path / "t"))
+    write(again, str(tmp_path / "copy"), "insert", **options)
+    assert HoodieTable.open(tmp_path / "copy").scan(["ключ"]).count() == 2

@@ -108,6 +108,14 @@ def test_the_meta_columns_of_a_scan_are_left_out() -> None:
     assert _new(schema=with_meta).stored() == _new().stored()
 
 
+def test_old_readers_may_be_told_the_ordering_field() -> None:
+    told = {"hoodie.table.precombine.field": "ts"}
+    assert _new(version=6, properties=told).stored().items() >= told.items()
+    for wrong in ({"properties": told}, {"version": 6, "properties": told, "ordering": ("qty",)}):
+        with pytest.raises(InvalidQueryError, match="argument of its own"):
+            _new(**wrong).stored()
+
+
 _WRONG: list[tuple[dict[str, Any], str]] = [
     ({"record_key": ("nope",)}, "record_key names 'nope'"),
     ({"ordering": ("nope",)}, "ordering names 'nope'"),
