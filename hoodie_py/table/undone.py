@@ -2,7 +2,7 @@
 
 Another had taken it for dead and rolled the write back, files and all, before the completed file came. A writer that
 wakes up takes that file away again; one that does not leaves it. The rollback is what counts: readers pass the write
-over, and the next writer removes the file. Java's readers go by the files that are there, and so show the same rows.
+over, and the next writer removes the file. Until then it is a completed write for Java, whose files are gone.
 
 Such a write has a completed file alone, since a rollback removes the other two last. A completed rollback names it, and
 was requested after the completion time: a compaction that was rolled back and run again completed after that.

@@ -115,7 +115,7 @@ class Write:
         assert last.data is not None
         there = rows_at(files_at(self._place))
         assert there == {**now, **rows_of(last.data)}, end
-        table.refresh()
+        table = table.refresh()
         assert [each for each in table.timeline.pending() if each.action != "compaction"] == [], end
         new = [path for path in self._place.sizes() if not path.startswith(".hoodie/")]
         assert strays(table._snapshot, new) == [], end
