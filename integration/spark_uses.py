@@ -43,7 +43,7 @@ def _check(frame: Any, keys: list[str], make: Callable[..., Any]) -> None:
     assert found(others) == [key for key in keys if key != "k1"], make
     frame.createOrReplaceTempView("used_again")
     text = "select id from used_again where id in (select id from used_again where id > 'k1') or id = 'k1'"
-    assert found(spark_of(frame).sql(text)) == keys, make
+    assert found(spark_of(frame).sql(text)) == [key for key in keys if key >= "k1"], make
     assert found(frame.limit(1)) != [], make
     assert found(frame) == keys, make
     with TemporaryDirectory() as folder:
