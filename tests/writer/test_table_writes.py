@@ -104,7 +104,7 @@ def test_a_commit_that_cannot_be_looked_at_is_a_warning(tmp_path: Path, monkeypa
     table = opened(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(snapshot, "open_snapshot", fail)
-        with pytest.warns(HoodieWarning, match="The write is committed"):
+        with pytest.warns(HoodieWarning, match="The change is committed"):
             table.upsert([row(1, 2, "b")], options=QUICK)
     assert contents(tmp_path)["k1"] == (2, "b")
     assert contents(table.refresh())["k1"] == (2, "b")
@@ -231,7 +231,7 @@ def test_a_service_that_fails_is_a_warning(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(compaction, "run", fail)
     table = opened(tmp_path)
     inline = {**QUICK, "hoodie.compact.inline": True, "hoodie.compact.inline.max.delta.commits": 1}
-    with pytest.warns(HoodieWarning, match="The write is committed"):
+    with pytest.warns(HoodieWarning, match="The change is committed"):
         result = table.upsert([row(1, 2, "b")], options=inline)
     assert result.scheduled is not None
     assert contents(table)["k1"] == (2, "b")
