@@ -57,7 +57,7 @@ def _slice(snapshot: Snapshot, operation: CompactionOperation, group: FileGroup,
     if operation.bootstrap_file:
         raise UnsupportedFeatureError("Compaction of a bootstrapped base file.")
     base = None if operation.data_file is None else _base_file(operation.data_file, group, instant)
-    named = (_log_file(snapshot, name, group) for name in operation.delta_files)
+    named = (_log_file(snapshot, name, group, operation.base_instant_time) for name in operation.delta_files)
     logs = [log for log in named if log is not None]
     if len({log.path for log in logs}) != len(logs):
         raise InvalidTableError("a compaction plan names a log file twice", hint=_PLAN_HINT)
@@ -75,15 +75,16 @@ def _base_file(name: str, group: FileGroup, instant: str) -> BaseFile:
     return _the_one(name, [file for file in group.base_files if file.name == name])
 
 
-def _log_file(snapshot: Snapshot, name: str, group: FileGroup) -> LogFile | None:
-    """Return a planned log file; None for one of a write that was taken back since, which up to table version 6 a plan
-    may name.
+def _log_file(snapshot: Snapshot, name: str, group: FileGroup, base_instant: str | None) -> LogFile | None:
+    """Return a planned log file; None for one of a write that was taken back since.
+
+    Up to table version 6 a plan may name that, as its name has the slice's base instant.
     """
     parsed = parse_log_file_name(name)
     if parsed is None or parsed.file_id != group.file_id or parsed.is_cdc:
         raise _foreign(name)
     found = [file for file in group.log_files if file.name.name == name]
-    if not found and snapshot.view.visibility.logs_carry_base_instant:
+    if not found and snapshot.view.visibility.logs_carry_base_instant and parsed.instant == base_instant:
         path = f"{group.partition_path}/{name}" if group.partition_path else name
         committed = CommittedLogs(snapshot.files, snapshot.bare_config, snapshot.view.block_rules())
         if not committed.named([LogFile(path, 0, parsed)]):

@@ -34,6 +34,7 @@ from hoodie_py.writer.data_file import CommitFacts, new_run_id
 from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
+from hoodie_py.writer.moved_on import moved_on
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partition_folder import ensure_partition
 from hoodie_py.writer.recovery import rollbacks_to_finish
@@ -160,7 +161,8 @@ def open_commit(session: WriteSession, intent: Intent) -> Iterator[OpenCommit]:
 def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommit:
     files = session.settings.file
     if intent.writes_base_files:
-        files = with_codec(files, intent.snapshot)
+        with moved_on(session, intent.snapshot):
+            files = with_codec(files, intent.snapshot)
     with session.locked() as holding:
         now = session.look()
         _check(session, intent, now)
