@@ -152,8 +152,8 @@ PARTITIONED = [
 def test_constants_are_the_values_in_javas_answer(name: str, corpus: Callable[[str], Path]):
     view = open_view(corpus(name))
     (query,) = [each for each in load_case(name)["queries"] if each["id"] == "snapshot"] or [None]
-    if query is None or query["or_error"] or query.get("subpath"):
-        return
+    if query is None or query["or_error"] or query.get("subpath") or query.get("columns"):
+        return  # an answer of chosen columns does not tell paths
     schema = resolve_schema(view.timeline).arrow
     paths = {each.partition.path for each in view.partitions(schema)}
     checked = 0
