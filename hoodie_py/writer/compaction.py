@@ -140,9 +140,11 @@ def run(
 def _recovered(session: WriteSession, instant: str | None) -> Snapshot:
     """Finish rollbacks that were begun, that of the compaction too, and return the table as it is then."""
     snapshot = session.look()
-    check_compactable(snapshot)
     first = snapshot.timeline.timeline.pending_compactions().instants[:1]
     chosen = instant or (first[0].request_time if first else None)
+    if chosen is None and not snapshot.config.is_merge_on_read:
+        return snapshot  # there never is a plan
+    check_compactable(snapshot)
     return session.look() if finish_rollbacks(session, snapshot, chosen) else snapshot
 
 

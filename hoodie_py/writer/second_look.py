@@ -57,16 +57,12 @@ class Completed:
         try:
             now = self.session.look()
             problem = self._undone(now) or self._overlap(now)
-        except HoodieError as error:
+            if problem is None:
+                holding.ensure_held()
+                alive.ensure_alive()
+        except HoodieError as error:  # the store's as well: the commit is there, so this is no failure of the write
             return error
-        if problem is not None:
-            return problem
-        try:
-            holding.ensure_held()
-            alive.ensure_alive()
-        except ConflictError as error:
-            return error
-        return None
+        return problem
 
     def settled(self, doubt: HoodieError) -> HoodieError:
         """Decide what becomes of an instant that is in doubt, and return the error for the caller.

@@ -55,8 +55,10 @@ _NOT_FROM_COLUMNS = {
     "bootstrap_metadata_only_cow_v9": "keys were taken from elsewhere",
     "bootstrap_metadata_only_mor_v9": "keys were taken from elsewhere",
     "bootstrap_full_record_cow_v8": "keys were taken from elsewhere",
+    "flink_part_timestamp": "the table does not say how its generator spells times",
     "nometa_cow_v9": "keys are not stored",
     "nometa_mor_v6": "keys are not stored",
+    "partition_equals_sign_mor_v6": "a value with = is not written",
     "schema_on_read_cow_v8_reuse": "columns go by id",
     "schema_on_read_mor_v9": "columns go by id",
 }

@@ -231,7 +231,7 @@ def test_a_service_that_fails_is_a_warning(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(compaction, "run", fail)
     table = opened(tmp_path)
     inline = {**QUICK, "hoodie.compact.inline": True, "hoodie.compact.inline.max.delta.commits": 1}
-    with pytest.warns(HoodieWarning, match="The change is committed"):
+    with pytest.warns(HoodieWarning, match="The write is committed"):
         result = table.upsert([row(1, 2, "b")], options=inline)
     assert result.scheduled is not None
     assert contents(table)["k1"] == (2, "b")
