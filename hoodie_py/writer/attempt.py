@@ -7,7 +7,7 @@ inflight file last, so that a removal that is itself cut short can be taken up a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.instants import INFLIGHT, Instant
@@ -41,7 +41,13 @@ def files_of_instant(files: TableFiles, instant: str, groups: Iterable[GroupKey]
     return found
 
 
-def remove_files(files: TableFiles, instant: str, groups: Collection[GroupKey], keep: Collection[str] = ()) -> int:
+def remove_files(
+    files: TableFiles,
+    instant: str,
+    groups: Collection[GroupKey],
+    keep: Collection[str] = (),
+    check: Callable[[], object] | None = None,
+) -> int:
     """Delete what attempts at a compaction wrote, save the files to keep, and return how many files that were.
 
     Args:
@@ -49,10 +55,17 @@ def remove_files(files: TableFiles, instant: str, groups: Collection[GroupKey], 
         instant: request time of the compaction.
         groups: of its plan.
         keep: paths that stay.
+        check: asks before each file whether the lock is still held. A process may sleep after it has listed the files;
+            another may run the compaction again meanwhile, and its files have the same instant.
+
+    Raises:
+        ConflictError: by ``check``.
     """
     announced = {marker.path for marker in Markers(files, instant).announced() if _is_of(marker.path, instant)}
     listed = files_of_instant(files, instant, groups).keys()
     for path in sorted((announced | listed) - set(keep)):
+        if check is not None:
+            check()
         delete_with_checksum(files, path)
     return len(listed - set(keep))
 
@@ -66,7 +79,13 @@ def remove_files_of_run(files: TableFiles, instant: str, run_id: int) -> None:
             markers.remove(marker)
 
 
-def undo_attempt(session: WriteSession, snapshot: Snapshot, pending: Instant, groups: Collection[GroupKey]) -> int:
+def undo_attempt(
+    session: WriteSession,
+    snapshot: Snapshot,
+    pending: Instant,
+    groups: Collection[GroupKey],
+    check: Callable[[], object] | None = None,
+) -> int:
     """Take a running compaction back to requested, and return how many data files were removed.
 
     Call it under the table's lock, when nobody runs it.
@@ -76,9 +95,10 @@ def undo_attempt(session: WriteSession, snapshot: Snapshot, pending: Instant, gr
         snapshot: the table as it is now.
         pending: the inflight instant.
         groups: of its plan.
+        check: asks whether the lock is still held, see ``remove_files``.
     """
     undo_metadata_commit(session.files, pending.request_time)
-    removed = remove_files(session.files, pending.request_time, groups)
+    removed = remove_files(session.files, pending.request_time, groups, check=check)
     Markers(session.files, pending.request_time).remove_all()
     if pending.state == INFLIGHT:
         session.timeline(snapshot).remove(pending)

@@ -181,7 +181,7 @@ def _begin(session: WriteSession, instant: str, merger: RecordMerger | type[Reco
         groups = [task.group for task in begun.tasks]
         holding.ensure_held()
         forget_finished(session, snapshot)
-        undo_attempt(session, snapshot, pending, groups)
+        undo_attempt(session, snapshot, pending, groups, holding.ensure_held)
         remove_scratch_files(session.files, {partition for partition, _ in groups})
         holding.ensure_held()
         session.timeline(snapshot).begin(begun.instant)
@@ -301,7 +301,8 @@ def _complete(
         inflight = _still_ours(snapshot, begun)
         _check_files(session, begun, results)
         written = {result.path for result in results}
-        remove_files(session.files, instant, [task.group for task in begun.tasks], keep=written)
+        groups = [task.group for task in begun.tasks]
+        remove_files(session.files, instant, groups, keep=written, check=holding.ensure_held)
         if not session.multi_writer:
             leave_heartbeats(session.files, pending_writes(snapshot))
         holding.ensure_held()
@@ -381,11 +382,11 @@ def _abort(session: WriteSession, begun: _Begun, error: BaseException) -> None:
     instant = begun.instant.request_time
     try:
         remove_files_of_run(session.files, instant, begun.run_id)
-        with session.locked():
+        with session.locked() as holding:
             snapshot = session.look()
             found = snapshot.timeline.timeline.pending_compactions().find(instant)
             if found is not None and found.state == INFLIGHT:
-                undo_attempt(session, snapshot, found, [task.group for task in begun.tasks])
+                undo_attempt(session, snapshot, found, [task.group for task in begun.tasks], holding.ensure_held)
     except HoodieError as problem:
         error.add_note(f"What the compaction wrote was not all removed: {problem} The next run of it will do that.")
 
