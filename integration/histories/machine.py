@@ -107,7 +107,9 @@ class Histories(RuleBasedStateMachine):
     def insert(self, changes: tuple[Change, ...], bulk: bool, fault: Fault | None) -> None:
         assert self.table is not None
         kind, alive = self.table.kind, self.table.model.alive()
-        new = tuple(each for each in changes if (kind.path(each.row.part), each.row.id) not in alive)
+        # A bulk insert stores rows that are flagged as deleted, and shows them: the model has no such rows.
+        wanted = [each for each in changes if not (bulk and each.deletes)]
+        new = tuple(each for each in wanted if (kind.path(each.row.part), each.row.id) not in alive)
         self._do(Insert(new, bulk) if new else Upsert(changes), fault)
 
     @rule(changes=_DISTINCT, whole=_ONE_IN_THREE, overwrites=_ONE_IN_THREE, fault=_FAULT)

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from hoodie_py import CorruptFileError, HoodieTable, HoodieWarning, InvalidQueryError
+from hoodie_py import CorruptFileError, HoodieTable, HoodieWarning, InvalidQueryError, TableNotFoundError
 from hoodie_py.files import TableFiles
 from hoodie_py.spark.source import HoodieSource
 from hoodie_py.spark.stream_write import checkpoint, last_batch
@@ -94,7 +94,8 @@ def test_a_commit_that_fails_leaves_no_staged_rows_and_no_table(tmp_path: Path) 
         one.commit(told)
     assert staged(tmp_path) == []
     one.abort(told)
-    assert open_snapshot(str(tmp_path)).timeline.completed_writes() == []
+    with pytest.raises(TableNotFoundError):
+        open_snapshot(str(tmp_path))
 
 
 def test_aborting_a_commit_that_landed_says_so(tmp_path: Path) -> None:
