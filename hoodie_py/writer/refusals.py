@@ -12,6 +12,7 @@ from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, Unsup
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.instants import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, RESTORE, Instant
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.table.partition_values import is_formatted_time
 from hoodie_py.table.schema_history import SCHEMA_FOLDER
 from hoodie_py.table.snapshot import Snapshot
 
@@ -83,6 +84,15 @@ def _problems(snapshot: Snapshot) -> Iterator[HoodieError]:
         yield UnsupportedFeatureError(
             "Compaction of a COPY_ON_WRITE table.", hint="Such a table has no log files to compact."
         )
+    times = snapshot.schema.times
+    for name in () if times is None else times.names:
+        if is_formatted_time(snapshot.config, name):
+            # A scan gives such a column as text: of log rows as their numbers, and of no base rows at all.
+            yield UnsupportedFeatureError(
+                "Compaction of a table that the timestamp key generator partitions by a timestamp column.",
+                hint="Compact it with Java Hudi or Flink.",
+                column=name,
+            )
     yield from _features(snapshot)
 
 

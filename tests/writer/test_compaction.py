@@ -211,8 +211,8 @@ def test_an_attempt_that_publishes_while_the_commit_is_made_leaves_nothing(tmp_p
     base = writable(V9, tmp_path)
     late = Late()
 
-    def another(files: object, instant: str, groups: object, keep: object = ()) -> int:
-        count = remove_files(files, instant, groups, keep)  # type: ignore[arg-type]
+    def another(files: object, instant: str, groups: object, keep: object = (), check: object = None) -> int:
+        count = remove_files(files, instant, groups, keep, check)  # type: ignore[arg-type]
         if keep:
             late.tasks[0].run()
         return count

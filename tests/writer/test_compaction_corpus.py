@@ -16,6 +16,7 @@ from tests.writer.compaction_tables import QUICK, completed, leftovers, missing,
 
 REFUSED = {
     "cdc_": "change data capture",
+    "flink_part_timestamp": "partitions by a timestamp column",
     "nometa_": "without meta fields",
     "partition_metafile_": "partition metafiles",
     "schema_on_read": "schema-on-read",
