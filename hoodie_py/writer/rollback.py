@@ -29,6 +29,7 @@ from hoodie_py.formats.instants import (
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import undo_attempt
 from hoodie_py.writer.finish_rollback import check_removable, finish_rollback, remove_instant
+from hoodie_py.writer.lock import HeldLock
 from hoodie_py.writer.metadata_table import undo_metadata_commit
 from hoodie_py.writer.rollback_facts import PendingRollback, pending_rollbacks, rollbacks_of
 from hoodie_py.writer.rollback_record import begin_rollback, complete_rollback, delete_files
@@ -86,12 +87,12 @@ def rollback(session: WriteSession, instant: str) -> RollbackResult:
         alive.pending(alive.heartbeat.was_there)  # Java needs to find it: see failed_writes
         holding.ensure_held()
         alive.ensure_alive()
-        result = _done(session, snapshot, instant)
+        result = _done(session, snapshot, instant, holding)
         alive.pending(False)
     return result
 
 
-def _done(session: WriteSession, snapshot: Snapshot, instant: str) -> RollbackResult:
+def _done(session: WriteSession, snapshot: Snapshot, instant: str, holding: HeldLock) -> RollbackResult:
     begun = _begun(snapshot, instant)
     if begun is not None:
         left, removed = finish_rollback(session, snapshot, begun, named=instant == begun.instant.request_time)
@@ -100,8 +101,9 @@ def _done(session: WriteSession, snapshot: Snapshot, instant: str) -> RollbackRe
             return RollbackResult(done, ROLLBACK, "gone")
         return RollbackResult(begun.target, begun.action, left, done, removed)
     pending = _find(snapshot, instant)
-    undo = _undo_compaction if pending.action == COMPACTION else _undo_write
-    return undo(session, snapshot, pending)
+    if pending.action == COMPACTION:
+        return _undo_compaction(session, snapshot, pending, holding)
+    return _undo_write(session, snapshot, pending)
 
 
 def _begun(snapshot: Snapshot, instant: str) -> PendingRollback | None:
@@ -132,13 +134,13 @@ def _find(snapshot: Snapshot, instant: str) -> Instant:
     return found
 
 
-def _undo_compaction(session: WriteSession, snapshot: Snapshot, pending: Instant) -> RollbackResult:
+def _undo_compaction(session: WriteSession, snapshot: Snapshot, pending: Instant, holding: HeldLock) -> RollbackResult:
     instant = pending.request_time
     plan = snapshot.timeline.compaction_plan(pending)
     groups = [(each.partition_path, each.file_id) for each in plan.operations]
     if pending.state == REQUESTED:
         check_removable(snapshot, pending, groups)
-    removed = undo_attempt(session, snapshot, pending, groups)
+    removed = undo_attempt(session, snapshot, pending, groups, holding.ensure_held)
     if pending.state == INFLIGHT:
         return RollbackResult(instant, COMPACTION, REQUESTED, None, removed)
     session.timeline(snapshot).remove(pending)
