@@ -38,6 +38,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import undo_attempt
 from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER
+from hoodie_py.writer.lock import HeldLock
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import (
     MetadataTable,
@@ -55,7 +56,7 @@ _COMPLETED = COMMIT, DELTA_COMMIT, REPLACE_COMMIT
 
 
 def finish_rollback(
-    session: WriteSession, snapshot: Snapshot, begun: PendingRollback, *, named: bool = False
+    session: WriteSession, snapshot: Snapshot, begun: PendingRollback, holding: HeldLock, *, named: bool = False
 ) -> tuple[str, int]:
     """Finish a rollback. Call it under the table's lock, when nobody is at work on it or its instant.
 
@@ -63,6 +64,7 @@ def finish_rollback(
         session: of the writing call.
         snapshot: the table as it is now.
         begun: the rollback.
+        holding: the table's lock, asked before files of a compaction go: another may run it again meanwhile.
         named: whether the caller asked for this very rollback, so that one that cannot be carried out may be taken off
             the timeline.
 
@@ -88,7 +90,7 @@ def finish_rollback(
         plan = snapshot.timeline.compaction_plan(left)
         groups = [(each.partition_path, each.file_id) for each in plan.operations]
         if begun.action == COMPACTION:
-            removed = undo_attempt(session, snapshot, left, groups)
+            removed = undo_attempt(session, snapshot, left, groups, holding.ensure_held)
             complete_rollback(session, snapshot, _inflight(session, snapshot, begun), left, begun.files)
             return REQUESTED, removed
         check_removable(snapshot, left, groups)

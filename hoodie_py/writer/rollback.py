@@ -95,7 +95,7 @@ def rollback(session: WriteSession, instant: str) -> RollbackResult:
 def _done(session: WriteSession, snapshot: Snapshot, instant: str, holding: HeldLock) -> RollbackResult:
     begun = _begun(snapshot, instant)
     if begun is not None:
-        left, removed = finish_rollback(session, snapshot, begun, named=instant == begun.instant.request_time)
+        left, removed = finish_rollback(session, snapshot, begun, holding, named=instant == begun.instant.request_time)
         done = begun.instant.request_time
         if not begun.target or left == ROLLBACK:
             return RollbackResult(done, ROLLBACK, "gone")
