@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hoodie_py.errors import HoodieError
+from hoodie_py.errors import FileMissingError, HoodieError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.instants import COMMIT, ROLLBACK, Instant
 from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.table.bounded import read_bounded
 
 
 def undone_writes(files: TableFiles, config: TableConfig, instants: Iterable[Instant]) -> list[Instant]:
@@ -25,6 +26,10 @@ def undone_writes(files: TableFiles, config: TableConfig, instants: Iterable[Ins
         files: the table's files.
         config: its properties.
         instants: of all files of the timeline, each state by itself.
+
+    Raises:
+        CorruptFileError: a rollback that may be about such a write is damaged.
+        StorageError: the store refused.
     """
     found = list(instants)
     begun = {each.request_time for each in found if each.is_write and not each.is_completed}
@@ -57,10 +62,18 @@ def _is_later(rollback: Instant, instant: Instant) -> bool:
 
 
 def _rolled_back(files: TableFiles, config: TableConfig, rollback: Instant) -> tuple[str, ...]:
+    """Return request times of the instants that a completed rollback undid.
+
+    Raises:
+        CorruptFileError: its file is damaged or too large, so nobody knows which writes count.
+        StorageError: the store refused.
+    """
     from hoodie_py.formats.plans import RollbackMetadata
 
     path = f"{config.timeline_dir()}/{rollback.file_name(config.timeline_layout)}"
     try:
-        return RollbackMetadata.from_bytes(files.read(path)).commits_rolled_back
-    except HoodieError:  # a file that says nothing undoes nothing
+        return RollbackMetadata.from_bytes(read_bounded(files, path)).commits_rolled_back
+    except FileMissingError:  # archived since the listing, and so is what it undid
         return ()
+    except HoodieError as error:
+        raise error.located(path=path, instant=rollback.request_time) from error.__cause__

@@ -239,7 +239,7 @@ def undo_metadata_commit(files: TableFiles, instant: str) -> None:
     paths = {marker.path for marker in markers.announced()}
     writer = TimelineWriter(place, config)
     if found is not None and found.is_completed:
-        stats = CommitMetadata.from_bytes(place.read(writer.path(found))).stats()
+        stats = CommitMetadata.from_bytes(read_bounded(place, writer.path(found))).stats()
         paths |= {stat.path for stat in stats if stat.path}
     if found is not None and config.version >= _FIRST_VERSION_OF_DROPS:
         paths |= set(MetadataFiles(place, config, None).logs_of(instant))
