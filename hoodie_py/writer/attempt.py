@@ -55,17 +55,17 @@ def remove_files(
         instant: request time of the compaction.
         groups: of its plan.
         keep: paths that stay.
-        check: asks before each file whether the lock is still held. A process may sleep after it has listed the files;
-            another may run the compaction again meanwhile, and its files have the same instant.
+        check: asks, once the files are listed, whether the run still has the table: another may have run the
+            compaction again before, and its files have the same instant.
 
     Raises:
         ConflictError: by ``check``.
     """
     announced = {marker.path for marker in Markers(files, instant).announced() if _is_of(marker.path, instant)}
     listed = files_of_instant(files, instant, groups).keys()
+    if check is not None:
+        check()
     for path in sorted((announced | listed) - set(keep)):
-        if check is not None:
-            check()
         delete_with_checksum(files, path)
     return len(listed - set(keep))
 
@@ -95,9 +95,9 @@ def undo_attempt(
         snapshot: the table as it is now.
         pending: the inflight instant.
         groups: of its plan.
-        check: asks whether the lock is still held, see ``remove_files``.
+        check: asks whether the run still has the table, see ``remove_files``.
     """
-    undo_metadata_commit(session.files, pending.request_time)
+    undo_metadata_commit(session.files, pending.request_time, check)
     removed = remove_files(session.files, pending.request_time, groups, check=check)
     Markers(session.files, pending.request_time).remove_all()
     if pending.state == INFLIGHT:

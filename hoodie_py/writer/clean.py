@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hoodie_py.errors import ConflictError, HoodieError
 from hoodie_py.files import TableFiles
@@ -157,14 +158,14 @@ def _complete(session: WriteSession, instant: str, alive: Alive, metadata: Clean
         inflight = _pending(snapshot, instant)
         if inflight.state != INFLIGHT:
             raise ConflictError("Another writer took the clean back while it ran.", instant=instant)
-        holding.ensure_held()
-        alive.ensure_alive()
-        undo_metadata_commit(session.files, instant)  # of an attempt that ended right after it
+        alive.ensure_own(holding)
+        undo_metadata_commit(
+            session.files, instant, partial(alive.ensure_own, holding)
+        )  # of an attempt that ended right after it
         metadata_table = MetadataTable.of(session, snapshot)
         metadata_table.commit(instant, added={}, deleted=plan.files)
         completion_time = session.clock.next(newest_time(snapshot.timeline.timeline))
-        holding.ensure_held()
-        alive.ensure_alive()
+        alive.ensure_own(holding)
         done = session.timeline(snapshot).complete(inflight, completion_time, write_clean_metadata(metadata))
         completed = Completed(session, snapshot, metadata_table, inflight, done)
         doubt = completed.doubt(holding, alive)

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock as ThreadLock
 
 from hoodie_py.errors import (
@@ -120,7 +121,7 @@ def run(
         return CompactionResult()
     MetadataTable.check(snapshot, session.settings.metadata_mode)  # before a heartbeat leaves its folder
     with moved_on(session, snapshot), run_guard(session, chosen.request_time) as alive:
-        begun = _begin(session, chosen.request_time, merger)
+        begun = _begin(session, chosen.request_time, merger, alive)
         try:
             results = _collect(begun, runner or LocalRunner(), on_progress, began)
             alive.ensure_alive()
@@ -130,7 +131,7 @@ def run(
         except CommitStateUnknownError:
             raise
         except (Exception, KeyboardInterrupt) as error:
-            _abort(session, begun, error)
+            _abort(session, begun, error, alive)
             raise
         _tidy(session, begun, results)
     completion_time = completed.instant.completion_time or ""
@@ -166,7 +167,9 @@ def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
     return found
 
 
-def _begin(session: WriteSession, instant: str, merger: RecordMerger | type[RecordMerger] | None) -> _Begun:
+def _begin(
+    session: WriteSession, instant: str, merger: RecordMerger | type[RecordMerger] | None, alive: Alive
+) -> _Begun:
     with session.locked() as holding:
         snapshot = session.look()
         pending = snapshot.timeline.timeline.pending_compactions().find(instant)
@@ -181,7 +184,7 @@ def _begin(session: WriteSession, instant: str, merger: RecordMerger | type[Reco
         groups = [task.group for task in begun.tasks]
         holding.ensure_held()
         forget_finished(session, snapshot)
-        undo_attempt(session, snapshot, pending, groups, holding.ensure_held)
+        undo_attempt(session, snapshot, pending, groups, partial(alive.ensure_own, holding))
         remove_scratch_files(session.files, {partition for partition, _ in groups})
         holding.ensure_held()
         session.timeline(snapshot).begin(begun.instant)
@@ -302,11 +305,10 @@ def _complete(
         _check_files(session, begun, results)
         written = {result.path for result in results}
         groups = [task.group for task in begun.tasks]
-        remove_files(session.files, instant, groups, keep=written, check=holding.ensure_held)
+        remove_files(session.files, instant, groups, keep=written, check=partial(alive.ensure_own, holding))
         if not session.multi_writer:
             leave_heartbeats(session.files, pending_writes(snapshot))
-        holding.ensure_held()
-        alive.ensure_alive()
+        alive.ensure_own(holding)
         sizes: dict[str, dict[str, int]] = {}
         for result in results:
             name = result.path.rpartition("/")[2]
@@ -316,8 +318,7 @@ def _complete(
             metadata.commit(instant, added=sizes, deleted={})
             completion_time = session.clock.next(newest_time(snapshot.timeline.timeline))
             content = write_commit_metadata(_commit_metadata(begun, results), snapshot.config.timeline_layout)
-            holding.ensure_held()
-            alive.ensure_alive()
+            alive.ensure_own(holding)
             done = session.timeline(snapshot).complete(inflight, completion_time, content)
         known = begun.known_rollbacks
         completed = Completed(session, snapshot, metadata, inflight, done, known, lambda now: _slices(now, begun))
@@ -377,7 +378,7 @@ def _commit_metadata(begun: _Begun, results: Sequence[TaskResult]) -> CommitMeta
     return CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, compacted=True, write_stats=stats)
 
 
-def _abort(session: WriteSession, begun: _Begun, error: BaseException) -> None:
+def _abort(session: WriteSession, begun: _Begun, error: BaseException, alive: Alive) -> None:
     """Take the compaction back to requested, as far as that can be done; the error is raised by the caller."""
     instant = begun.instant.request_time
     try:
@@ -386,7 +387,8 @@ def _abort(session: WriteSession, begun: _Begun, error: BaseException) -> None:
             snapshot = session.look()
             found = snapshot.timeline.timeline.pending_compactions().find(instant)
             if found is not None and found.state == INFLIGHT:
-                undo_attempt(session, snapshot, found, [task.group for task in begun.tasks], holding.ensure_held)
+                groups = [task.group for task in begun.tasks]
+                undo_attempt(session, snapshot, found, groups, partial(alive.ensure_own, holding))
     except HoodieError as problem:
         error.add_note(f"What the compaction wrote was not all removed: {problem} The next run of it will do that.")
 

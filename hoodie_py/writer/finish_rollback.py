@@ -14,7 +14,7 @@ the rollback is complete, Java finishes it before each write, and cannot once so
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 
@@ -38,7 +38,6 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import undo_attempt
 from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER
-from hoodie_py.writer.lock import HeldLock
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import (
     MetadataTable,
@@ -56,7 +55,12 @@ _COMPLETED = COMMIT, DELTA_COMMIT, REPLACE_COMMIT
 
 
 def finish_rollback(
-    session: WriteSession, snapshot: Snapshot, begun: PendingRollback, holding: HeldLock, *, named: bool = False
+    session: WriteSession,
+    snapshot: Snapshot,
+    begun: PendingRollback,
+    check: Callable[[], object],
+    *,
+    named: bool = False,
 ) -> tuple[str, int]:
     """Finish a rollback. Call it under the table's lock, when nobody is at work on it or its instant.
 
@@ -64,7 +68,7 @@ def finish_rollback(
         session: of the writing call.
         snapshot: the table as it is now.
         begun: the rollback.
-        holding: the table's lock, asked before files of a compaction go: another may run it again meanwhile.
+        check: asks whether the run still has the table, before files of a compaction go: another may run it again.
         named: whether the caller asked for this very rollback, so that one that cannot be carried out may be taken off
             the timeline.
 
@@ -90,7 +94,7 @@ def finish_rollback(
         plan = snapshot.timeline.compaction_plan(left)
         groups = [(each.partition_path, each.file_id) for each in plan.operations]
         if begun.action == COMPACTION:
-            removed = undo_attempt(session, snapshot, left, groups, holding.ensure_held)
+            removed = undo_attempt(session, snapshot, left, groups, check)
             complete_rollback(session, snapshot, _inflight(session, snapshot, begun), left, begun.files)
             return REQUESTED, removed
         check_removable(snapshot, left, groups)

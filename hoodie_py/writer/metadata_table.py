@@ -18,7 +18,7 @@ is not completed, and whoever undoes the instant undoes that too.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from hoodie_py.errors import (
@@ -219,11 +219,17 @@ def _metadata_timeline(snapshot: Snapshot) -> Timeline:
         return Timeline()
 
 
-def undo_metadata_commit(files: TableFiles, instant: str) -> None:
+def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], object] | None = None) -> None:
     """Take back what an instant that has not completed did to the metadata table; nothing is done if it did nothing.
 
     Its log files go first, then the states of its commit, the completed one first, then its markers. Call it under the
     table's lock.
+
+    Args:
+        files: of the table, not of the metadata table.
+        instant: request time.
+        check: asks, once it is known what there is, whether the run still has the table, where others may do the same
+            instant anew.
 
     Raises:
         UnsupportedFeatureError: a log file of the metadata table holds other commits too.
@@ -245,6 +251,8 @@ def undo_metadata_commit(files: TableFiles, instant: str) -> None:
         paths |= set(MetadataFiles(place, config, None).logs_of(instant))
     for path in sorted(paths):
         _check_own_log(place, path, instant)
+    if check is not None and (paths or found is not None):
+        check()
     for path in sorted(paths):
         delete_with_checksum(place, path)
     if found is not None:

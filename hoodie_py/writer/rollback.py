@@ -12,7 +12,9 @@ A rollback that was cut short, this package's or Java's, is taken up again by it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.instants import (
@@ -29,7 +31,6 @@ from hoodie_py.formats.instants import (
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import undo_attempt
 from hoodie_py.writer.finish_rollback import check_removable, finish_rollback, remove_instant
-from hoodie_py.writer.lock import HeldLock
 from hoodie_py.writer.metadata_table import undo_metadata_commit
 from hoodie_py.writer.rollback_facts import PendingRollback, pending_rollbacks, rollbacks_of
 from hoodie_py.writer.rollback_record import begin_rollback, complete_rollback, delete_files
@@ -85,24 +86,23 @@ def rollback(session: WriteSession, instant: str) -> RollbackResult:
         if _target(snapshot, instant) != about:
             raise ConflictError("Another writer changed the instant meanwhile.", hint="Try again.", instant=instant)
         alive.pending(alive.heartbeat.was_there)  # Java needs to find it: see failed_writes
-        holding.ensure_held()
-        alive.ensure_alive()
-        result = _done(session, snapshot, instant, holding)
+        alive.ensure_own(holding)
+        result = _done(session, snapshot, instant, partial(alive.ensure_own, holding))
         alive.pending(False)
     return result
 
 
-def _done(session: WriteSession, snapshot: Snapshot, instant: str, holding: HeldLock) -> RollbackResult:
+def _done(session: WriteSession, snapshot: Snapshot, instant: str, check: Callable[[], object]) -> RollbackResult:
     begun = _begun(snapshot, instant)
     if begun is not None:
-        left, removed = finish_rollback(session, snapshot, begun, holding, named=instant == begun.instant.request_time)
+        left, removed = finish_rollback(session, snapshot, begun, check, named=instant == begun.instant.request_time)
         done = begun.instant.request_time
         if not begun.target or left == ROLLBACK:
             return RollbackResult(done, ROLLBACK, "gone")
         return RollbackResult(begun.target, begun.action, left, done, removed)
     pending = _find(snapshot, instant)
     if pending.action == COMPACTION:
-        return _undo_compaction(session, snapshot, pending, holding)
+        return _undo_compaction(session, snapshot, pending, check)
     return _undo_write(session, snapshot, pending)
 
 
@@ -134,13 +134,15 @@ def _find(snapshot: Snapshot, instant: str) -> Instant:
     return found
 
 
-def _undo_compaction(session: WriteSession, snapshot: Snapshot, pending: Instant, holding: HeldLock) -> RollbackResult:
+def _undo_compaction(
+    session: WriteSession, snapshot: Snapshot, pending: Instant, check: Callable[[], object]
+) -> RollbackResult:
     instant = pending.request_time
     plan = snapshot.timeline.compaction_plan(pending)
     groups = [(each.partition_path, each.file_id) for each in plan.operations]
     if pending.state == REQUESTED:
         check_removable(snapshot, pending, groups)
-    removed = undo_attempt(session, snapshot, pending, groups, holding.ensure_held)
+    removed = undo_attempt(session, snapshot, pending, groups, check)
     if pending.state == INFLIGHT:
         return RollbackResult(instant, COMPACTION, REQUESTED, None, removed)
     session.timeline(snapshot).remove(pending)

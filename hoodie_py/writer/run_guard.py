@@ -17,6 +17,7 @@ from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer import heartbeat, markers
 from hoodie_py.writer.heartbeat import Heartbeat
+from hoodie_py.writer.lock import HeldLock
 from hoodie_py.writer.session import WriteSession
 
 
@@ -33,6 +34,19 @@ class Alive:
             ConflictError: its heartbeat stopped.
         """
         self.heartbeat.ensure_alive()
+
+    def ensure_own(self, holding: HeldLock) -> None:
+        """Check that this run has the lock still, and that nobody may have taken it for dead.
+
+        Both, as a lock may be one that the other side does not see, and ask again after each look at the store that
+        decides what to delete: a process may sleep in between, and another may do the same instant anew meanwhile.
+
+        Raises:
+            ConflictError: the lock is lost, or the heartbeat stopped.
+            StorageError: the store did not say.
+        """
+        holding.ensure_held()
+        self.ensure_alive()
 
     def pending(self, is_pending: bool) -> None:
         """Say whether the instant would be left pending if the run ended now."""

@@ -58,8 +58,7 @@ class Completed:
             now = self.session.look()
             problem = self._undone(now) or self._overlap(now)
             if problem is None:
-                holding.ensure_held()
-                alive.ensure_alive()
+                alive.ensure_own(holding)
         except HoodieError as error:  # the store's as well: the commit is there, so this is no failure of the write
             return error
         return problem

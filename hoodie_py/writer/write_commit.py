@@ -232,16 +232,14 @@ def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> tuple[Complet
         sizes = _settle_files(begun, results)
         if not session.multi_writer:
             leave_heartbeats(session.files, (each for each in pending_writes(now) if each != inflight))
-        holding.ensure_held()
-        begun.alive.ensure_alive()
+        begun.alive.ensure_own(holding)
         metadata = MetadataTable.of(session, now)
         metadata.commit(begun.instant, added=sizes, deleted={})
         completion_time = session.clock.next(newest_time(now.timeline.timeline))
         content = write_commit_metadata(
             _metadata(begun, results), now.config.timeline_layout, replace=begun.intent.replaces
         )
-        holding.ensure_held()
-        begun.alive.ensure_alive()
+        begun.alive.ensure_own(holding)
         instant = session.timeline(now).complete(inflight, completion_time, content)
         completed = Completed(
             session, now, metadata, inflight, instant, check=lambda after: _check_overlap(begun, now, after)
