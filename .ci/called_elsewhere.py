@@ -61,5 +61,9 @@ _.BLOOM
 # The reading half of the HFile format, by which tests and integration/crash check the metadata tables that are written
 _.read_hfile
 
+# Readers of one file group, for change feeds and for look-ups by key: the cases of Hudi's merge tests call them
+_.read_merges
+_.look_up
+
 # Limits are read by their names
 _.archive_bytes

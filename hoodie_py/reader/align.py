@@ -42,7 +42,7 @@ def number_positions(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return places, codes[positions]
 
 
-def rounds(codes: np.ndarray, count: int) -> list[np.ndarray]:
+def split_into_rounds(codes: np.ndarray, count: int) -> list[np.ndarray]:
     """Split entries into rounds: round r holds the index of every key's version of rank r.
 
     Args:
@@ -120,14 +120,14 @@ Pairs = tuple[np.ndarray, np.ndarray]
 _NONE = np.empty(0, np.int64)
 
 
-class Meetings(Protocol):
+class Matcher(Protocol):
     """Says which log records the rows of a base file meet."""
 
-    def of(self, batch: pa.RecordBatch) -> Pairs:
+    def match(self, batch: pa.RecordBatch) -> Pairs:
         """Return for the next rows of the file which of them, counted from the batch's start, meet which log record."""
 
 
-class KnownMeetings:
+class ListedMatcher:
     """Which rows meet log records is known from the start.
 
     Args:
@@ -140,14 +140,14 @@ class KnownMeetings:
         self._records = records
         self._done = 0
 
-    def of(self, batch: pa.RecordBatch) -> Pairs:
+    def match(self, batch: pa.RecordBatch) -> Pairs:
         first, last = np.searchsorted(self._rows, [self._done, self._done + batch.num_rows])
         rows = self._rows[first:last] - self._done
         self._done += batch.num_rows
         return rows, self._records[first:last]
 
 
-class MeetingsByRow:
+class RowMatcher:
     """Which rows meet log records is known row by row.
 
     Args:
@@ -158,17 +158,17 @@ class MeetingsByRow:
         self._at = at
         self._done = 0
 
-    def of(self, batch: pa.RecordBatch) -> Pairs:
+    def match(self, batch: pa.RecordBatch) -> Pairs:
         at = self._at[self._done : self._done + batch.num_rows]
         self._done += batch.num_rows
         rows = np.flatnonzero(at >= 0)
         return rows, np.asarray(at[rows])
 
 
-NO_MEETINGS = KnownMeetings(_NONE, _NONE)
+NO_MATCHES = ListedMatcher(_NONE, _NONE)
 
 
-def meetings_by_position(positions: np.ndarray, base_rows: int) -> KnownMeetings:
+def make_position_matcher(positions: np.ndarray, base_rows: int) -> ListedMatcher:
     """Let each log record meet the row that it was written for.
 
     Args:
@@ -179,10 +179,10 @@ def meetings_by_position(positions: np.ndarray, base_rows: int) -> KnownMeetings
         CorruptFileError: a position lies beyond the file's end.
     """
     check_positions(positions, base_rows)
-    return KnownMeetings(positions, np.arange(len(positions)))
+    return ListedMatcher(positions, np.arange(len(positions)))
 
 
-class MeetingsByKey:
+class KeyMatcher:
     """A log record meets the first row of its key, as in Hudi's key-based buffer.
 
     Args:
@@ -196,7 +196,7 @@ class MeetingsByKey:
         self._met = np.zeros(len(log_keys), bool)
         self._row = np.empty(len(log_keys), np.int64)  # of the latest batch, to see keys that it repeats
 
-    def of(self, batch: pa.RecordBatch) -> Pairs:
+    def match(self, batch: pa.RecordBatch) -> Pairs:
         found = found_in(self._keys_of(batch), self._log_keys)
         if found.null_count == len(found):
             return _NONE, _NONE

@@ -19,8 +19,8 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.declared_times import stored_times, with_stored_times
 from hoodie_py.formats.parquet import check_footer, column_chunk_ranges
 from hoodie_py.formats.parquet_file import ParquetFile
-from hoodie_py.reader.coded import coded_columns, plain_array, plain_type
-from hoodie_py.reader.conform import Conformer, conform_batch, without_columns
+from hoodie_py.reader.coded import find_coded_columns, to_plain_array, to_plain_type
+from hoodie_py.reader.conform import Conformer, conform_batch, make_batch_without_columns
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
 
@@ -59,10 +59,10 @@ class BaseFileReader:
         self._ranged: Any = None
         self._buffer = 0
         try:
-            source = self._source(files, base_file)
+            source = self._open_source(files, base_file)
             metadata = ParquetFile(source).metadata
             self._parquet = ParquetFile(
-                source, metadata=metadata, read_dictionary=coded_columns(metadata), buffer_size=self._buffer
+                source, metadata=metadata, read_dictionary=find_coded_columns(metadata), buffer_size=self._buffer
             )
             check_footer(self._parquet, DEFAULT_BATCH_ROWS)
         except HoodieError as error:
@@ -70,12 +70,12 @@ class BaseFileReader:
         except FileNotFoundError as error:
             raise FileMissingError("There is no such file.", operation="read", path=self.path) from error
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise self._corrupt(error) from error
+            raise self._make_corrupt_error(error) from error
         self.columns = frozenset(self._parquet.schema_arrow.names)
         self._types = stored_times(self._parquet.schema_arrow, times)
         self.retyped = frozenset(self._types)
 
-    def _source(self, files: TableFiles, base_file: BaseFile) -> pa.NativeFile:
+    def _open_source(self, files: TableFiles, base_file: BaseFile) -> pa.NativeFile:
         local = files.local_path(base_file.path)
         if local is not None:
             self._buffer = _BUFFER
@@ -95,7 +95,10 @@ class BaseFileReader:
         """The columns as they are stored."""
         types = self._types
         return pa.schema(
-            [field.with_type(types.get(field.name) or plain_type(field.type)) for field in self._parquet.schema_arrow]
+            [
+                field.with_type(types.get(field.name) or to_plain_type(field.type))
+                for field in self._parquet.schema_arrow
+            ]
         )
 
     @property
@@ -103,7 +106,7 @@ class BaseFileReader:
         """The footer."""
         return self._parquet.metadata
 
-    def batches(
+    def read_batches(
         self,
         schema: pa.Schema,
         batch_rows: int,
@@ -128,16 +131,20 @@ class BaseFileReader:
         """
         names = [name for name in schema.names if name in self.columns]
         wanted = range(self._parquet.metadata.num_row_groups) if row_groups is None else row_groups
-        conform = self._conformer(schema, coded)
+        conform = self._make_conformer(schema, coded)
         if not names:
             for group in wanted:
-                yield from _without_columns(schema, self._parquet.metadata.row_group(group).num_rows, batch_rows)
+                yield from _make_batches_without_columns(
+                    schema, self._parquet.metadata.row_group(group).num_rows, batch_rows
+                )
             return
-        with closing(self._fetched(wanted, names)) as groups:
+        with closing(self._fetch_row_groups(wanted, names)) as groups:
             for group in groups:
-                yield from self._group(group, names, conform, batch_rows, column_threads and self._ranged is None)
+                yield from self._read_row_group(
+                    group, names, conform, batch_rows, column_threads and self._ranged is None
+                )
 
-    def _fetched(self, groups: Sequence[int], names: list[str]) -> Generator[int, None, None]:
+    def _fetch_row_groups(self, groups: Sequence[int], names: list[str]) -> Generator[int, None, None]:
         """Yield row groups once their column chunks are there; the next one's are fetched meanwhile unless they are
         large.
         """
@@ -153,28 +160,26 @@ class BaseFileReader:
                     self._ranged.prefetch(column_chunk_ranges(self._parquet.metadata, group, names))
                 else:
                     self._ranged.keep(coming.result())
-                coming = None if following is None else self._ahead(pool, following, names)
+                coming = None if following is None else self._fetch_ahead(pool, following, names)
                 yield group
                 self._ranged.drop()
 
-    def _ahead(self, pool: ThreadPoolExecutor, group: int, names: list[str]) -> Future[list[tuple[int, bytes]]] | None:
+    def _fetch_ahead(
+        self, pool: ThreadPoolExecutor, group: int, names: list[str]
+    ) -> Future[list[tuple[int, bytes]]] | None:
         ranges = column_chunk_ranges(self._parquet.metadata, group, names)
         if sum(stop - start for start, stop in ranges) > _MOST_AHEAD:
             return None
         return pool.submit(self._ranged.fetch, ranges)
 
-    def column(self, names: Collection[str], schema: pa.Schema, batch_rows: int) -> list[pa.RecordBatch]:
-        """Read some columns of the whole file."""
-        return list(self.batches(pa.schema([schema.field(name) for name in names]), batch_rows))
-
-    def _conformer(self, schema: pa.Schema, coded: Collection[str]) -> _Conform:
+    def _make_conformer(self, schema: pa.Schema, coded: Collection[str]) -> _Conform:
         """Return what brings a batch to the schema but for columns that may stay coded."""
         stored = self._parquet.schema_arrow
         fields, plain = [], []
         for field in schema:
             at = stored.get_field_index(field.name)
             type_ = field.type if at < 0 else stored.field(at).type
-            if type_.equals(field.type) or not plain_type(type_).equals(field.type):
+            if type_.equals(field.type) or not to_plain_type(type_).equals(field.type):
                 fields.append(field)
                 continue
             fields.append(field.with_type(type_))
@@ -184,9 +189,9 @@ class BaseFileReader:
         types = {name: type_ for name, type_ in self._types.items() if name in schema.names}
         if not plain and not types:
             return conform
-        return lambda batch: _written_out(conform(with_stored_times(batch, types)), plain, schema)
+        return lambda batch: _decode_columns(conform(with_stored_times(batch, types)), plain, schema)
 
-    def _group(
+    def _read_row_group(
         self, group: int, names: list[str], conform: _Conform, batch_rows: int, threads: bool
     ) -> Iterator[pa.RecordBatch]:
         facts = self._parquet.metadata.row_group(group)
@@ -202,9 +207,9 @@ class BaseFileReader:
             error.located(path=self.path)
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise self._corrupt(error) from error
+            raise self._make_corrupt_error(error) from error
 
-    def _corrupt(self, error: Exception) -> CorruptFileError:
+    def _make_corrupt_error(self, error: Exception) -> CorruptFileError:
         return CorruptFileError(
             f"The base file cannot be read as Parquet: {error}",
             path=self.path,
@@ -216,15 +221,15 @@ def _has_rows(batch: pa.RecordBatch) -> bool:
     return bool(batch.num_rows)
 
 
-def _written_out(batch: pa.RecordBatch, coded: Sequence[int], schema: pa.Schema) -> pa.RecordBatch:
+def _decode_columns(batch: pa.RecordBatch, coded: Sequence[int], schema: pa.Schema) -> pa.RecordBatch:
     for at in coded:
         field = schema.field(at)
-        batch = batch.set_column(at, field.with_nullable(True), plain_array(batch.column(at), field.type))
+        batch = batch.set_column(at, field.with_nullable(True), to_plain_array(batch.column(at), field.type))
     return batch
 
 
-def _without_columns(schema: pa.Schema, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _make_batches_without_columns(schema: pa.Schema, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Rows of which no wanted column is stored: nulls, as many as the footer says."""
     for start in range(0, rows, batch_rows):
         count = min(batch_rows, rows - start)
-        yield conform_batch(without_columns(count), schema)
+        yield conform_batch(make_batch_without_columns(count), schema)

@@ -18,15 +18,15 @@ import pyarrow as pa
 
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.kernels import taken
-from hoodie_py.reader.align import NO_MEETINGS, Meetings, MeetingsByKey, MeetingsByRow, meetings_by_position
+from hoodie_py.reader.align import NO_MATCHES, KeyMatcher, Matcher, RowMatcher, make_position_matcher
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.conform import Nulls, conform_batch, constant, filtered
+from hoodie_py.reader.conform import NullColumns, conform_batch, filter_rows, repeat_value
 from hoodie_py.reader.dropped_rows import DroppedRows
 from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
-from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE
@@ -42,7 +42,7 @@ _LEAST_BASE_ROWS = 32  # rows read at once where log rows merge, however small t
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedRecords:
     """Records that the log touched: what they were, what the log says, what became of them.
 
     Attributes:
@@ -62,11 +62,11 @@ class Piece:
     """A part of the result: base rows that the log left as they are, and records that it touched."""
 
     untouched: pa.RecordBatch | None
-    merged: Merged | None
+    merged: MergedRecords | None
 
 
 @dataclass(frozen=True, slots=True)
-class Merging:
+class MergeResult:
     """The result of a merge, on its way.
 
     Attributes:
@@ -95,11 +95,11 @@ class BaseMerge:
         self._info = info
         self._options = options
         self._stats = stats
-        self._nulls = Nulls()
+        self._nulls = NullColumns()
         self._coming: Future[BaseFileReader] | None = None
 
     @contextmanager
-    def opening(self) -> Iterator[None]:
+    def open_ahead(self) -> Iterator[None]:
         """Open a base file elsewhere while the log is read."""
         base_file = self._file_slice.base_file
         if base_file is None or self._info.files.is_local:
@@ -111,15 +111,15 @@ class BaseMerge:
             self._coming = pool.submit(BaseFileReader, self._info.files, base_file, self._info.times)
             yield
 
-    def _opened(self, base_file: BaseFile) -> BaseFileReader:
+    def _open_base_file(self, base_file: BaseFile) -> BaseFileReader:
         coming, self._coming = self._coming, None
         if coming is not None:
             return coming.result()
         return BaseFileReader(self._info.files, base_file, self._info.times)
 
     def merge(
-        self, log: LogSide, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None
-    ) -> Merging:
+        self, log: LogReader, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None
+    ) -> MergeResult:
         """Merge the base file with what the log says.
 
         Args:
@@ -129,104 +129,106 @@ class BaseMerge:
             columns: columns that come out of base rows that stay as they are, of merged ones none where the merge is
                 built in: only what decides is gathered of them. None for all, of all; then all rows are in pieces.
         """
-        met = log.spill.array(0 if folded is None else len(folded), bool, False)
+        met = log.spill.make_array(0 if folded is None else len(folded), bool, False)
         if self._file_slice.base_file is None:
-            return Merging(self._unmet(folded, met, log))
-        base = self._opened(self._file_slice.base_file)
-        meetings = self._meetings(base, log, folded)
+            return MergeResult(self._merge_unmatched(folded, met, log))
+        base = self._open_base_file(self._file_slice.base_file)
+        meetings = self._make_matcher(base, log, folded)
         if folded is None or columns is None or not self._is_decided_ahead(base, meetings, log):
-            pieces = self._by_batch(base, meetings, folded, log, met, base_schema, columns)
-            return Merging(chain(pieces, self._unmet(folded, met, log)))
-        dropped = DroppedRows(log.spill.array(len(folded), np.int64, 0))
-        pieces = self._decided(base, meetings, folded, log, met, dropped)
+            pieces = self._merge_by_batch(base, meetings, folded, log, met, base_schema, columns)
+            return MergeResult(chain(pieces, self._merge_unmatched(folded, met, log)))
+        dropped = DroppedRows(log.spill.make_array(len(folded), np.int64, 0))
+        pieces = self._decide_ahead(base, meetings, folded, log, met, dropped)
         schema = pa.schema([field for field in base_schema if field.name in columns])
-        staying = self._staying(base, dropped, schema, self._coded(schema, log, columns))
-        return Merging(chain(pieces, self._unmet(folded, met, log)), True, staying)
+        staying = self._read_kept_rows(base, dropped, schema, self._choose_coded_columns(schema, log, columns))
+        return MergeResult(chain(pieces, self._merge_unmatched(folded, met, log)), True, staying)
 
-    def _unmet(self, folded: FoldedLog | None, met: np.ndarray, log: LogSide) -> Iterator[Piece]:
+    def _merge_unmatched(self, folded: FoldedLog | None, met: np.ndarray, log: LogReader) -> Iterator[Piece]:
         """Yield what becomes of log records that no base row met; known once all base rows have passed."""
         if folded is not None:
-            for newer in log.unmet(folded, met):
-                yield self.leftovers(newer, log)
+            for newer in log.iterate_unmatched(folded, met):
+                yield self.merge_log_only(newer, log)
 
-    def _by_batch(
+    def _merge_by_batch(
         self,
         base: BaseFileReader,
-        meetings: Meetings,
+        meetings: Matcher,
         folded: FoldedLog | None,
-        log: LogSide,
+        log: LogReader,
         met: np.ndarray,
         base_schema: pa.Schema,
         columns: list[str] | None,
     ) -> Iterator[Piece]:
         """Merge base rows batch by batch."""
         rows = self._base_rows
-        if isinstance(meetings, MeetingsByKey):
-            base_schema = self._with_keys(base_schema, log)
+        if isinstance(meetings, KeyMatcher):
+            base_schema = self._add_key_columns(base_schema, log)
             rows = max(rows, len(met) // _FEWEST_KEYED_ROWS)
-        coded, threads = self._coded(base_schema, log, columns), self._options.column_threads
-        batches = base.batches(base_schema, rows, coded=coded, column_threads=threads)
+        coded, threads = self._choose_coded_columns(base_schema, log, columns), self._options.column_threads
+        batches = base.read_batches(base_schema, rows, coded=coded, column_threads=threads)
         mark = len(log.store)
         for whole in batches:
-            portions = self._portions([self.with_fallbacks(whole, base)], log, columns)
+            portions = self._cut_into_portions([self.fill_fallbacks(whole, base)], log, columns)
             del whole  # and batches and pieces below: nothing is held of rows that were filtered or handed on
             for batch in portions:
                 self._stats.base_rows += batch.num_rows
-                hits, records = meetings.of(batch)
+                hits, records = meetings.match(batch)
                 if folded is None or not len(hits):
                     piece = Piece(batch, None)
                 else:
                     met[records] = True
-                    piece = self.meet(batch, hits, folded.take(records), log, columns)
+                    piece = self.merge_rows(batch, hits, folded.take(records), log, columns)
                 del batch
                 yield piece
                 del piece
                 log.store.release(mark)
 
-    def _is_decided_ahead(self, base: BaseFileReader, meetings: Meetings, log: LogSide) -> bool:
+    def _is_decided_ahead(self, base: BaseFileReader, meetings: Matcher, log: LogReader) -> bool:
         """Say whether ordering values are read and compared before the rows, where it is known which rows meet and to
         read a column twice costs no request: a few large steps instead of some for each batch, and log rows need not
         wait for base rows.
         """
         near = self._info.files.is_local or not log.deciding.names
-        by_key = isinstance(meetings, MeetingsByKey)
+        by_key = isinstance(meetings, KeyMatcher)
         pays = base.num_rows > self._base_rows or log.store.nbytes > _FEW_BYTES
         return near and not by_key and log.whole_rows and pays
 
-    def _decided(
+    def _decide_ahead(
         self,
         base: BaseFileReader,
-        meetings: Meetings,
+        meetings: Matcher,
         folded: FoldedLog,
-        log: LogSide,
+        log: LogReader,
         met: np.ndarray,
         dropped: DroppedRows,
     ) -> Iterator[Piece]:
         """Yield what becomes of the base rows that log records meet; note those that do not stay."""
         done, mark = 0, len(log.store)
-        rows = min(_KEY_BATCH_ROWS, log.spill.budget.rows_at_once(log.strategy.bytes_a_pair))
-        for batch in base.batches(log.deciding, rows, column_threads=self._options.column_threads):
-            hits, records = meetings.of(batch)
+        rows = min(_KEY_BATCH_ROWS, log.spill.budget.count_rows_at_once(log.strategy.bytes_a_pair))
+        for batch in base.read_batches(log.deciding, rows, column_threads=self._options.column_threads):
+            hits, records = meetings.match(batch)
             if len(hits):
                 met[records] = True
-                merged, unchanged = self._winners(self.with_fallbacks(batch, base), hits, folded.take(records), log)
+                merged, unchanged = self._pick_winners(
+                    self.fill_fallbacks(batch, base), hits, folded.take(records), log
+                )
                 dropped.note(done + hits[~unchanged])
                 yield Piece(None, merged)
                 log.store.release(mark)
             done += batch.num_rows
             del batch
 
-    def _staying(
+    def _read_kept_rows(
         self, base: BaseFileReader, dropped: DroppedRows, schema: pa.Schema, coded: set[str]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the base rows that stay."""
         threads = self._options.column_threads
-        for batch in base.batches(schema, self._base_rows, coded=coded, column_threads=threads):
+        for batch in base.read_batches(schema, self._base_rows, coded=coded, column_threads=threads):
             self._stats.base_rows += batch.num_rows
-            keep = dropped.keep(batch.num_rows)
-            batch = self.with_fallbacks(batch, base)
+            keep = dropped.make_mask(batch.num_rows)
+            batch = self.fill_fallbacks(batch, base)
             if keep is not None:
-                batch = filtered(batch, keep)  # the rows as they were read are let go of
+                batch = filter_rows(batch, keep)  # the rows as they were read are let go of
             yield batch
             del batch
 
@@ -235,46 +237,48 @@ class BaseMerge:
         return max(self._options.batch_rows, _LEAST_BASE_ROWS)
 
     @staticmethod
-    def _coded(schema: pa.Schema, log: LogSide, columns: list[str] | None) -> set[str]:
+    def _choose_coded_columns(schema: pa.Schema, log: LogReader, columns: list[str] | None) -> set[str]:
         """Return the columns that base rows may have as codes: those of which nothing is merged, but for keys."""
         if columns is None or not log.whole_rows:  # what merges is counted by its size, which codes hide
             return set()
         return set(columns) - {top_level(schema, name) for name in log.keys.columns}
 
     @staticmethod
-    def _portions(given: list[pa.RecordBatch], log: LogSide, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    def _cut_into_portions(
+        given: list[pa.RecordBatch], log: LogReader, columns: list[str] | None
+    ) -> Iterator[pa.RecordBatch]:
         """Cut a base batch, taken out of a list, so that what is gathered of it fits the memory budget."""
         if columns is not None and log.whole_rows:
             yield given.pop()
         else:
-            yield from log.portions(given.pop())
+            yield from log.cut_into_portions(given.pop())
 
-    def _meetings(self, base: BaseFileReader, log: LogSide, folded: FoldedLog | None) -> Meetings:
+    def _make_matcher(self, base: BaseFileReader, log: LogReader, folded: FoldedLog | None) -> Matcher:
         if folded is None:
-            return NO_MEETINGS
+            return NO_MATCHES
         if len(folded.parts) == 1 and folded.positions is not None:
-            return meetings_by_position(folded.positions[0], base.num_rows)
+            return make_position_matcher(folded.positions[0], base.num_rows)
         if len(folded.parts) == 1 and len(folded) <= _MOST_KEYS_BY_BATCH:
-            return MeetingsByKey(folded.parts[0].keys, log.keys.keys_of_batch)
-        return MeetingsByRow(self.pairs(base, log, folded))
+            return KeyMatcher(folded.parts[0].keys, log.keys.keys_of_batch)
+        return RowMatcher(self.match_rows(base, log, folded))
 
-    def pairs(self, base: BaseFileReader, log: LogSide, folded: FoldedLog, *, again: bool = False) -> np.ndarray:
+    def match_rows(self, base: BaseFileReader, log: LogReader, folded: FoldedLog, *, again: bool = False) -> np.ndarray:
         """Return for each base row the number of the log record it meets, -1 for none; ``again`` as for ``pair``."""
-        batches = base.batches(self._with_keys(pa.schema([]), log), _KEY_BATCH_ROWS)
-        keys = (log.keys.keys_of_batch(self.with_fallbacks(batch, base)) for batch in batches)
+        batches = base.read_batches(self._add_key_columns(pa.schema([]), log), _KEY_BATCH_ROWS)
+        keys = (log.keys.keys_of_batch(self.fill_fallbacks(batch, base)) for batch in batches)
         return log.pair(folded, keys, base.num_rows, again=again)
 
-    def _with_keys(self, schema: pa.Schema, log: LogSide) -> pa.Schema:
+    def _add_key_columns(self, schema: pa.Schema, log: LogReader) -> pa.Schema:
         """Return the schema with the columns that keys are made of."""
         columns = dict.fromkeys(top_level(self._info.schema, name) for name in log.keys.columns)
         return pa.schema([*schema, *(self._info.schema.field(name) for name in columns if name not in schema.names)])
 
-    def meet(
+    def merge_rows(
         self,
         batch: pa.RecordBatch,
         hits: np.ndarray,
         newer: BufferedBatch,
-        log: LogSide,
+        log: LogReader,
         columns: list[str] | None = None,
     ) -> Piece:
         """Merge rows of a base batch with the log entries they meet; the store holds what the merge took and made.
@@ -287,50 +291,50 @@ class BaseMerge:
             columns: as for ``merge``.
         """
         if columns is not None and log.whole_rows:
-            merged, unchanged = self._winners(batch, hits, newer, log)
+            merged, unchanged = self._pick_winners(batch, hits, newer, log)
         else:
             rows = conform_batch(taken(batch, from_numpy(hits)), log.schema, absent=self._nulls)
-            merged, unchanged = self._result(log.store.add(rows), rows, newer, log)
+            merged, unchanged = self._merge_versions(log.store.add(rows), rows, newer, log)
         keep = np.ones(batch.num_rows, bool)
         keep[hits] = unchanged
         if columns is not None:
             batch = batch.select(columns)
-        return Piece(filtered(batch, from_numpy(keep)), merged)
+        return Piece(filter_rows(batch, from_numpy(keep)), merged)
 
-    def _winners(
-        self, batch: pa.RecordBatch, hits: np.ndarray, newer: BufferedBatch, log: LogSide
-    ) -> tuple[Merged, np.ndarray]:
+    def _pick_winners(
+        self, batch: pa.RecordBatch, hits: np.ndarray, newer: BufferedBatch, log: LogReader
+    ) -> tuple[MergedRecords, np.ndarray]:
         """Merge where one version wins as it is: of base rows only what decides is looked at."""
         rows = conform_batch(taken(batch.select(log.deciding.names), from_numpy(hits)), log.deciding)
-        return self._result(log.store.reserve(len(hits)), rows, newer, log)
+        return self._merge_versions(log.store.reserve(len(hits)), rows, newer, log)
 
-    def _result(
-        self, first: int, rows: pa.RecordBatch, newer: BufferedBatch, log: LogSide
-    ) -> tuple[Merged, np.ndarray]:
+    def _merge_versions(
+        self, first: int, rows: pa.RecordBatch, newer: BufferedBatch, log: LogReader
+    ) -> tuple[MergedRecords, np.ndarray]:
         """Merge base rows, with handles from ``first`` on, with the log entries they meet; say which stay."""
         older = BufferedBatch.of_base(log.context, first, rows, newer.late_keys)
-        result = log.final(older, newer)
+        result = log.merge_with_base(older, newer)
         deletes = result.deletes
         unchanged = (result.rows == older.rows) & ~deletes
         deleted = int(np.count_nonzero(deletes))
         self._stats.deletes += deleted
         self._stats.updates += len(older) - deleted - int(np.count_nonzero(unchanged))
         result = result.with_operations(np.where(unchanged, np.int8(NO_OPERATION), np.int8(UPDATE)))
-        return Merged(older, newer, result), unchanged
+        return MergedRecords(older, newer, result), unchanged
 
-    def leftovers(self, newer: BufferedBatch, log: LogSide) -> Piece:
+    def merge_log_only(self, newer: BufferedBatch, log: LogReader) -> Piece:
         """Return what becomes of records that only the log has."""
-        result = log.inserted(newer)
+        result = log.merge_inserted(newer)
         inserts = int((~result.deletes).sum())
         self._stats.deletes += len(result) - inserts
         self._stats.inserts += inserts
-        return Piece(None, Merged(None, newer, result.with_operations(np.full(len(result), INSERT, np.int8))))
+        return Piece(None, MergedRecords(None, newer, result.with_operations(np.full(len(result), INSERT, np.int8))))
 
-    def with_fallbacks(self, batch: pa.RecordBatch, base: BaseFileReader) -> pa.RecordBatch:
+    def fill_fallbacks(self, batch: pa.RecordBatch, base: BaseFileReader) -> pa.RecordBatch:
         """Fill columns that the file lacks and the partition path gives."""
         for name, value in self._info.fallbacks.items():
             at = batch.schema.get_field_index(name)
             if at >= 0 and name not in base.columns:
                 field = batch.schema.field(at)
-                batch = batch.set_column(at, field, constant(value, field.type, batch.num_rows))
+                batch = batch.set_column(at, field, repeat_value(value, field.type, batch.num_rows))
         return batch

@@ -46,7 +46,7 @@ class BlockDecoder:
         self._times = times
         self._decoded: dict[int, pa.RecordBatch] = {}
 
-    def records(self, index: int) -> Iterator[pa.RecordBatch]:
+    def read_records(self, index: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a data block, with the block's own columns; each block is asked for once, in order.
 
         Raises:
@@ -54,15 +54,15 @@ class BlockDecoder:
             UnsupportedFeatureError: a block whose content cannot be decoded.
         """
         if index not in self._decoded:
-            group = self._group(index)
+            group = self._find_group(index)
             if len(group) == 1:
-                yield from self._alone(index)
+                yield from self._decode_alone(index)
                 return
-            for numbers, rows in self._decode(group):
+            for numbers, rows in self._decode_group(group):
                 self.give_back(numbers, rows)
         yield self._decoded.pop(index)
 
-    def together(self, index: int) -> list[tuple[Sequence[int], JointRows]]:
+    def decode_together(self, index: int) -> list[tuple[Sequence[int], JointRows]]:
         """Return the rows of a block and of the later ones that are decoded with it, with the blocks' numbers; none if
         the block is decoded alone, was decoded before, or its rows lack columns.
 
@@ -71,24 +71,24 @@ class BlockDecoder:
         """
         if index in self._decoded or self._blocks[index].block.is_partial:
             return []
-        group = self._group(index)
-        return [] if len(group) == 1 else self._decode(group)
+        group = self._find_group(index)
+        return [] if len(group) == 1 else self._decode_group(group)
 
     def give_back(self, numbers: Sequence[int], rows: JointRows) -> None:
         """Take back rows that ``together`` returned, for ``records``."""
         self._decoded.update(zip(numbers, rows.each(), strict=True))
 
-    def count(self, index: int, rows: pa.RecordBatch) -> int:
+    def count_records(self, index: int, rows: pa.RecordBatch) -> int:
         """Return how many records a block has, of which some rows came first."""
-        block = self._blocks[index].loaded()
+        block = self._blocks[index].load()
         if block.type is BlockType.AVRO_DATA and block.size > self._size:
             return record_count(block.content)
         if block.type is BlockType.PARQUET_DATA:
             return parquet_rows(block.content)
         return int(rows.num_rows)
 
-    def _alone(self, index: int) -> Iterator[pa.RecordBatch]:
-        block = self._blocks[index].loaded()
+    def _decode_alone(self, index: int) -> Iterator[pa.RecordBatch]:
+        block = self._blocks[index].load()
         try:
             if block.type is BlockType.PARQUET_DATA:
                 yield from decode_parquet_parts(block.content, self._columns, self._size, self._times)
@@ -101,7 +101,7 @@ class BlockDecoder:
             error.located(block=block.type.name, block_offset=block.offset, instant=block.instant_time)
             raise
 
-    def _group(self, index: int) -> list[int]:
+    def _find_group(self, index: int) -> list[int]:
         """Return the block and the later ones that share its schema, as many as are decoded together."""
         first = self._blocks[index].block
         if first.type is not BlockType.AVRO_DATA or first.schema_text is None:
@@ -109,17 +109,17 @@ class BlockDecoder:
         group, filled = [index], first.size
         for later in range(index + 1, len(self._blocks)):
             block = self._blocks[later].block
-            if _alike(block, first):
+            if _can_decode_together(block, first):
                 filled += block.size
                 if filled > self._size:
                     break
                 group.append(later)
         return group
 
-    def _decode(self, group: Sequence[int]) -> list[tuple[Sequence[int], JointRows]]:
+    def _decode_group(self, group: Sequence[int]) -> list[tuple[Sequence[int], JointRows]]:
         try:
             schema = block_schema(self._blocks[group[0]].block, self._times)
-            decoded = list(decode_avro_blocks([self._taken(i) for i in group], schema, self._columns))
+            decoded = list(decode_avro_blocks([self._take_content(i) for i in group], schema, self._columns))
         except HoodieError as error:
             at = self._blocks[group[error.where.pop("content", 0)]]
             error.located(path=at.path, block=at.block.type.name, block_offset=at.block.offset, instant=at.instant)
@@ -127,14 +127,14 @@ class BlockDecoder:
         bounds = pairwise(accumulate((len(rows.counts) for rows in decoded), initial=0))
         return [(group[first:last], rows) for (first, last), rows in zip(bounds, decoded, strict=True)]
 
-    def _taken(self, index: int) -> memoryview:
+    def _take_content(self, index: int) -> memoryview:
         """Return a block's content, which is not held here any longer."""
         block = self._blocks[index]
-        content = block.loaded().content
-        self._blocks[index] = block.without_content()
+        content = block.load().content
+        self._blocks[index] = block.drop_content()
         return content
 
 
-def _alike(one: LogBlock, other: LogBlock) -> bool:
+def _can_decode_together(one: LogBlock, other: LogBlock) -> bool:
     """Whether two blocks may be decoded together."""
     return one.type is other.type and one.schema_text == other.schema_text and one.is_partial == other.is_partial

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from hoodie_py.errors import MergeError
 from hoodie_py.formats.kernels import call
-from hoodie_py.reader.align import number_keys, number_positions, rounds
+from hoodie_py.reader.align import number_keys, number_positions, split_into_rounds
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.entry_batches import entry_bytes
+from hoodie_py.reader.entry_batches import count_entry_bytes
 from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.spill import Spill
 from hoodie_py.reader.spilled_log import SpilledEntries
@@ -96,7 +96,7 @@ class LogBuffer:
             return
         self._blocks.append(block)
         if self._spill is not None:
-            self._bytes += entry_bytes(entries)
+            self._bytes += count_entry_bytes(entries)
             if not self._fits(self._spill) and not self._fold_early(self._spill):
                 self._move_to_disk(self._spill)
 
@@ -110,29 +110,29 @@ class LogBuffer:
         if not self.total_log_records:
             return None
         if self._spilled is not None:
-            return self._spilled.fold(self._folded, by_position=self.by_position)
-        records, positions = self._fold_held()
+            return self._spilled.fold(self._fold_entries, by_position=self.by_position)
+        records, positions = self._fold_in_memory()
         return FoldedLog([records], None if positions is None else [positions])
 
-    def instants_of(self, key: str | None) -> str | None:
+    def find_instants(self, key: str | None) -> str | None:
         """Return the instants that wrote versions of a key, for messages; those before an early fold are forgotten."""
         if key is None:
             return None
         if self._spilled is not None:
-            numbers = self._spilled.blocks_of(key)
+            numbers = self._spilled.find_blocks(key)
         else:
             text = pa.scalar(key, pa.string())
             numbers = [block.number for block in self._blocks if block.entries.keys.index(text).as_py() >= 0]
         return " ".join(dict.fromkeys(filter(None, (self._instants[number] for number in numbers)))) or None
 
-    def _fold_held(self) -> tuple[BufferedBatch, np.ndarray | None]:
+    def _fold_in_memory(self) -> tuple[BufferedBatch, np.ndarray | None]:
         entries = BufferedBatch.concat([block.entries for block in self._blocks])
         held = [block.positions for block in self._blocks if block.positions is not None]
         early = sum(len(block.entries) for block in self._blocks if not block.late)
         positions = np.concatenate(held) if self.by_position else None
-        return self._folded(entries, positions, early if early < len(entries) else None)
+        return self._fold_entries(entries, positions, early if early < len(entries) else None)
 
-    def _folded(
+    def _fold_entries(
         self, entries: BufferedBatch, positions: np.ndarray | None, first_late: int | None
     ) -> tuple[BufferedBatch, np.ndarray | None]:
         """Fold entries to one record a position, or a key where there are no positions."""
@@ -141,16 +141,16 @@ class LogBuffer:
         else:
             places, codes = number_positions(positions)
             count = len(places)
-        at_once = None if self._spill is None else self._pairs_at_once(entries, self._spill)
+        at_once = None if self._spill is None else self._limit_pairs(entries, self._spill)
         try:
             return fold_by_rounds(self._strategy, entries, codes, count, first_late, at_once), places
         except MergeError as error:
-            error.located(instants=self.instants_of(error.where.get("key")))
+            error.located(instants=self.find_instants(error.where.get("key")))
             raise
 
-    def _pairs_at_once(self, entries: BufferedBatch, spill: Spill) -> int:
+    def _limit_pairs(self, entries: BufferedBatch, spill: Spill) -> int:
         store = entries.context.store
-        return spill.budget.rows_at_once(2 * store.row_bytes + self._strategy.bytes_a_pair)
+        return spill.budget.count_rows_at_once(2 * store.row_bytes + self._strategy.bytes_a_pair)
 
     def _fits(self, spill: Spill) -> bool:
         return spill.budget.fits(self._blocks[-1].entries.context.store.nbytes, self._bytes)
@@ -163,12 +163,12 @@ class LogBuffer:
         keys = pa.chunked_array([block.entries.keys for block in self._blocks])
         if call("count_distinct", keys).as_py() * _FEW > len(keys):
             return False
-        records, _ = self._fold_held()
-        rows = context.store.compact(records.rows, spill.budget.rows_at_once(context.store.row_bytes))
+        records, _ = self._fold_in_memory()
+        rows = context.store.compact(records.rows, spill.budget.count_rows_at_once(context.store.row_bytes))
         records = BufferedBatch(context, records.keys, rows, records.order, records.codes)
         self._instants.append("")
         self._blocks = [_Block(records, None, len(self._instants) - 1, late=False)]
-        self._bytes = entry_bytes(records)
+        self._bytes = count_entry_bytes(records)
         return self._fits(spill)
 
     def _move_to_disk(self, spill: Spill) -> None:
@@ -207,7 +207,7 @@ def fold_by_rounds(
         if winners is not None:
             return entries.take(winners)
     fold = _Fold(strategy, entries, len(entries) if first_partial is None else first_partial, at_once or len(entries))
-    return fold.run(codes, rounds(codes, count))
+    return fold.run(codes, split_into_rounds(codes, count))
 
 
 class _Fold:
@@ -234,7 +234,7 @@ class _Fold:
                 done[at] = False
                 parked.append(running.take(np.flatnonzero(done)))
                 parked_codes.append(codes[done])
-            running = self._round(running.take(at), step)
+            running = self._merge_round(running.take(at), step)
             codes = later
         parked.append(running)
         parked_codes.append(codes)
@@ -243,15 +243,15 @@ class _Fold:
         where[everyone] = np.arange(len(everyone))
         return BufferedBatch.concat(parked).take(where)
 
-    def _round(self, older: BufferedBatch, step: np.ndarray) -> BufferedBatch:
+    def _merge_round(self, older: BufferedBatch, step: np.ndarray) -> BufferedBatch:
         """Merge one version of each key, some keys at a time."""
         if len(step) <= self._at_once:
-            return self._merged(older, step)
+            return self._merge_pairs(older, step)
         cuts = range(0, len(step), self._at_once)
         parts = [np.arange(start, min(start + self._at_once, len(step))) for start in cuts]
-        return BufferedBatch.concat([self._merged(older.take(part), step[part]) for part in parts])
+        return BufferedBatch.concat([self._merge_pairs(older.take(part), step[part]) for part in parts])
 
-    def _merged(self, older: BufferedBatch, step: np.ndarray) -> BufferedBatch:
+    def _merge_pairs(self, older: BufferedBatch, step: np.ndarray) -> BufferedBatch:
         """Merge pairs, split where the first partial block begins."""
         newer = self._entries.take(step)
         completes = step >= self._first_partial

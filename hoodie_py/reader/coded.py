@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.kernels import taken
-from hoodie_py.reader.conform import constant
+from hoodie_py.reader.conform import repeat_value
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -24,7 +24,7 @@ _LENGTH_BYTES = 4  # before each string that is not coded
 _SPARE = 16  # one row in so many is written beyond what is asked for
 
 
-def coded_columns(metadata: pq.FileMetaData) -> list[int]:
+def find_coded_columns(metadata: pq.FileMetaData) -> list[int]:
     """Return which leaf columns of a file to read as codes: strings that take less room than their lengths would.
 
     Only the first row group and the last are looked at; a column with other ones between is read right, but slower.
@@ -32,11 +32,11 @@ def coded_columns(metadata: pq.FileMetaData) -> list[int]:
     last = metadata.num_row_groups - 1
     if last < 0:
         return []
-    found = list(_coded(metadata, 0, range(metadata.num_columns)))
-    return list(_coded(metadata, last, found)) if last else found
+    found = list(_list_coded(metadata, 0, range(metadata.num_columns)))
+    return list(_list_coded(metadata, last, found)) if last else found
 
 
-def _coded(metadata: pq.FileMetaData, group: int, columns: Iterable[int]) -> Iterator[int]:
+def _list_coded(metadata: pq.FileMetaData, group: int, columns: Iterable[int]) -> Iterator[int]:
     chunks = metadata.row_group(group)
     for at in columns:
         chunk = chunks.column(at)  # the schema would say the type, too, but see check_footer
@@ -48,29 +48,29 @@ def _coded(metadata: pq.FileMetaData, group: int, columns: Iterable[int]) -> Ite
             yield at
 
 
-def plain_type(type_: pa.DataType) -> pa.DataType:
+def to_plain_type(type_: pa.DataType) -> pa.DataType:
     """Return a type with the values' types in place of dictionaries."""
     if pa.types.is_dictionary(type_):
         return type_.value_type
     if pa.types.is_map(type_):
-        return pa.map_(_plain_field(type_.key_field), _plain_field(type_.item_field), type_.keys_sorted)
+        return pa.map_(_to_plain_field(type_.key_field), _to_plain_field(type_.item_field), type_.keys_sorted)
     if pa.types.is_list(type_):
-        return pa.list_(_plain_field(type_.value_field))
+        return pa.list_(_to_plain_field(type_.value_field))
     if pa.types.is_struct(type_):
-        return pa.struct([_plain_field(field) for field in type_])
+        return pa.struct([_to_plain_field(field) for field in type_])
     return type_
 
 
-def _plain_field(field: pa.Field) -> pa.Field:
-    return field.with_type(plain_type(field.type))
+def _to_plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(to_plain_type(field.type))
 
 
-def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
+def to_plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """Write out the dictionaries in an array.
 
     Args:
         array: the values.
-        type_: its ``plain_type``.
+        type_: its ``to_plain_type``.
     """
     if isinstance(array, pa.DictionaryArray):
         return taken(array.dictionary, array.indices)
@@ -80,17 +80,17 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
         array = taken(array, from_numpy(np.arange(len(array))))
     if pa.types.is_map(type_):
         entry = type_.field(0).type
-        pairs = [plain_array(array.keys, type_.key_type), plain_array(array.items, type_.item_type)]
+        pairs = [to_plain_array(array.keys, type_.key_type), to_plain_array(array.items, type_.item_type)]
         children = [pa.StructArray.from_arrays(pairs, fields=list(entry))]
     elif pa.types.is_list(type_):
-        children = [plain_array(array.values, type_.value_type)]
+        children = [to_plain_array(array.values, type_.value_type)]
     else:
-        children = [plain_array(array.field(at), field.type) for at, field in enumerate(type_)]
+        children = [to_plain_array(array.field(at), field.type) for at, field in enumerate(type_)]
     valid = array.buffers()[: 1 if pa.types.is_struct(type_) else 2]
     return pa.Array.from_buffers(type_, len(array), valid, null_count=array.null_count, children=children)
 
 
-def _with_spare(length: int) -> int:
+def _add_spare(length: int) -> int:
     """Return some more rows than asked for: batches of which the log dropped rows are rarely of the same length."""
     return length + length // _SPARE
 
@@ -105,14 +105,14 @@ class Decoder:
         self._values: dict[tuple[str, str], pa.Array] = {}
         self._constants: dict[str, pa.Array] = {}
 
-    def constant(self, field: pa.Field, value: Any, length: int) -> pa.Array:
+    def repeat_value(self, field: pa.Field, value: Any, length: int) -> pa.Array:
         """Return a column of one value, always the same for a field; null for None."""
         written = self._constants.get(field.name)
         if written is None or len(written) < length:
-            written = self._constants[field.name] = constant(value, field.type, _with_spare(length))
+            written = self._constants[field.name] = repeat_value(value, field.type, _add_spare(length))
         return written.slice(0, length)
 
-    def plain(self, field: pa.Field, array: pa.Array) -> pa.Array:
+    def decode(self, field: pa.Field, array: pa.Array) -> pa.Array:
         """Return a column in its own type.
 
         Args:
@@ -120,12 +120,12 @@ class Decoder:
             array: its values.
         """
         if not isinstance(array, pa.DictionaryArray):
-            return plain_array(array, field.type) if isinstance(array, _NESTED) else array
+            return to_plain_array(array, field.type) if isinstance(array, _NESTED) else array
         if len(array.dictionary) != 1 or array.null_count or array.dictionary.null_count:
             return taken(array.dictionary, array.indices)
         value = array.dictionary[0]
         written = self._values.get((field.name, value.as_py()))
         if written is None or len(written) < len(array):
             self._values = {key: kept for key, kept in self._values.items() if key[0] != field.name}
-            written = self._values[field.name, value.as_py()] = pa.repeat(value, _with_spare(len(array)))
+            written = self._values[field.name, value.as_py()] = pa.repeat(value, _add_spare(len(array)))
         return written.slice(0, len(array))

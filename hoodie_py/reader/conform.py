@@ -20,13 +20,13 @@ from hoodie_py.formats.kernels import cast, kept
 from hoodie_py.reader.fields import nullable
 
 
-class Nulls:
+class NullColumns:
     """Columns of nulls; those of a type are made once, for as many rows as were ever asked for, and sliced."""
 
     def __init__(self) -> None:
         self._made: dict[pa.DataType, pa.Array] = {}
 
-    def of(self, type_: pa.DataType, length: int) -> pa.Array:
+    def make(self, type_: pa.DataType, length: int) -> pa.Array:
         """Return so many nulls."""
         made = self._made.get(type_)
         if made is None or len(made) < length:
@@ -38,7 +38,7 @@ def conform_batch(
     batch: pa.RecordBatch,
     schema: pa.Schema,
     defaults: Mapping[str, Any] | None = None,
-    absent: Nulls | None = None,
+    absent: NullColumns | None = None,
 ) -> pa.RecordBatch:
     """Return the batch with exactly the schema's columns.
 
@@ -57,9 +57,9 @@ def conform_batch(
         if at < 0:
             default = None if defaults is None else defaults.get(field.name)
             if default is None and absent is not None:
-                arrays.append(absent.of(field.type, batch.num_rows))
+                arrays.append(absent.make(field.type, batch.num_rows))
             else:
-                arrays.append(constant(default, field.type, batch.num_rows))
+                arrays.append(repeat_value(default, field.type, batch.num_rows))
             continue
         try:
             arrays.append(conform_array(batch.column(at), field.type))
@@ -67,7 +67,7 @@ def conform_batch(
             error.located(column=field.name)
             raise
     if not arrays:
-        return without_columns(batch.num_rows)
+        return make_batch_without_columns(batch.num_rows)
     return pa.RecordBatch.from_arrays(arrays, schema=nullable(schema))
 
 
@@ -91,14 +91,14 @@ class Conformer:
         """Return the batch with exactly the schema's columns; errors as ``conform_batch``."""
         if self._source is not batch.schema and (self._source is None or not self._source.equals(batch.schema)):
             self._source = batch.schema
-            self._same = self._places(batch.schema)
+            self._same = self._find_columns(batch.schema)
         if self._same is None:
             return conform_batch(batch, self._schema, self._defaults)
         if self._loose and self._same == list(range(batch.num_columns)):
             return batch
         return pa.RecordBatch.from_arrays([batch.column(i) for i in self._same], schema=self._schema)
 
-    def _places(self, source: pa.Schema) -> list[int] | None:
+    def _find_columns(self, source: pa.Schema) -> list[int] | None:
         """Return where the columns are in a batch; None if some are not there, or of another type."""
         places = [source.get_field_index(name) for name in self._schema.names]
         if not places or min(places) < 0:
@@ -107,17 +107,17 @@ class Conformer:
         return places if all(same) else None
 
 
-def filtered(batch: pa.RecordBatch, keep: pa.Array) -> pa.RecordBatch:
+def filter_rows(batch: pa.RecordBatch, keep: pa.Array) -> pa.RecordBatch:
     """Return the rows of a batch whose mask, without nulls, is set; a batch may have no columns."""
-    return kept(batch, keep) if batch.num_columns else without_columns(keep.true_count)
+    return kept(batch, keep) if batch.num_columns else make_batch_without_columns(keep.true_count)
 
 
-def without_columns(rows: int) -> pa.RecordBatch:
+def make_batch_without_columns(rows: int) -> pa.RecordBatch:
     """Return a batch that has rows but no columns."""
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["_"]).select([])
 
 
-def constant(value: Any, type_: pa.DataType, length: int) -> pa.Array:
+def repeat_value(value: Any, type_: pa.DataType, length: int) -> pa.Array:
     """Return an array that repeats one value; null for None."""
     if value is None:
         return pa.nulls(length, type_)
@@ -140,24 +140,24 @@ def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
     if source.equals(target):
         return array
     if pa.types.is_struct(target) and pa.types.is_struct(source):
-        return _struct(array, target)
+        return _conform_struct(array, target)
     if _is_list(target) and _is_list(source):
-        return _list(array, target)
+        return _conform_list(array, target)
     if pa.types.is_map(target) and pa.types.is_map(source):
-        return _map(array, target)
+        return _conform_map(array, target)
     if pa.types.is_string(target) and not _is_text(source):
         return _to_text(array)
-    if not _promotes(source, target):
+    if not _can_promote(source, target):
         raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}.")
     try:
         if pa.types.is_float32(source) and pa.types.is_float64(target):
-            return _double_by_text(array)
+            return _widen_by_text(array)
         return array.cast(target, safe=not _may_lose_digits(source, target))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}: {error}") from error
 
 
-def _struct(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _conform_struct(array: pa.Array, target: pa.DataType) -> pa.Array:
     names = [array.type.field(i).name for i in range(array.type.num_fields)]
     children = []
     for field in target:
@@ -173,7 +173,7 @@ def _struct(array: pa.Array, target: pa.DataType) -> pa.Array:
     )
 
 
-def _list(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _conform_list(array: pa.Array, target: pa.DataType) -> pa.Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     values = conform_array(array.values, target.value_type)
@@ -182,7 +182,7 @@ def _list(array: pa.Array, target: pa.DataType) -> pa.Array:
     )
 
 
-def _map(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _conform_map(array: pa.Array, target: pa.DataType) -> pa.Array:
     entry = target.field(0).type if target.num_fields == 1 else pa.struct([target.key_field, target.item_field])
     keys, items = conform_array(array.keys, target.key_type), conform_array(array.items, target.item_type)
     entries = pa.StructArray.from_arrays([keys, items], fields=[entry.field(0), entry.field(1)])
@@ -215,11 +215,11 @@ def _is_bytes(type_: pa.DataType) -> bool:
 _NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
 
 
-def _promotes(source: pa.DataType, target: pa.DataType) -> bool:
+def _can_promote(source: pa.DataType, target: pa.DataType) -> bool:
     if pa.types.is_null(source):
         return True
     if pa.types.is_dictionary(source):
-        return _promotes(source.value_type, target) or source.value_type.equals(target)
+        return _can_promote(source.value_type, target) or source.value_type.equals(target)
     if source in _NUMBERS and target in _NUMBERS:
         return _NUMBERS.index(source) <= _NUMBERS.index(target)
     if _is_text(source) and _is_text(target):
@@ -241,7 +241,7 @@ def _may_lose_digits(source: pa.DataType, target: pa.DataType) -> bool:
     )
 
 
-def _double_by_text(array: pa.Array) -> pa.Array:
+def _widen_by_text(array: pa.Array) -> pa.Array:
     """Widen single floats by their shortest text, so that 1.1 stays 1.1 (as Hudi's rewriteRecord does)."""
     return array.cast(pa.string()).cast(pa.float64())
 
@@ -251,7 +251,7 @@ def _to_text(array: pa.Array) -> pa.Array:
     type_ = array.type
     if pa.types.is_floating(type_):
         single = pa.types.is_float32(type_) or pa.types.is_float16(type_)
-        return pa.array([None if v is None else java_float_text(v, single) for v in array.to_pylist()], pa.string())
+        return pa.array([None if v is None else format_java_float(v, single) for v in array.to_pylist()], pa.string())
     if (
         pa.types.is_integer(type_)
         or pa.types.is_boolean(type_)
@@ -264,7 +264,7 @@ def _to_text(array: pa.Array) -> pa.Array:
     raise UnsupportedFeatureError(f"A column stored as {type_} is not readable as string.")
 
 
-def java_float_text(value: float, single: bool) -> str:
+def format_java_float(value: float, single: bool) -> str:
     """Print a float as Java's Float.toString or Double.toString does: 1.0, 1.0E10, NaN, -Infinity."""
     if value != value:
         return "NaN"
@@ -288,12 +288,12 @@ def java_float_text(value: float, single: bool) -> str:
     return f"{prefix}{text[0]}.{text[1:] or '0'}E{point - 1}"
 
 
-def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the rows of batches of one schema, at least one, as a single batch (pyarrow 18 has no concat_batches)."""
     first = batches[0]
     if len(batches) == 1:
         return first
     if not first.num_columns:
-        return without_columns(sum(batch.num_rows for batch in batches))
+        return make_batch_without_columns(sum(batch.num_rows for batch in batches))
     columns = [pa.concat_arrays([batch.column(at) for batch in batches]) for at in range(first.num_columns)]
     return pa.RecordBatch.from_arrays(columns, schema=first.schema)

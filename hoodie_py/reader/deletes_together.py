@@ -16,7 +16,7 @@ TOGETHER = 1 << 19  # bytes of blocks decoded in one go
 _SMALL = 1 << 14  # bytes of a block; the deletes of a large one are read together anyway
 
 
-class DeletesTogether:
+class SmallDeleteBlocks:
     """Makes the entries of delete blocks that are decoded together.
 
     Args:
@@ -32,18 +32,18 @@ class DeletesTogether:
         self._made: dict[int, BufferedBatch] = {}
         self._tried = 0
 
-    def of(self, index: int) -> BufferedBatch | None:
+    def take_entries(self, index: int) -> BufferedBatch | None:
         """Return the entries of a delete block; None if the block has to be looked at alone. Each block is asked for
         once, in order.
         """
         if index >= self._tried:
-            group = self._group(index)
+            group = self._find_group(index)
             self._tried = max(group, default=index) + 1
             if len(group) > 1:
-                self._make(group)
+                self._make_entries(group)
         return self._made.pop(index, None)
 
-    def _group(self, index: int) -> list[int]:
+    def _find_group(self, index: int) -> list[int]:
         """Return a delete block and later ones, as many as are decoded together; none if it is decoded alone."""
         group: list[int] = []
         filled = 0
@@ -60,7 +60,7 @@ class DeletesTogether:
         scanned = self._blocks[number]
         return scanned.block.type is BlockType.DELETE and scanned.log is None and scanned.block.size <= _SMALL
 
-    def _make(self, group: Sequence[int]) -> None:
+    def _make_entries(self, group: Sequence[int]) -> None:
         joint = decode_deletes_together([self._blocks[number].block.content for number in group])
         order = None if joint is None else plain_order_column(joint.records, self._context.declared_ordering_types)
         if joint is None or order is None:

@@ -32,7 +32,7 @@ class DroppedRows:
         self._rows[self._count : self._count + len(rows)] = rows
         self._count += len(rows)
 
-    def keep(self, count: int) -> pa.Array | None:
+    def make_mask(self, count: int) -> pa.Array | None:
         """Return for each of the next ``count`` rows whether it stays, as bool; None if all do."""
         first, start = self._passed, self._asked
         self._asked += count
@@ -40,10 +40,10 @@ class DroppedRows:
         if first == self._passed:
             return None
         if self._asked > self._masked_from + len(self._mask):
-            self._mask, self._masked_from = self._masked(first, start, max(count, _MASK_ROWS)), start
+            self._mask, self._masked_from = self._make_mask(first, start, max(count, _MASK_ROWS)), start
         return self._mask.slice(start - self._masked_from, count)
 
-    def _masked(self, first: int, start: int, count: int) -> pa.Array:
+    def _make_mask(self, first: int, start: int, count: int) -> pa.Array:
         """Return for each of some rows from ``start`` on whether it stays."""
         mask = np.ones(count, bool)
         mask[self._rows[first : bisect_left(self._rows, start + count, first, self._count)] - start] = False

@@ -24,7 +24,7 @@ _FEW_ROWS = 4096  # in a block, on average
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _JointEntries:
     """Entries of some blocks, and their rows: they are void once the store's generation is another."""
 
     entries: BufferedBatch
@@ -32,7 +32,7 @@ class _Made:
     generation: int
 
 
-class EntriesTogether:
+class SmallDataBlocks:
     """Makes the entries of blocks that a decoder decodes together.
 
     Args:
@@ -49,9 +49,9 @@ class EntriesTogether:
         self._deletes = deletes
         self._conform = conform
         self._decoder = decoder
-        self._made: dict[int, tuple[_Made, int, int]] = {}
+        self._made: dict[int, tuple[_JointEntries, int, int]] = {}
 
-    def of(self, index: int) -> BufferedBatch | None:
+    def take_entries(self, index: int) -> BufferedBatch | None:
         """Return the entries of a block; None if the block has to be looked at alone.
 
         Raises:
@@ -59,8 +59,8 @@ class EntriesTogether:
             StorageError: rows had to be spilled and could not be.
         """
         if index not in self._made:
-            for numbers, rows in self._decoder.together(index):
-                if rows.batch.num_rows > _FEW_ROWS * len(numbers) or not self._make(numbers, rows):
+            for numbers, rows in self._decoder.decode_together(index):
+                if rows.batch.num_rows > _FEW_ROWS * len(numbers) or not self._make_entries(numbers, rows):
                     self._decoder.give_back(numbers, rows)
             if index not in self._made:
                 return None
@@ -70,7 +70,7 @@ class EntriesTogether:
         own = made.rows.slice(start, stop - start)
         return BufferedBatch.of_rows(self._context, self._context.store.add(own), own, made.entries.codes[start:stop])
 
-    def _make(self, numbers: Sequence[int], joint: JointRows) -> bool:
+    def _make_entries(self, numbers: Sequence[int], joint: JointRows) -> bool:
         """Make entries; say whether that worked: with an error in one of the blocks all are better made alone."""
         store = self._context.store
         first = len(store)
@@ -81,7 +81,7 @@ class EntriesTogether:
         except HoodieError:
             store.release(first)
             return False
-        made = _Made(entries, rows, store.generation)
+        made = _JointEntries(entries, rows, store.generation)
         bounds = pairwise(accumulate(joint.counts, initial=0))
         self._made.update({index: (made, *bound) for index, bound in zip(numbers, bounds, strict=True)})
         return True

@@ -15,38 +15,38 @@ _ORDER = "order."
 _EXTRA = "extra."
 
 
-def entry_bytes(entries: BufferedBatch) -> int:
+def count_entry_bytes(entries: BufferedBatch) -> int:
     """Return the bytes that entries take without their rows."""
     return int(entries.keys.nbytes + entries.rows.nbytes + entries.codes.nbytes + entries.order.nbytes)
 
 
-def to_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> pa.RecordBatch:
+def to_entry_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> pa.RecordBatch:
     """Return entries as a record batch.
 
     Args:
         entries: what to store.
         extra: integers to go with them, one array a name.
     """
-    from hoodie_py.reader.foreign_text import foreign_texts
+    from hoodie_py.reader.foreign_text import encode_foreign
 
     columns = {"key": entries.keys, "row": pa.array(entries.rows), "code": pa.array(entries.codes)}
-    columns["foreign"] = foreign_texts(entries.order.foreign, len(entries))
+    columns["foreign"] = encode_foreign(entries.order.foreign, len(entries))
     columns |= {f"{_ORDER}{name}": column for name, column in entries.order.stored().items()}
     columns |= {f"{_EXTRA}{name}": pa.array(values) for name, values in extra.items()}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def from_batch(context: ArrowRecordContext, batch: pa.RecordBatch) -> BufferedBatch:
-    """Return the entries that ``to_batch`` made a batch of; they share its memory."""
-    from hoodie_py.reader.foreign_text import foreign_objects
+def from_entry_batch(context: ArrowRecordContext, batch: pa.RecordBatch) -> BufferedBatch:
+    """Return the entries that ``to_entry_batch`` made a batch of; they share its memory."""
+    from hoodie_py.reader.foreign_text import decode_foreign
 
     names = batch.schema.names
     order = {name.removeprefix(_ORDER): batch.column(name) for name in names if name.startswith(_ORDER)}
     rows, codes = batch.column("row").to_numpy().view(), batch.column("code").to_numpy().view()
-    ordering = OrderingColumn.restored(order, foreign_objects(batch.column("foreign")))
+    ordering = OrderingColumn.restored(order, decode_foreign(batch.column("foreign")))
     return BufferedBatch(context, batch.column("key"), rows, ordering, codes)
 
 
-def extra_of(batch: pa.RecordBatch, name: str) -> np.ndarray:
+def get_extra(batch: pa.RecordBatch, name: str) -> np.ndarray:
     """Return the integers that were stored under a name."""
     return np.asarray(batch.column(f"{_EXTRA}{name}").to_numpy())

@@ -16,19 +16,19 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, InvalidQueryError, MergeError
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_file import BaseFileReader
-from hoodie_py.reader.base_merge import BaseMerge, Merged, Merging, Piece
+from hoodie_py.reader.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.coded import Decoder
 from hoodie_py.reader.fields import nullable
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.merge_kinds import merges
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import BufferedRecord
 from hoodie_py.reader.sizes import check_sizes
-from hoodie_py.reader.wanted_rows import places_in_portions
+from hoodie_py.reader.wanted_rows import split_into_portions
 
 RowGroupFilter = Callable[[BaseFileReader], Sequence[int]]
 
@@ -64,7 +64,7 @@ class FileGroupReader:
         self._merger = merger
         self._row_groups = row_groups
         self._context: ArrowRecordContext | None = None
-        self._loaded: LogSide | None = None
+        self._loaded: LogReader | None = None
         self._decoder = Decoder()
         self._base = BaseMerge(file_slice, self.info, self.options, self.stats)
         names = self.info.schema.names if columns is None else list(columns)
@@ -76,8 +76,8 @@ class FileGroupReader:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows in batches of at most ``batch_rows``, with the columns asked for."""
-        with self._placed():
-            for batch in self._batches():
+        with self._locate_errors():
+            for batch in self._read_batches():
                 for start in range(0, batch.num_rows, self.options.batch_rows):
                     yield batch.slice(start, self.options.batch_rows)
                 del batch  # here and wherever batches are handed on, so that their memory is free when more are read
@@ -88,8 +88,8 @@ class FileGroupReader:
         Args:
             emit_deletes: yield deleted records too (operation D or -U), with data where there is any.
         """
-        log = self._log_side(self.info.schema.names)
-        for piece in self._pieces(log, log.schema):
+        log = self._open_log(self.info.schema.names)
+        for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None:
                 first = log.store.add(piece.untouched)
                 rows = BufferedBatch.of_rows(log.context, first, piece.untouched, None)
@@ -117,10 +117,10 @@ class FileGroupReader:
             raise InvalidQueryError("The reader has no records yet.", hint="Ask it for buffered_records() first.")
         return self._context
 
-    def merges(self) -> Iterator[Merged]:
+    def read_merges(self) -> Iterator[MergedRecords]:
         """Yield what the log touched as (older, newer, result), what change feeds and compaction statistics need."""
-        log = self._log_side(self.info.schema.names)
-        for piece in self._pieces(log, log.schema):
+        log = self._open_log(self.info.schema.names)
+        for piece in self._merge_pieces(log, log.schema):
             if piece.merged is not None:
                 yield piece.merged
 
@@ -131,7 +131,7 @@ class FileGroupReader:
 
     def log_records(self) -> Iterator[BufferedRecord[Row]]:
         """Yield what the log says of each key, deletes included, without looking at the base file."""
-        with self._placed(), closing(self._log_side(self.info.schema.names)) as log:
+        with self._locate_errors(), closing(self._open_log(self.info.schema.names)) as log:
             folded = log.fold()
             for part in () if folded is None else folded.parts:
                 yield from part.records()
@@ -142,13 +142,13 @@ class FileGroupReader:
         All columns are read, and what is loaded stays in memory or in spill files.
         """
         if self._loaded is None:
-            log = self._log_side(self.info.schema.names)
+            log = self._open_log(self.info.schema.names)
             log.kept = True
             self._loaded = log
         return self
 
     @property
-    def loaded(self) -> LogSide:
+    def loaded(self) -> LogReader:
         """The log side that ``load`` loaded; InvalidQueryError without."""
         if self._loaded is None:
             raise InvalidQueryError("The reader has no log loaded.", hint="Call load() first.")
@@ -167,20 +167,20 @@ class FileGroupReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _read_batches(self) -> Iterator[pa.RecordBatch]:
         if self.options.integrity == "strict":
             check_sizes(self.info.files, self.file_slice, self.info.expected_sizes)
         if not self.file_slice.log_files:
-            yield from self._base_only()
+            yield from self._read_base_only()
             return
         read = self._stored
         if not merges(self.options.options):
-            yield from self._unmerged(read)
+            yield from self._read_unmerged(read)
             return
-        with closing(self._log_side(read)) as log:
-            yield from self._merged(log, read)
+        with closing(self._open_log(read)) as log:
+            yield from self._read_merged(log, read)
 
-    def _merged(self, log: LogSide, read: list[str]) -> Iterator[pa.RecordBatch]:
+    def _read_merged(self, log: LogReader, read: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the result: log rows in log order, as each block is gathered from once, before base rows that can wait
         until the log's memory is free.
         """
@@ -188,88 +188,88 @@ class FileGroupReader:
         with ExitStack() as turn:
             if self.info.files.is_local:
                 turn.enter_context(self.options.folding)
-            with self._base.opening():
+            with self._base.open_ahead():
                 folded = log.fold()
             if folded is None or folded.positions is None:
                 turn.close()  # to read keys of all base rows is few large steps: other slices need not wait for them
             held = len(log.store)
-            wanted = log.spill.array(held, bool, False)
-            merging = self._base.merge(log, folded, log.base_schema(read), read)
+            wanted = log.spill.make_array(held, bool, False)
+            merging = self._base.merge(log, folded, log.make_base_schema(read), read)
             if merging.ahead:
-                count = self._decided(merging, wanted)
+                count = self._mark_decided_rows(merging, wanted)
         for piece in merging.pieces:
             if piece.untouched is not None and piece.untouched.num_rows:
-                yield self._output(piece.untouched)
+                yield self._make_output(piece.untouched)
             if piece.merged is not None:
-                live = self._changed(piece.merged)
+                live = self._find_changed_rows(piece.merged)
                 made = live[live >= held]  # rows that the merge made, which go with the piece
                 if len(made):
-                    yield self._output(log.store.take(made, read))
+                    yield self._make_output(log.store.take(made, read))
                     live = live[live < held]
                 wanted[live] = True
                 count += len(live)
             del piece  # with its base rows, before the next ones are read
-        at_once = min(self.options.batch_rows, log.rows_at_once)
-        for rows in places_in_portions(wanted, at_once, log.store.starts):
+        at_once = min(self.options.batch_rows, log.count_rows_at_once)
+        for rows in split_into_portions(wanted, at_once, log.store.starts):
             count -= len(rows)
-            yield self._output(log.store.take(rows, read))
+            yield self._make_output(log.store.take(rows, read))
         if count:
             raise MergeError("A merger gave several records the same row.", hint="Make rows with context.replace.")
         del folded, wanted
         log.forget()
-        yield from map(self._output, merging.staying)
+        yield from map(self._make_output, merging.staying)
 
-    def _decided(self, merging: Merging, wanted: np.ndarray) -> int:
+    def _mark_decided_rows(self, merging: MergeResult, wanted: np.ndarray) -> int:
         """Mark the log rows that stay, as many small steps as a fold is; say how many they are."""
         count = 0
         for piece in merging.pieces:
-            self.options.folding.go_on()
+            self.options.folding.check_wanted()
             if piece.merged is not None:
-                live = self._changed(piece.merged)
+                live = self._find_changed_rows(piece.merged)
                 wanted[live] = True
                 count += len(live)
         return count
 
-    def _unmerged(self, read: list[str]) -> Iterator[pa.RecordBatch]:
+    def _read_unmerged(self, read: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield base rows, then every log row; nothing meets and nothing is deleted."""
-        yield from self._base_only()
-        with closing(self._log_side(read)) as log:
-            for batch in log.rows():
-                yield self._output(batch)
+        yield from self._read_base_only()
+        with closing(self._open_log(read)) as log:
+            for batch in log.read_rows():
+                yield self._make_output(batch)
 
     @staticmethod
-    def _changed(merged: Merged) -> np.ndarray:
+    def _find_changed_rows(merged: MergedRecords) -> np.ndarray:
         """Return the handles of live rows that are not the unchanged base row."""
         live = ~merged.result.deletes
         if merged.older is not None:
             live &= merged.result.rows != merged.older.rows
         return np.asarray(merged.result.rows[live])
 
-    def _base_only(self) -> Iterator[pa.RecordBatch]:
+    def _read_base_only(self) -> Iterator[pa.RecordBatch]:
         if self.file_slice.base_file is None:
             return
         base = BaseFileReader(self.info.files, self.file_slice.base_file, self.info.times)
         row_groups = None if self._row_groups is None else self._row_groups(base)
         schema = pa.schema([field for field in self.schema if field.name not in self.info.constants])
         rows, threads = self.options.batch_rows, self.options.column_threads
-        for batch in base.batches(schema, rows, row_groups, coded=schema.names, column_threads=threads):
+        for batch in base.read_batches(schema, rows, row_groups, coded=schema.names, column_threads=threads):
             self.stats.base_rows += batch.num_rows
-            yield self._output(self._base.with_fallbacks(batch, base))
+            yield self._make_output(self._base.fill_fallbacks(batch, base))
 
-    def _log_side(self, read: Sequence[str]) -> LogSide:
+    def _open_log(self, read: Sequence[str]) -> LogReader:
         if self._loaded is not None:
             self._context = self._loaded.context
             return self._loaded
-        log = LogSide(self.file_slice, self.info, read, self._merger, self.options, self.stats)
+        log = LogReader(self.file_slice, self.info, read, self._merger, self.options, self.stats)
         self._context = log.context
         return log
 
-    def _pieces(self, log: LogSide, base_schema: pa.Schema) -> Iterator[Piece]:
+    def _merge_pieces(self, log: LogReader, base_schema: pa.Schema) -> Iterator[Piece]:
         """Yield the result piece by piece: base rows with what they met, then what only the log has."""
-        with self._placed(), closing(log):
+        with self._locate_errors(), closing(log):
             yield from self._base.merge(log, log.fold(), base_schema).pieces
 
-    def _output(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _make_output(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns asked for, those that the partition path gives filled in."""
         if batch.schema.names != self._stored:
             batch = batch.select(self._stored)
@@ -279,9 +279,9 @@ class FileGroupReader:
         stored = iter(batch.columns)
         for field, is_stored, value in self._fields:
             if is_stored:
-                arrays.append(self._decoder.plain(field, next(stored)))
+                arrays.append(self._decoder.decode(field, next(stored)))
             else:
-                arrays.append(self._decoder.constant(field, value, batch.num_rows))
+                arrays.append(self._decoder.repeat_value(field, value, batch.num_rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _check_columns(self, names: Sequence[str]) -> None:
@@ -293,7 +293,7 @@ class FileGroupReader:
                 raise InvalidQueryError(f"Column {name!r} is asked for twice.")
 
     @contextmanager
-    def _placed(self) -> Iterator[None]:
+    def _locate_errors(self) -> Iterator[None]:
         """Say in which file group an error was met."""
         try:
             yield

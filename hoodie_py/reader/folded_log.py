@@ -12,7 +12,7 @@ from hoodie_py.reader.key_hash import KeyHash
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class HashPartition:
     """How records were split: by which hash, into how many parts, and which of these each part with records is."""
 
     key_hash: KeyHash
@@ -37,7 +37,7 @@ class FoldedLog:
         self,
         parts: Sequence[BufferedBatch],
         positions: Sequence[np.ndarray] | None,
-        partition: Partition | None = None,
+        partition: HashPartition | None = None,
     ) -> None:
         self.parts = parts
         self.positions = positions
@@ -62,7 +62,7 @@ class FoldedLog:
         back[order] = np.arange(len(numbers))
         return BufferedBatch.concat(pieces).take(back)
 
-    def chosen(self, mask: np.ndarray, at_once: int, *, value: bool) -> Iterator[BufferedBatch]:
+    def iterate_chosen(self, mask: np.ndarray, at_once: int, *, value: bool) -> Iterator[BufferedBatch]:
         """Yield the records for which a mask over all numbers has a value, some at a time."""
         for start, part in zip(self.starts.tolist(), self.parts, strict=False):
             wanted = np.flatnonzero(mask[start : start + len(part)] == value)

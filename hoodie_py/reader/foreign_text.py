@@ -19,20 +19,20 @@ from hoodie_py.reader.ordering import Foreign
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 
-def foreign_texts(values: np.ndarray | None, length: int) -> pa.Array:
+def encode_foreign(values: np.ndarray | None, length: int) -> pa.Array:
     """Return a text for each Foreign of an object array, null for None."""
     if values is None:
         return pa.nulls(length, pa.string())
-    return pa.array([None if value is None else json.dumps(_plain(value)) for value in values], pa.string())
+    return pa.array([None if value is None else json.dumps(_encode(value)) for value in values], pa.string())
 
 
-def foreign_objects(texts: pa.Array) -> np.ndarray | None:
-    """Return what ``foreign_texts`` made the texts of; None where no text is."""
+def decode_foreign(texts: pa.Array) -> np.ndarray | None:
+    """Return what ``encode_foreign`` made the texts of; None where no text is."""
     if texts.null_count == len(texts):
         return None
     values = np.full(len(texts), None, dtype=object)
     for i, text in enumerate(texts.to_pylist()):
-        values[i] = None if text is None else _typed(json.loads(text))
+        values[i] = None if text is None else _decode(json.loads(text))
     return values
 
 
@@ -45,8 +45,8 @@ _WRITE: Final[Mapping[type, Callable[[Any], Any]]] = {
     Decimal: str,
     datetime.datetime: datetime.datetime.isoformat,
     datetime.date: datetime.date.isoformat,
-    tuple: lambda value: [_plain(item) for item in value],
-    Foreign: lambda value: [value.kind, _plain(value.value)],
+    tuple: lambda value: [_encode(item) for item in value],
+    Foreign: lambda value: [value.kind, _encode(value.value)],
 }
 _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "bool": bool,
@@ -57,19 +57,19 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "Decimal": Decimal,
     "datetime": datetime.datetime.fromisoformat,
     "date": datetime.date.fromisoformat,
-    "tuple": lambda items: tuple(_typed(item) for item in items),
-    "Foreign": lambda pair: Foreign(pair[0], _typed(pair[1])),
+    "tuple": lambda items: tuple(_decode(item) for item in items),
+    "Foreign": lambda pair: Foreign(pair[0], _decode(pair[1])),
 }
 
 
-def _plain(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     if value is None or value is DEFAULT_ORDERING:
         return ["null" if value is None else "default", None]
     kind = next(kind for kind in type(value).__mro__ if kind in _WRITE)  # an IntEnum is an int
     return [kind.__name__, _WRITE[kind](value)]
 
 
-def _typed(pair: Any) -> Any:
+def _decode(pair: Any) -> Any:
     name, value = pair
     if name in ("null", "default"):
         return None if name == "null" else DEFAULT_ORDERING

@@ -18,7 +18,7 @@ from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
@@ -102,7 +102,7 @@ def record_history(
     Raises:
         HoodieError: as reading the slice does.
     """
-    log = LogSide(file_slice, info, info.schema.names, merger, options or ReadOptions(), ReadStats())
+    log = LogReader(file_slice, info, info.schema.names, merger, options or ReadOptions(), ReadStats())
     trace = _Trace(log, key)
     for version, record, partial in _log_versions(log, key):
         trace.add(version, record, partial=partial)
@@ -117,7 +117,7 @@ def record_history(
 class _Trace:
     """Folds one key's versions and notes what each merge did."""
 
-    def __init__(self, log: LogSide, key: str) -> None:
+    def __init__(self, log: LogReader, key: str) -> None:
         self._log = log
         self._key = key
         self._strategy: MergeStrategy = log.strategy
@@ -155,8 +155,8 @@ class _Trace:
             raise
 
 
-def _log_versions(log: LogSide, key: str) -> Iterator[tuple[Version, BufferedBatch, bool]]:
-    for block in log.blocks():
+def _log_versions(log: LogReader, key: str) -> Iterator[tuple[Version, BufferedBatch, bool]]:
+    for block in log.read_blocks():
         matches = np.flatnonzero(block.entries.keys.to_numpy(zero_copy_only=False) == key)
         for at in matches:
             record = block.entries.take(np.array([at]))
@@ -170,12 +170,12 @@ def _log_versions(log: LogSide, key: str) -> Iterator[tuple[Version, BufferedBat
 
 
 def _base_version(
-    log: LogSide, file_slice: FileSlice, info: ReadInfo, key: str
+    log: LogReader, file_slice: FileSlice, info: ReadInfo, key: str
 ) -> tuple[Version, BufferedBatch] | None:
     if file_slice.base_file is None:
         return None
     base = BaseFileReader(info.files, file_slice.base_file, info.times)
-    for batch in base.batches(info.schema, _BATCH_ROWS):
+    for batch in base.read_batches(info.schema, _BATCH_ROWS):
         keys = log.keys.keys_of_batch(batch).to_numpy(zero_copy_only=False)
         for at in np.flatnonzero(keys == key)[:1]:
             row = conform_batch(batch.slice(int(at), 1), log.schema)

@@ -19,7 +19,7 @@ from hoodie_py.reader.buffer import LogBuffer
 from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
-from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
@@ -58,7 +58,7 @@ class IncomingDeletes:
     ordering: OrderingColumn | Sequence[Any]
 
 
-class IncomingSide(LogSide):
+class IncomingReader(LogReader):
     """What a writer says of the keys of a file group, folded as a log would be.
 
     Args:
@@ -90,20 +90,20 @@ class IncomingSide(LogSide):
     def _fold(self) -> FoldedLog | None:
         buffer = LogBuffer(self.strategy, self.spill)
         for part in self._incoming:
-            buffer.add(self._buffered(part), _NO_INSTANT)
+            buffer.add(self._make_entries(part), _NO_INSTANT)
         self._read_stats.log_records = buffer.total_log_records
         return buffer.fold()
 
-    def _buffered(self, part: IncomingRows | IncomingDeletes) -> BufferedBatch:
+    def _make_entries(self, part: IncomingRows | IncomingDeletes) -> BufferedBatch:
         if isinstance(part, IncomingDeletes):
-            return BufferedBatch.of_deletes(self.context, part.keys, self._delete_ordering(part))
+            return BufferedBatch.of_deletes(self.context, part.keys, self._get_delete_ordering(part))
         rows = conform_batch(part.rows, self.schema, {**self.info.defaults, **self.info.fallbacks})
-        entries = BufferedBatch.of_rows(self.context, self.store.add(rows), rows, self._operations(part, rows))
+        entries = BufferedBatch.of_rows(self.context, self.store.add(rows), rows, self._find_operations(part, rows))
         if part.keys is None:
             return entries
         return BufferedBatch(self.context, part.keys, entries.rows, entries.order, entries.codes)
 
-    def _delete_ordering(self, part: IncomingDeletes) -> OrderingColumn | Sequence[Any]:
+    def _get_delete_ordering(self, part: IncomingDeletes) -> OrderingColumn | Sequence[Any]:
         if not self.context.ordering_fields:  # of this write, whatever the table's are
             return ()
         if len(part.ordering) or not len(part.keys):
@@ -111,7 +111,7 @@ class IncomingSide(LogSide):
         none = [pa.nulls(len(part.keys), each) for each in self.context.ordering_types]
         return OrderingColumn.of_deletes(none, len(part.keys))
 
-    def _operations(self, part: IncomingRows, rows: pa.RecordBatch) -> np.ndarray:
+    def _find_operations(self, part: IncomingRows, rows: pa.RecordBatch) -> np.ndarray:
         marked = replace(self.deletes, operation=False).operations(rows)
         if part.operations is None:
             return marked

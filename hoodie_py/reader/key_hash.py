@@ -27,16 +27,16 @@ class KeyHash:
         self._random = np.random.default_rng(seed)
         self._weights = self._draw(64)
 
-    def parts_of_keys(self, keys: pa.Array, parts: int) -> np.ndarray:
+    def assign_keys(self, keys: pa.Array, parts: int) -> np.ndarray:
         """Return for each key of a string array the number of its part, from 0 on."""
-        sums = [self._sums(piece) for piece in _pieces(keys)]
-        return _parts(np.concatenate(sums) if sums else np.empty(0, np.uint64), parts)
+        sums = [self._hash_keys(piece) for piece in _split_keys(keys)]
+        return _assign_parts(np.concatenate(sums) if sums else np.empty(0, np.uint64), parts)
 
-    def parts_of_numbers(self, numbers: np.ndarray, parts: int) -> np.ndarray:
+    def assign_numbers(self, numbers: np.ndarray, parts: int) -> np.ndarray:
         """Return for each integer the number of its part."""
-        return _parts(numbers.astype(np.uint64) * self._weights[0], parts)
+        return _assign_parts(numbers.astype(np.uint64) * self._weights[0], parts)
 
-    def _sums(self, keys: pa.Array) -> np.ndarray:
+    def _hash_keys(self, keys: pa.Array) -> np.ndarray:
         offsets = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
         size = int(offsets[-1] - offsets[0])
         data = keys.buffers()[2]
@@ -55,7 +55,7 @@ class KeyHash:
         return self._random.integers(1, 1 << 63, count, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
-def _parts(sums: np.ndarray, parts: int) -> np.ndarray:
+def _assign_parts(sums: np.ndarray, parts: int) -> np.ndarray:
     for shift, factor in _MIXING:
         mixed = sums >> shift  # in place from here on: there may be as many sums as the memory budget has room for
         mixed ^= sums
@@ -64,7 +64,7 @@ def _parts(sums: np.ndarray, parts: int) -> np.ndarray:
     return ((sums >> _SHIFT) % np.uint64(parts)).astype(np.int64)
 
 
-def _pieces(keys: pa.Array) -> Iterator[pa.Array]:
+def _split_keys(keys: pa.Array) -> Iterator[pa.Array]:
     """Cut keys so that what is made of their bytes stays small."""
     if not len(keys):
         return

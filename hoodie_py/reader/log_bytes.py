@@ -38,29 +38,29 @@ class ScannedBlock:
     """A block that counts and the file it lies in.
 
     Attributes:
-        block: the block; of a file in turn without content and positions, which ``loaded`` has.
+        block: the block; of a file in turn without content and positions, which ``load`` reads.
         path: the log file.
         log: a file in turn; None where ``block`` is complete.
     """
 
     block: LogBlock
     path: str
-    log: LogInTurn | None = None
+    log: LogOnDemand | None = None
 
     @property
     def instant(self) -> str:
         """The instant that wrote the block."""
         return self.block.instant_time or ""
 
-    def loaded(self) -> LogBlock:
+    def load(self) -> LogBlock:
         """Return the whole block.
 
         Raises:
             StorageError: the file has gone.
         """
-        return self.block if self.log is None else self.log.block(self.block.offset)
+        return self.block if self.log is None else self.log.read_block(self.block.offset)
 
-    def without_content(self) -> ScannedBlock:
+    def drop_content(self) -> ScannedBlock:
         """Return the block for what its headers say."""
         if not self.block.content:
             return self
@@ -76,11 +76,11 @@ class OpenLog(Protocol):
 
     path: str
 
-    def data(self) -> bytes | memoryview | mmap.mmap:
+    def read(self) -> bytes | memoryview | mmap.mmap:
         """Return all bytes."""
         ...
 
-    def scanned(self, block: LogBlock) -> ScannedBlock:
+    def make_scanned(self, block: LogBlock) -> ScannedBlock:
         """Return what a scan keeps of a block of this file."""
         ...
 
@@ -103,10 +103,10 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
             refuse(UnsupportedFeatureError, what, "log_bytes", path=log_file.path)
     size = sum(log_file.size for log_file in log_files)
     if size > spill.budget.log_bytes_held:
-        turns = _Turns(files, spill)
-        yield from (LogInTurn(log_file, turns) for log_file in log_files)
+        turns = _LastFile(files, spill)
+        yield from (LogOnDemand(log_file, turns) for log_file in log_files)
     elif files.is_local:
-        memory = _Memory(size if size <= _MOST_SHARED else 0)
+        memory = _ArrowMemory(size if size <= _MOST_SHARED else 0)
         yield from (_WholeLog(each.path, files.read_view(each.path, memory), memory.shared) for each in log_files)
     else:
         for path, content in _read_all(files, [log_file.path for log_file in log_files]):
@@ -119,17 +119,17 @@ class _WholeLog:
     content: memoryview
     shared: int = 0
 
-    def data(self) -> memoryview:
+    def read(self) -> memoryview:
         return self.content
 
-    def scanned(self, block: LogBlock) -> ScannedBlock:
+    def make_scanned(self, block: LogBlock) -> ScannedBlock:
         size = max(self.shared, len(self.content))
         if block.type is BlockType.DELETE and len(block.content) * _SMALL_SHARE < size:
             block = replace(block, content=memoryview(bytes(block.content)))  # or all of it would wait for the block
         return ScannedBlock(block, self.path)
 
 
-class LogInTurn:
+class LogOnDemand:
     """A log file that is in memory when it has been asked for last.
 
     Args:
@@ -137,15 +137,15 @@ class LogInTurn:
         turns: shared by the files of a slice.
     """
 
-    def __init__(self, log_file: LogFile, turns: _Turns) -> None:
+    def __init__(self, log_file: LogFile, turns: _LastFile) -> None:
         self.path = log_file.path
         self._file = log_file
         self._turns = turns
 
-    def data(self) -> bytes | memoryview | mmap.mmap:
-        return self._turns.data(self._file)
+    def read(self) -> bytes | memoryview | mmap.mmap:
+        return self._turns.read(self._file)
 
-    def scanned(self, block: LogBlock) -> ScannedBlock:
+    def make_scanned(self, block: LogBlock) -> ScannedBlock:
         known = self._turns.texts
         headers: dict[HeaderKey, str] = {
             key: known.setdefault(text, text)
@@ -154,12 +154,12 @@ class LogInTurn:
         }
         return ScannedBlock(replace(block, headers=headers, content=memoryview(b"")), self.path, self)
 
-    def block(self, offset: int) -> LogBlock:
+    def read_block(self, offset: int) -> LogBlock:
         """Parse the block at an offset that a scan has found."""
-        return block_at(self.data(), offset)
+        return block_at(self.read(), offset)
 
 
-class _Turns:
+class _LastFile:
     """Has the file in memory that was asked for last."""
 
     def __init__(self, files: TableFiles, spill: Spill) -> None:
@@ -169,33 +169,33 @@ class _Turns:
         self._current: tuple[str, bytes | memoryview | mmap.mmap] | None = None
         self.texts: dict[str, str] = {}
 
-    def data(self, log_file: LogFile) -> bytes | memoryview | mmap.mmap:
+    def read(self, log_file: LogFile) -> bytes | memoryview | mmap.mmap:
         if self._current is None or self._current[0] != log_file.path:
             self._current = None  # so that no two files are in memory at a time
-            self._current = log_file.path, self._loaded(log_file)
+            self._current = log_file.path, self._load(log_file)
         return self._current[1]
 
-    def _loaded(self, log_file: LogFile) -> bytes | memoryview | mmap.mmap:
+    def _load(self, log_file: LogFile) -> bytes | memoryview | mmap.mmap:
         path = log_file.path
         local = self._files.local_path(path)
         if local is not None and log_file.size <= self._spill.budget.log_bytes_held:
-            return self._files.read_view(path, _Memory())
-        return self._mapped(path, local or self._copy(path))
+            return self._files.read_view(path, _ArrowMemory())
+        return self._map_file(path, local or self._copy_file(path))
 
-    def _copy(self, path: str) -> str:
+    def _copy_file(self, path: str) -> str:
         if path not in self._copies:
-            self._copies[path] = self._spill.copy(self._files, path, self._files.stat(path).size)
+            self._copies[path] = self._spill.copy_file(self._files, path, self._files.stat(path).size)
         return self._copies[path]
 
-    def _mapped(self, path: str, local: str) -> bytes | mmap.mmap:
-        with _named(path), FileIO(local) as file:
+    def _map_file(self, path: str, local: str) -> bytes | mmap.mmap:
+        with _locate_errors(path), FileIO(local) as file:
             if not file.seek(0, 2):
                 return b""  # there is nothing to map
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def _locate_errors(path: str) -> Iterator[None]:
     """Say of which log file an error is."""
     try:
         yield
@@ -208,15 +208,15 @@ def _named(path: str) -> Iterator[None]:
 def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, memoryview]]:
     """Read remote files in order, ahead of their turn."""
     if len(paths) <= 1:
-        yield from ((path, files.read_view(path, _Memory())) for path in paths)
+        yield from ((path, files.read_view(path, _ArrowMemory())) for path in paths)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_READ_THREADS) as pool:
-        yield from zip(paths, pool.map(lambda path: files.read_view(path, _Memory()), paths), strict=True)
+        yield from zip(paths, pool.map(lambda path: files.read_view(path, _ArrowMemory()), paths), strict=True)
 
 
-class _Memory:
+class _ArrowMemory:
     """Arrow's memory, to be read into, with room for what decoding reads past the end of a block.
 
     Args:
@@ -225,18 +225,18 @@ class _Memory:
 
     def __init__(self, shared: int = 0) -> None:
         self.shared = shared
-        self._whole = _allocated(shared) if shared else memoryview(b"")
+        self._whole = _allocate(shared) if shared else memoryview(b"")
         self._given = 0
 
     def __call__(self, size: int) -> memoryview:
         start = self._given
         if size > len(self._whole) - BACK - start:
-            return _allocated(size)[:size]
+            return _allocate(size)[:size]
         self._given += size
         return self._whole[start : self._given]
 
 
-def _allocated(size: int) -> memoryview:
+def _allocate(size: int) -> memoryview:
     """Return memory for so many bytes and some that follow."""
     memory = memoryview(pa.allocate_buffer(size + BACK)).cast("B")
     memory[size:] = bytes(BACK)

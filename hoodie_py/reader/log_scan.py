@@ -41,7 +41,7 @@ class ScanStats:
 
 
 @dataclass(slots=True)
-class _Collected:
+class _BlocksByInstant:
     """Blocks by instant, instants in order of first appearance."""
 
     by_instant: dict[str, list[ScannedBlock]] = field(default_factory=dict)
@@ -83,21 +83,21 @@ def scan_log_files(
     while True:
         met = ScanStats()
         try:
-            collected = _scanned(files, log_files, rules, met, spill, strict)
+            collected = _scan_files(files, log_files, rules, met, spill, strict)
         except FileMissingError:
-            there = _that_count(files, log_files, committed)
+            there = _find_files_left(files, log_files, committed)
             if there is None:
                 raise
             log_files = there
         else:
             stats.add(met)
-            return _with_compacted_blocks_placed(collected)
+            return _place_compacted_blocks(collected)
 
 
-def _scanned(
+def _scan_files(
     files: TableFiles, log_files: Sequence[LogFile], rules: BlockRules, stats: ScanStats, spill: Spill, strict: bool
-) -> _Collected:
-    collected = _Collected()
+) -> _BlocksByInstant:
+    collected = _BlocksByInstant()
     for log in open_logs(files, log_files, spill):
         try:
             _scan_file(log, rules, stats, collected, strict)
@@ -107,7 +107,7 @@ def _scanned(
     return collected
 
 
-def _that_count(
+def _find_files_left(
     files: TableFiles, log_files: Sequence[LogFile], committed: CommittedFiles | None
 ) -> list[LogFile] | None:
     """Return the log files without those that are gone; None where one of these counts, or none is gone."""
@@ -117,20 +117,20 @@ def _that_count(
     return [log for log in log_files if log not in gone]
 
 
-def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _Collected, strict: bool) -> None:
+def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _BlocksByInstant, strict: bool) -> None:
     """Collect the blocks of one file, of whose bytes nothing is held here when the next is opened."""
-    data = log.data()
+    data = log.read()
     stats.files += 1
     stats.bytes += len(data)
     for block in iter_blocks(data):
         stats.blocks += 1
         if isinstance(block, CorruptBlock):
-            _corrupt(block, log.path, stats, strict)
+            _report_corrupt(block, log.path, stats, strict)
         else:
-            _collect(collected, log.scanned(block), rules, stats)
+            _collect(collected, log.make_scanned(block), rules, stats)
 
 
-def _collect(collected: _Collected, scanned: ScannedBlock, rules: BlockRules, stats: ScanStats) -> None:
+def _collect(collected: _BlocksByInstant, scanned: ScannedBlock, rules: BlockRules, stats: ScanStats) -> None:
     block = scanned.block
     if block.is_rollback:
         stats.rollback_blocks += 1
@@ -146,7 +146,7 @@ def _collect(collected: _Collected, scanned: ScannedBlock, rules: BlockRules, st
         stats.skipped_blocks += 1
 
 
-def _corrupt(block: CorruptBlock, path: str, stats: ScanStats, strict: bool) -> None:
+def _report_corrupt(block: CorruptBlock, path: str, stats: ScanStats, strict: bool) -> None:
     stats.corrupt_blocks += 1
     if strict:
         raise CorruptFileError(
@@ -164,7 +164,7 @@ def _corrupt(block: CorruptBlock, path: str, stats: ScanStats, strict: bool) -> 
     )
 
 
-def _with_compacted_blocks_placed(collected: _Collected) -> list[ScannedBlock]:
+def _place_compacted_blocks(collected: _BlocksByInstant) -> list[ScannedBlock]:
     """Walk instants from the newest arrival to the oldest and put log-compacted blocks where they belong."""
     replaced_by: dict[str, str] = {}
     emitted: set[str] = set()

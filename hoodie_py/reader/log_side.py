@@ -22,8 +22,8 @@ from hoodie_py.reader.buffer import LogBuffer
 from hoodie_py.reader.conform import Conformer, conform_batch
 from hoodie_py.reader.delete_ordering import delete_order_column
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.deletes_together import DeletesTogether
-from hoodie_py.reader.entries_together import EntriesTogether
+from hoodie_py.reader.deletes_together import SmallDeleteBlocks
+from hoodie_py.reader.entries_together import SmallDataBlocks
 from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
@@ -32,7 +32,7 @@ from hoodie_py.reader.log_bytes import ScannedBlock
 from hoodie_py.reader.log_scan import ScanStats, scan_log_files
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.merger import RecordMerger
-from hoodie_py.reader.pairing import pair
+from hoodie_py.reader.pairing import match_base_rows
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_plan import MergeNeeds, merge_schema
 from hoodie_py.reader.read_stats import ReadStats
@@ -60,7 +60,7 @@ class BlockEntries:
     partial: bool
 
 
-class LogSide:
+class LogReader:
     """Everything the log files say, one record a key after ``fold``.
 
     Args:
@@ -102,7 +102,7 @@ class LogSide:
         self.deletes = DeleteRules.of(info.schema, config.merge_properties, options.options)
         given = None if custom is None else (custom, config, selected.props)
         self.schema = merge_schema(info.schema, read, MergeNeeds(self.keys, ordering, self.deletes, given))
-        self.spill = Spill(MemoryBudget.of(options), stats)
+        self.spill = Spill(MemoryBudget.from_options(options), stats)
         self.store = RowStore(self.schema, self.spill)
         self.context = ArrowRecordContext(
             self.store,
@@ -124,7 +124,7 @@ class LogSide:
         self._is_folded = False
         self.kept = False
 
-    def base_schema(self, read: Sequence[str]) -> pa.Schema:
+    def make_base_schema(self, read: Sequence[str]) -> pa.Schema:
         """Return the columns that base rows need: all of the merge's for a custom merger, else those read and the
         ordering.
         """
@@ -148,22 +148,22 @@ class LogSide:
     def _fold(self) -> FoldedLog | None:
         if self.info.files.is_local:
             with self.options.folding:
-                return self._folded_from(self._scan())
+                return self._fold_blocks(self._scan())
         scanned = self._scan()  # waits for bytes, which other slices can do at the same time
         with self.options.folding:
-            return self._folded_from(scanned)
+            return self._fold_blocks(scanned)
 
-    def _folded_from(self, scanned: list[ScannedBlock]) -> FoldedLog | None:
-        for block in self._decoded(scanned):
-            self.options.folding.go_on()
+    def _fold_blocks(self, scanned: list[ScannedBlock]) -> FoldedLog | None:
+        for block in self._read_entries(scanned):
+            self.options.folding.check_wanted()
             self._buffer.add(block.entries, block.scanned.instant, block.positions, partial=block.partial)
         self._stats.log_records = self._buffer.total_log_records
-        self.spill.settle()
+        self.spill.release_free_memory()
         folded = self._buffer.fold()
-        self.spill.settle()
+        self.spill.release_free_memory()
         return folded
 
-    def blocks(self) -> Iterator[BlockEntries]:
+    def read_blocks(self) -> Iterator[BlockEntries]:
         """Give the entries of every block that counts, in merge order; their rows go into the store.
 
         A large block comes in parts.
@@ -173,41 +173,41 @@ class LogSide:
             UnsupportedFeatureError: a block of a type that is not handled.
             StorageError: rows had to be spilled and could not be.
         """
-        return self._decoded(self._scan())
+        return self._read_entries(self._scan())
 
-    def _decoded(self, blocks: list[ScannedBlock]) -> Iterator[BlockEntries]:
-        decoder = self._decoder(blocks)
-        together = EntriesTogether(self.context, self.deletes, self._conform, decoder)
-        deletes = DeletesTogether(self.context, blocks, self.spill.budget.portion)
+    def _read_entries(self, blocks: list[ScannedBlock]) -> Iterator[BlockEntries]:
+        decoder = self._make_decoder(blocks)
+        together = SmallDataBlocks(self.context, self.deletes, self._conform, decoder)
+        deletes = SmallDeleteBlocks(self.context, blocks, self.spill.budget.portion)
         for index in range(len(blocks)):
-            scanned = blocks[index].without_content()  # or its file would be held while it is decoded
-            with _located(scanned):
+            scanned = blocks[index].drop_content()  # or its file would be held while it is decoded
+            with _locate_errors(scanned):
                 if scanned.block.type is BlockType.DELETE:
-                    yield self._deleted(blocks[index], deletes.of(index))
+                    yield self._read_deletes(blocks[index], deletes.take_entries(index))
                 else:
-                    yield from self._entries(scanned, decoder, together, index)
+                    yield from self._read_rows(scanned, decoder, together, index)
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
+    def read_rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of every data block in block order, unmerged; deletes are not looked at."""
         blocks = self._scan()
-        decoder = self._decoder(blocks)
+        decoder = self._make_decoder(blocks)
         for index, scanned in enumerate(blocks):
             if scanned.block.type is not BlockType.DELETE:
-                with _located(scanned):
-                    for decoded in decoder.records(index):
-                        rows, _ = self._in_merge_columns(decoded, partial=scanned.block.is_partial)
+                with _locate_errors(scanned):
+                    for decoded in decoder.read_records(index):
+                        rows, _ = self._conform_rows(decoded, partial=scanned.block.is_partial)
                         self._stats.inserts += rows.num_rows
                         yield rows
 
     @property
-    def rows_at_once(self) -> int:
+    def count_rows_at_once(self) -> int:
         """How many log rows may be gathered at a time within the memory budget."""
-        return self.spill.budget.rows_at_once(2 * self.store.row_bytes)
+        return self.spill.budget.count_rows_at_once(2 * self.store.row_bytes)
 
-    def portions(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def cut_into_portions(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Cut a batch of base rows into pieces that merge within the memory budget."""
         pairs = 2 * (batch.nbytes // max(1, batch.num_rows) + self.store.row_bytes) + self.strategy.bytes_a_pair
-        at_once = self.spill.budget.rows_at_once(pairs)
+        at_once = self.spill.budget.count_rows_at_once(pairs)
         for start in range(0, batch.num_rows, at_once):
             yield batch.slice(start, at_once)
 
@@ -215,14 +215,14 @@ class LogSide:
         self, folded: FoldedLog, base_keys: Iterable[pa.Array], base_rows: int, *, again: bool = False
     ) -> np.ndarray:
         """Return for each base row the number of the record it meets; see ``pairing.pair``."""
-        at = pair(folded, base_keys, base_rows, self.spill, again=again)
-        self.spill.settle()
+        at = match_base_rows(folded, base_keys, base_rows, self.spill, again=again)
+        self.spill.release_free_memory()
         return at
 
-    def unmet(self, folded: FoldedLog, met: np.ndarray) -> Iterator[BufferedBatch]:
+    def iterate_unmatched(self, folded: FoldedLog, met: np.ndarray) -> Iterator[BufferedBatch]:
         """Yield the records that no base row met, as many at a time as the memory budget has room for."""
-        at_once = self.spill.budget.rows_at_once(2 * self.store.row_bytes + self.strategy.bytes_a_pair)
-        yield from folded.chosen(met, at_once, value=False)
+        at_once = self.spill.budget.count_rows_at_once(2 * self.store.row_bytes + self.strategy.bytes_a_pair)
+        yield from folded.iterate_chosen(met, at_once, value=False)
 
     def forget(self) -> None:
         """Let go of all records, unless the log side is kept for further use; ``fold`` would read them again."""
@@ -236,7 +236,7 @@ class LogSide:
         if not self.kept:
             self.spill.close()
 
-    def _decoder(self, blocks: list[ScannedBlock]) -> BlockDecoder:
+    def _make_decoder(self, blocks: list[ScannedBlock]) -> BlockDecoder:
         return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, self.info.block_times)
 
     def _scan(self) -> list[ScannedBlock]:
@@ -258,7 +258,7 @@ class LogSide:
         self._stats.log_bytes = met.bytes
         return blocks
 
-    def final(self, base: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def merge_with_base(self, base: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         """Merge what the log says on base rows.
 
         Raises:
@@ -267,44 +267,44 @@ class LogSide:
         try:
             return self._buffer.final_strategy.final(base, newer)
         except HoodieError as error:
-            error.located(instants=self._buffer.instants_of(error.where.get("key")))
+            error.located(instants=self._buffer.find_instants(error.where.get("key")))
             raise
 
-    def inserted(self, entries: BufferedBatch) -> BufferedBatch:
+    def merge_inserted(self, entries: BufferedBatch) -> BufferedBatch:
         """Return what becomes of log records that meet no base row."""
         return self._buffer.final_strategy.inserted(entries)
 
-    def _deleted(self, scanned: ScannedBlock, entries: BufferedBatch | None) -> BlockEntries:
+    def _read_deletes(self, scanned: ScannedBlock, entries: BufferedBatch | None) -> BlockEntries:
         """Return the entries of a delete block, which may be made already."""
         if entries is None:
-            deleted = decode_deleted(scanned.loaded())
+            deleted = decode_deleted(scanned.load())
             ordering = delete_order_column(deleted, self.context.declared_ordering_types)
             entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
         count = len(entries)
-        return BlockEntries(scanned, entries, self._positions(scanned, lambda: count), scanned.block.is_partial)
+        return BlockEntries(scanned, entries, self._read_positions(scanned, lambda: count), scanned.block.is_partial)
 
-    def _entries(
-        self, scanned: ScannedBlock, decoder: BlockDecoder, together: EntriesTogether, index: int
+    def _read_rows(
+        self, scanned: ScannedBlock, decoder: BlockDecoder, together: SmallDataBlocks, index: int
     ) -> Iterator[BlockEntries]:
-        ready = together.of(index)
+        ready = together.take_entries(index)
         if ready is not None:
-            yield BlockEntries(scanned, ready, self._positions(scanned, lambda: len(ready)), scanned.block.is_partial)
+            yield BlockEntries(
+                scanned, ready, self._read_positions(scanned, lambda: len(ready)), scanned.block.is_partial
+            )
             return
         positions: np.ndarray | None = None
         done = 0
-        for decoded in decoder.records(index):
-            rows, absent = self._in_merge_columns(decoded, partial=scanned.block.is_partial)
+        for decoded in decoder.read_records(index):
+            rows, absent = self._conform_rows(decoded, partial=scanned.block.is_partial)
             if not done:
-                positions = self._positions(scanned, partial(decoder.count, index, decoded))
+                positions = self._read_positions(scanned, partial(decoder.count_records, index, decoded))
             first = self.store.add(rows, absent)
             entries = BufferedBatch.of_rows(self.context, first, rows, self.deletes.operations(rows))
             some = None if positions is None else positions[done : done + len(entries)]
             yield BlockEntries(scanned, entries, some, scanned.block.is_partial)
             done += len(entries)
 
-    def _in_merge_columns(
-        self, decoded: pa.RecordBatch, *, partial: bool
-    ) -> tuple[pa.RecordBatch, dict[str, np.ndarray]]:
+    def _conform_rows(self, decoded: pa.RecordBatch, *, partial: bool) -> tuple[pa.RecordBatch, dict[str, np.ndarray]]:
         """Return a block's rows in the merge's columns, and which columns the rows of a partial block lack."""
         if not partial:
             return self._conform(decoded), {}
@@ -312,7 +312,7 @@ class LogSide:
         absent = {name: lacks for name in self.schema.names if name not in decoded.schema.names}
         return conform_batch(decoded, self.schema), absent
 
-    def _positions(self, scanned: ScannedBlock, count_of: Callable[[], int]) -> np.ndarray | None:
+    def _read_positions(self, scanned: ScannedBlock, count_of: Callable[[], int]) -> np.ndarray | None:
         """Return the base row of each of a block's entries, where the block has that and it is about this base file."""
         base = self.file_slice.base_file
         if not self._use_positions or base is None or not self._buffer.by_position:
@@ -320,12 +320,12 @@ class LogSide:
         if scanned.block.base_instant_of_positions != base.instant:
             return None
         count = count_of()
-        positions = decode_block_positions(scanned.loaded(), count)
+        positions = decode_block_positions(scanned.load(), count)
         return positions if positions is not None and (len(positions) or not count) else None
 
 
 @contextmanager
-def _located(scanned: ScannedBlock) -> Iterator[None]:
+def _locate_errors(scanned: ScannedBlock) -> Iterator[None]:
     """Say in which block an error was met."""
     try:
         yield

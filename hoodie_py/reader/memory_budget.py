@@ -37,13 +37,13 @@ class MemoryBudget:
     directory: str | None = None
 
     @classmethod
-    def of(cls, options: ReadOptions) -> MemoryBudget:
+    def from_options(cls, options: ReadOptions) -> MemoryBudget:
         """Return the budget that a read's settings give each slice."""
         limit = options.memory_limit
         if limit is None:
             limit = MERGE_MEMORY.of(options.options) or None
         directories = SPILL_PATH.of(options.options)
-        return cls(memory_share(limit, options.readers), directories[0] if directories else None)
+        return cls(compute_memory_share(limit, options.readers), directories[0] if directories else None)
 
     @property
     def portion(self) -> int:
@@ -79,12 +79,12 @@ class MemoryBudget:
         """Say whether rows and the entries that speak of them can stay in memory and be folded there."""
         return row_bytes + _FOLD_COPIES * entry_bytes + self.limit // 4 <= self.limit
 
-    def rows_at_once(self, row_bytes: int) -> int:
+    def count_rows_at_once(self, row_bytes: int) -> int:
         """Return how many rows of a size make a portion, at least one."""
         return max(1, self.portion // max(1, row_bytes))
 
 
-def memory_share(limit: int | None, readers: int) -> int:
+def compute_memory_share(limit: int | None, readers: int) -> int:
     """Return the bytes that the log side of one slice may take.
 
     Args:

@@ -23,13 +23,13 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_file import BaseFileReader
-from hoodie_py.reader.base_merge import Merged, Piece
+from hoodie_py.reader.base_merge import MergedRecords, Piece
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
-from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows, IncomingSide
-from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.incoming import IncomingDeletes, IncomingReader, IncomingRows
+from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.merge_kinds import BufferKind, buffer_kind
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
@@ -39,10 +39,10 @@ Records = Iterator[BufferedRecord[Row]]
 
 
 @dataclass(slots=True)
-class _Scanned:
+class _LoadedLog:
     """The log of a file group, folded once."""
 
-    log: LogSide
+    log: LogReader
     folded: FoldedLog | None
 
 
@@ -99,10 +99,10 @@ class MergeReader(FileGroupReader):
             emit_deletes: yield deleted records too (operation D or -U), with data where there is any.
         """
         if self.kind is BufferKind.UNMERGED:
-            return self._unmerged_records()
-        return self._merged_records(emit_deletes, None)
+            return self._read_unmerged_records()
+        return self._read_merged_records(emit_deletes, None)
 
-    def lookup(self, keys: Sequence[str], *, emit_deletes: bool = False) -> Records:
+    def look_up(self, keys: Sequence[str], *, emit_deletes: bool = False) -> Records:
         """Yield base rows, and of what only the log has the records of some keys; the log is read once for many calls.
 
         Every base row meets the log record of its key, also where the base file holds a key more than once.
@@ -116,131 +116,135 @@ class MergeReader(FileGroupReader):
         """
         if not keys:
             raise InvalidQueryError("A look-up needs record keys.")
-        return self._merged_records(emit_deletes, frozenset(keys))
+        return self._read_merged_records(emit_deletes, frozenset(keys))
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _read_batches(self) -> Iterator[pa.RecordBatch]:
         if self._incoming is None:
-            yield from super()._batches()
+            yield from super()._read_batches()
             return
-        log = self._log_side(self.schema.names)
-        for piece in self._pieces(log, log.schema):
+        log = self._open_log(self.schema.names)
+        for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None:
-                yield self._output(piece.untouched)
+                yield self._make_output(piece.untouched)
             if piece.merged is not None:
-                yield self._output(log.store.take(self._changed(piece.merged), self.schema.names))
+                yield self._make_output(log.store.take(self._find_changed_rows(piece.merged), self.schema.names))
 
-    def _log_side(self, read: Sequence[str]) -> LogSide:
+    def _open_log(self, read: Sequence[str]) -> LogReader:
         if self._incoming is None or self._loaded is not None:
-            return super()._log_side(read)
-        return IncomingSide(self._incoming, self.file_slice, self.info, read, self._merger, self.options, self.stats)
+            return super()._open_log(read)
+        return IncomingReader(self._incoming, self.file_slice, self.info, read, self._merger, self.options, self.stats)
 
-    def _scan(self) -> _Scanned:
+    def _scan(self) -> _LoadedLog:
         log = self.load().loaded
-        return _Scanned(log, None if self.kind is BufferKind.UNMERGED else log.fold())
+        return _LoadedLog(log, None if self.kind is BufferKind.UNMERGED else log.fold())
 
-    def _merged_records(self, emit_deletes: bool, wanted: frozenset[str] | None) -> Records:
+    def _read_merged_records(self, emit_deletes: bool, wanted: frozenset[str] | None) -> Records:
         scanned = self._scan()
         base_file = self.file_slice.base_file
         base = None if base_file is None else BaseFileReader(self.info.files, base_file, self.info.times)
-        at = np.empty(0, np.int64) if base is None else self._row_pairs(base, scanned, again=wanted is not None)
-        log_only = self._log_only(scanned, at, wanted, emit_deletes)
-        rest = _Rest(list(log_only) if self.kind is BufferKind.SORTED else [])
+        at = np.empty(0, np.int64) if base is None else self._match_rows(base, scanned, again=wanted is not None)
+        log_only = self._read_log_only(scanned, at, wanted, emit_deletes)
+        rest = _LogOnlyRecords(list(log_only) if self.kind is BufferKind.SORTED else [])
         if base is not None:
-            for record in self._base_records(base, scanned, at, emit_deletes):
-                yield from rest.before(record.record_key)
+            for record in self._read_base_records(base, scanned, at, emit_deletes):
+                yield from rest.take_before(record.record_key)
                 yield record
-        yield from rest.all()
+        yield from rest.take_all()
         for records in log_only:
-            yield from _records(records)
+            yield from _iterate_records(records)
 
-    def _row_pairs(self, base: BaseFileReader, scanned: _Scanned, *, again: bool) -> np.ndarray:
+    def _match_rows(self, base: BaseFileReader, scanned: _LoadedLog, *, again: bool) -> np.ndarray:
         """Return for each base row the log record it meets, -1 for none; ``again`` lets a record meet many rows."""
         if scanned.folded is None:
             return np.broadcast_to(np.int64(-1), base.num_rows)
-        return self._base.pairs(base, scanned.log, scanned.folded, again=again)
+        return self._base.match_rows(base, scanned.log, scanned.folded, again=again)
 
-    def _base_records(self, base: BaseFileReader, scanned: _Scanned, at: np.ndarray, emit_deletes: bool) -> Records:
+    def _read_base_records(
+        self, base: BaseFileReader, scanned: _LoadedLog, at: np.ndarray, emit_deletes: bool
+    ) -> Records:
         done = 0
-        for whole in base.batches(scanned.log.schema, self.options.batch_rows):
+        for whole in base.read_batches(scanned.log.schema, self.options.batch_rows):
             self.stats.base_rows += whole.num_rows
-            for batch in scanned.log.portions(self._base.with_fallbacks(whole, base)):
+            for batch in scanned.log.cut_into_portions(self._base.fill_fallbacks(whole, base)):
                 here = at[done : done + batch.num_rows]
                 done += batch.num_rows
-                for piece in self._met(batch, here, scanned.folded, scanned.log):
-                    yield from _in_file_order(piece.untouched, piece.merged, here, scanned.log, emit_deletes)
+                for piece in self._merge_batch(batch, here, scanned.folded, scanned.log):
+                    yield from _iterate_in_file_order(piece.untouched, piece.merged, here, scanned.log, emit_deletes)
 
-    def _met(self, batch: pa.RecordBatch, at: np.ndarray, folded: FoldedLog | None, log: LogSide) -> Iterator[Piece]:
+    def _merge_batch(
+        self, batch: pa.RecordBatch, at: np.ndarray, folded: FoldedLog | None, log: LogReader
+    ) -> Iterator[Piece]:
         hits = np.flatnonzero(at >= 0)
         if folded is None or not len(hits):
             yield Piece(batch, None)
         else:
             mark = len(log.store)
-            yield self._base.meet(batch, hits, folded.take(at[hits]), log)
+            yield self._base.merge_rows(batch, hits, folded.take(at[hits]), log)
             log.store.release(mark)
 
-    def _log_only(
-        self, scanned: _Scanned, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool
+    def _read_log_only(
+        self, scanned: _LoadedLog, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool
     ) -> Iterator[BufferedBatch]:
         """Yield what no base row meets, of all keys or of those asked for."""
         log, folded = scanned.log, scanned.folded
         if folded is None:
             return
-        passed = log.spill.array(len(folded), bool, False)
+        passed = log.spill.make_array(len(folded), bool, False)
         passed[at[at >= 0]] = True
         if wanted is not None:
             keys = pa.array(wanted, pa.string())
             for start, part in zip(folded.starts.tolist(), folded.parts, strict=False):
                 passed[start : start + len(part)] |= ~np.asarray(pc.is_in(part.keys, value_set=keys))
-        for newer in log.unmet(folded, passed):
-            merged = self._base.leftovers(newer, log).merged
+        for newer in log.iterate_unmatched(folded, passed):
+            merged = self._base.merge_log_only(newer, log).merged
             if merged is not None:
                 result = merged.result
                 yield result if emit_deletes else result.take(np.flatnonzero(~result.deletes))
 
-    def _unmerged_records(self) -> Records:
+    def _read_unmerged_records(self) -> Records:
         log = self._scan().log
         base_file = self.file_slice.base_file
         if base_file is not None:
             base = BaseFileReader(self.info.files, base_file, self.info.times)
-            for batch in base.batches(log.schema, self.options.batch_rows):
+            for batch in base.read_batches(log.schema, self.options.batch_rows):
                 self.stats.base_rows += batch.num_rows
-                yield from _plain(log, self._base.with_fallbacks(batch, base))
-        for batch in log.rows():
-            yield from _plain(log, batch)
+                yield from _make_plain_records(log, self._base.fill_fallbacks(batch, base))
+        for batch in log.read_rows():
+            yield from _make_plain_records(log, batch)
 
 
-class _Rest:
+class _LogOnlyRecords:
     """What only the log has, in key order."""
 
     def __init__(self, records: Sequence[BufferedBatch]) -> None:
         self._records = BufferedBatch.concat(records) if records else None
-        keys = [] if self._records is None else [_java_order(key) for key in self._records.keys.to_pylist()]
+        keys = [] if self._records is None else [_make_sort_key(key) for key in self._records.keys.to_pylist()]
         self._order = sorted(range(len(keys)), key=keys.__getitem__)
         self._keys = [keys[i] for i in self._order]
         self._next = 0
 
-    def before(self, key: str) -> Records:
+    def take_before(self, key: str) -> Records:
         """Yield the records whose keys come before a base row's."""
         first = self._next
         if first == len(self._keys):
             return iter(())
-        bound = _java_order(key)
+        bound = _make_sort_key(key)
         while self._next < len(self._keys) and self._keys[self._next] < bound:
             self._next += 1
-        return self._given(first, self._next)
+        return self._take(first, self._next)
 
-    def all(self) -> Records:
+    def take_all(self) -> Records:
         """Yield what is left."""
         first, self._next = self._next, len(self._order)
-        return self._given(first, self._next)
+        return self._take(first, self._next)
 
-    def _given(self, start: int, stop: int) -> Records:
+    def _take(self, start: int, stop: int) -> Records:
         if self._records is not None and start < stop:
-            yield from _records(self._records.take(np.asarray(self._order[start:stop], np.int64)))
+            yield from _iterate_records(self._records.take(np.asarray(self._order[start:stop], np.int64)))
 
 
-def _in_file_order(
-    untouched: pa.RecordBatch | None, merged: Merged | None, at: np.ndarray, log: LogSide, emit_deletes: bool
+def _iterate_in_file_order(
+    untouched: pa.RecordBatch | None, merged: MergedRecords | None, at: np.ndarray, log: LogReader, emit_deletes: bool
 ) -> Records:
     """Yield the records of one base batch, those that the log changed in between those that it did not.
 
@@ -262,23 +266,23 @@ def _in_file_order(
     both = BufferedBatch.concat([*parts, *([] if touched is None else [touched])])
     same, changed = iter(range(int(stays.sum()))), iter(range(int(stays.sum()), len(at)))
     ordered = both.take(np.fromiter((next(same) if stay else next(changed) for stay in stays), np.int64, len(at)))
-    yield from _records(ordered if emit_deletes else ordered.take(np.flatnonzero(~ordered.deletes)))
+    yield from _iterate_records(ordered if emit_deletes else ordered.take(np.flatnonzero(~ordered.deletes)))
     log.store.release(mark)
 
 
-def _plain(log: LogSide, batch: pa.RecordBatch) -> Records:
+def _make_plain_records(log: LogReader, batch: pa.RecordBatch) -> Records:
     """Yield rows as records without an operation."""
     mark = len(log.store)
-    yield from _records(BufferedBatch.of_rows(log.context, log.store.add(batch), batch, None))
+    yield from _iterate_records(BufferedBatch.of_rows(log.context, log.store.add(batch), batch, None))
     log.store.release(mark)
 
 
-def _records(batch: BufferedBatch) -> Records:
+def _iterate_records(batch: BufferedBatch) -> Records:
     """Yield records whose data the context gathers together; handles are used again, so values of earlier rows go."""
     batch.context.focus(batch.rows)
     yield from batch.records()
 
 
-def _java_order(key: str) -> bytes:
+def _make_sort_key(key: str) -> bytes:
     """A key that sorts as Java's String.compareTo does: by UTF-16 units."""
     return key.encode("utf-16-be", "surrogatepass")

@@ -14,10 +14,10 @@ import pyarrow as pa
 from hoodie_py.reader.align import check_positions, find_keys, match_base, match_positions
 from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.spill import Spill
-from hoodie_py.reader.spilled_log import joined, split
+from hoodie_py.reader.spilled_log import join_to_size, split_by_part
 
 
-def pair(
+def match_base_rows(
     folded: FoldedLog, base_keys: Iterable[pa.Array], base_rows: int, spill: Spill, *, again: bool = False
 ) -> np.ndarray:
     """Return for each base row the number of the log record it meets, -1 for none.
@@ -37,51 +37,51 @@ def pair(
         StorageError: the disk is full or fails.
     """
     if folded.positions is not None:
-        return _by_position(folded, base_rows, spill)
+        return _match_by_position(folded, base_rows, spill)
     if len(folded.parts) == 1:
-        return _with_one_part(folded, base_keys, base_rows, spill, again=again)
-    return _part_by_part(folded, base_keys, base_rows, spill, again=again)
+        return _match_one_part(folded, base_keys, base_rows, spill, again=again)
+    return _match_part_by_part(folded, base_keys, base_rows, spill, again=again)
 
 
-def _by_position(folded: FoldedLog, base_rows: int, spill: Spill) -> np.ndarray:
+def _match_by_position(folded: FoldedLog, base_rows: int, spill: Spill) -> np.ndarray:
     positions = folded.positions or []
     if len(positions) == 1:
         return match_positions(positions[0], base_rows)
-    at = spill.array(base_rows, np.int64, -1)
+    at = spill.make_array(base_rows, np.int64, -1)
     for start, places in zip(folded.starts.tolist(), positions, strict=False):
         check_positions(places, base_rows)
         at[places] = np.arange(start, start + len(places))
     return at
 
 
-def _with_one_part(
+def _match_one_part(
     folded: FoldedLog, base_keys: Iterable[pa.Array], base_rows: int, spill: Spill, *, again: bool
 ) -> np.ndarray:
-    at = spill.array(base_rows, np.int64, -1)
+    at = spill.make_array(base_rows, np.int64, -1)
     log_keys = folded.parts[0].keys
     met = None if again else np.zeros(len(log_keys), bool)
     done = 0
-    for keys in _runs(base_keys, spill.budget.portion):
+    for keys in _join_runs(base_keys, spill.budget.portion):
         at[done : done + len(keys)] = find_keys(keys, log_keys) if met is None else match_base(keys, log_keys, met)
         done += len(keys)
     return at
 
 
-def _part_by_part(
+def _match_part_by_part(
     folded: FoldedLog, base_keys: Iterable[pa.Array], base_rows: int, spill: Spill, *, again: bool
 ) -> np.ndarray:
     partition = folded.partition
     assert partition is not None
-    at = spill.array(base_rows, np.int64, -1)
-    split_keys = split(
+    at = spill.make_array(base_rows, np.int64, -1)
+    split_keys = split_by_part(
         spill,
-        _numbered(base_keys),
-        lambda batch: partition.key_hash.parts_of_keys(batch.column("key"), partition.count),
+        _number_rows(base_keys),
+        lambda batch: partition.key_hash.assign_keys(batch.column("key"), partition.count),
         partition.count,
     )
     for start, number, part in zip(folded.starts.tolist(), partition.numbers, folded.parts, strict=False):
         met = None if again else np.zeros(len(part), bool)
-        for batch in joined(map(spill.loose, split_keys[number]), spill.budget.portion):
+        for batch in join_to_size(map(spill.read_copy, split_keys[number]), spill.budget.portion):
             keys = pa.chunked_array([batch.column("key")])
             found = find_keys(keys, part.keys) if met is None else match_base(keys, part.keys, met)
             hits = np.flatnonzero(found >= 0)
@@ -89,7 +89,7 @@ def _part_by_part(
     return at
 
 
-def _runs(base_keys: Iterable[pa.Array], size: int) -> Iterator[pa.ChunkedArray]:
+def _join_runs(base_keys: Iterable[pa.Array], size: int) -> Iterator[pa.ChunkedArray]:
     """Join keys that follow each other up to some bytes: log keys are hashed once for each run."""
     waiting: list[pa.Array] = []
     held = 0
@@ -103,7 +103,7 @@ def _runs(base_keys: Iterable[pa.Array], size: int) -> Iterator[pa.ChunkedArray]
         yield pa.chunked_array(waiting)
 
 
-def _numbered(base_keys: Iterable[pa.Array]) -> Iterator[pa.RecordBatch]:
+def _number_rows(base_keys: Iterable[pa.Array]) -> Iterator[pa.RecordBatch]:
     done = 0
     for keys in base_keys:
         rows = pa.array(np.arange(done, done + len(keys)))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hoodie_py.formats.arrays import booleans, from_numpy
 from hoodie_py.formats.kernels import taken
-from hoodie_py.reader.conform import one_batch, without_columns
+from hoodie_py.reader.conform import join_batches, make_batch_without_columns
 from hoodie_py.reader.fields import nullable
 from hoodie_py.reader.spill import Spill, Spilled
 
@@ -152,7 +152,7 @@ class RowStore:
         names = self.schema.names if columns is None else list(columns)
         schema = pa.schema([self.schema.field(name) for name in names])
         if not names:
-            return without_columns(len(handles))
+            return make_batch_without_columns(len(handles))
         pieces, positions = [], []
         for chunk_index, where in self._by_chunk(handles):
             if chunk_index < 0:
@@ -165,7 +165,7 @@ class RowStore:
             return _nulls(schema, 0)
         if len(pieces) == 1:
             return pieces[0]
-        whole = one_batch(pieces)
+        whole = join_batches(pieces)
         order = np.concatenate(positions)
         if (order[1:] > order[:-1]).all():
             return whole
@@ -209,7 +209,7 @@ class RowStore:
             return chunk.batch
         assert self._spill is not None
         assert chunk.spilled is not None
-        return self._spill.batch(chunk.spilled)
+        return self._spill.read_batch(chunk.spilled)
 
     def _by_chunk(self, handles: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """Return (chunk, indices of its handles) for each chunk that has some; chunk -1 stands for no row."""
@@ -245,7 +245,7 @@ class RowStore:
         assert self._spill is not None
         masks = frozenset(name for chunk in held for name in chunk.absent)
         fields = [pa.field(_mask_name(self.schema, name), pa.bool_()) for name in sorted(masks)]
-        writer = self._spill.writer(pa.schema([*(field.with_nullable(True) for field in self.schema), *fields]))
+        writer = self._spill.open_writer(pa.schema([*(field.with_nullable(True) for field in self.schema), *fields]))
         groups = _groups(held)
         spilled = [writer.add(_joined(self.schema, group, sorted(masks))) for group in groups]
         writer.close()
@@ -296,7 +296,7 @@ def _joined(schema: pa.Schema, chunks: Sequence[_Chunk], masks: Sequence[str]) -
         ]
         columns[_mask_name(schema, name)] = from_numpy(np.concatenate(parts))
     if not columns:
-        return without_columns(sum(batch.num_rows for batch in batches))
+        return make_batch_without_columns(sum(batch.num_rows for batch in batches))
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 

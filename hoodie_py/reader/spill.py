@@ -67,7 +67,7 @@ class Spill:
             self._directory = SpillDirectory(self.budget.directory)
         return self._directory.path
 
-    def settle(self) -> None:
+    def release_free_memory(self) -> None:
         """Give back memory that is free but held on to, if anything was spilled; some 50 MB are common."""
         if self._directory is not None:
             pa.default_memory_pool().release_unused()
@@ -80,25 +80,25 @@ class Spill:
         self._maps.clear()
         if self._directory is not None:
             self._directory.close()
-            self.settle()
+            self.release_free_memory()
 
-    def writer(self, schema: pa.Schema) -> SpillWriter:
+    def open_writer(self, schema: pa.Schema) -> SpillWriter:
         """Start a file of record batches."""
         return SpillWriter(self, schema)
 
-    def batch(self, spilled: Spilled) -> pa.RecordBatch:
+    def read_batch(self, spilled: Spilled) -> pa.RecordBatch:
         """Return a batch that was written; its buffers are the map's."""
         with self.guard():
             return self._map(spilled.file).get_batch(spilled.number)
 
-    def loose(self, spilled: Spilled) -> pa.RecordBatch:
+    def read_copy(self, spilled: Spilled) -> pa.RecordBatch:
         """Return a batch that was written, which keeps no map open where maps are scarce."""
-        batch = self.batch(spilled)
+        batch = self.read_batch(spilled)
         if self.budget.mapped_bytes is None:
             return batch
         return batch.take(pa.array(np.arange(batch.num_rows)))
 
-    def array(self, length: int, dtype: Any, fill: int) -> np.ndarray:
+    def make_array(self, length: int, dtype: Any, fill: int) -> np.ndarray:
         """Return an array for values to be set in, in a file unless it is small."""
         size = length * np.dtype(dtype).itemsize
         if size <= max(_SMALL, self.budget.portion // 4):
@@ -108,10 +108,10 @@ class Spill:
             for start in range(0, length, _FILLED):  # written out, as a full disk is an error here and a signal later
                 np.full(min(_FILLED, length - start), fill, dtype).tofile(file)
             array: np.ndarray = np.memmap(file, dtype, "r+", shape=(length,))
-        self.count(size)
+        self.count_file(size)
         return array
 
-    def copy(self, files: TableFiles, path: str, size: int) -> str:
+    def copy_file(self, files: TableFiles, path: str, size: int) -> str:
         """Copy a table's file here, by ranges, and return the copy's path."""
         from concurrent.futures import ThreadPoolExecutor
 
@@ -125,10 +125,10 @@ class Spill:
                         target.write(data)
             with self.guard():
                 target.flush()
-        self.count(size)
+        self.count_file(size)
         return str(copy)
 
-    def count(self, size: int) -> None:
+    def count_file(self, size: int) -> None:
         """Note a file that is complete."""
         self._stats.files += 1
         self._stats.bytes += size
@@ -139,9 +139,9 @@ class Spill:
         try:
             yield
         except OSError as error:
-            from hoodie_py.reader.spill_directory import spill_error
+            from hoodie_py.reader.spill_directory import make_spill_error
 
-            raise spill_error(error, str(self.path)) from error
+            raise make_spill_error(error, str(self.path)) from error
 
     def new_file(self) -> Path:
         """Return the path of another file."""
@@ -205,6 +205,6 @@ class SpillWriter:
             return
         with self._spill.guard():
             self._writer.close()
-            self._spill.count(self._sink.tell())
+            self._spill.count_file(self._sink.tell())
             self._sink.close()
         self._writer = self._sink = None

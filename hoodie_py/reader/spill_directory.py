@@ -40,9 +40,9 @@ class SpillDirectory:
         place = Path(tempfile.gettempdir() if parent is None else parent)
         try:
             remove_abandoned(place)
-            self.path, lock = _made(place)
+            self.path, lock = _make(place)
         except OSError as error:
-            raise spill_error(error, str(place)) from error
+            raise make_spill_error(error, str(place)) from error
         self._close = weakref.finalize(self, _remove, str(self.path), lock, os.getpid())
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ class SpillDirectory:
         self._close()
 
 
-def spill_error(error: OSError, directory: str) -> StorageError:
+def make_spill_error(error: OSError, directory: str) -> StorageError:
     """Return the error that says that spilling to a directory failed, and what helps."""
     reason = (error.strerror or str(error)).rstrip(".")
     return StorageError(f"Log rows cannot be spilled to disk: {reason}.", hint=_HINT, operation="spill", path=directory)
@@ -83,7 +83,7 @@ def _is_abandoned(directory: Path) -> bool:
     return True
 
 
-def _made(parent: Path) -> tuple[Path, int]:
+def _make(parent: Path) -> tuple[Path, int]:
     """Make a directory and lock it; another process that took it for abandoned meanwhile makes us try again."""
     for _ in range(_ATTEMPTS):
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))

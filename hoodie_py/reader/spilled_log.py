@@ -17,9 +17,9 @@ from hoodie_py.formats.arrays import booleans
 from hoodie_py.formats.kernels import call
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.conform import one_batch
-from hoodie_py.reader.entry_batches import entry_bytes, extra_of, from_batch, to_batch
-from hoodie_py.reader.folded_log import FoldedLog, Partition
+from hoodie_py.reader.conform import join_batches
+from hoodie_py.reader.entry_batches import count_entry_bytes, from_entry_batch, get_extra, to_entry_batch
+from hoodie_py.reader.folded_log import FoldedLog, HashPartition
 from hoodie_py.reader.key_hash import KeyHash
 from hoodie_py.reader.spill import Spill, Spilled, SpillWriter
 
@@ -56,7 +56,7 @@ class SpilledEntries:
             block: number of the block they come from.
             late: whether they come after the first partial block began.
         """
-        at_once = max(1, self._spill.budget.portion * len(entries) // max(1, entry_bytes(entries)))
+        at_once = max(1, self._spill.budget.portion * len(entries) // max(1, count_entry_bytes(entries)))
         for start in range(0, len(entries), at_once):
             some = (
                 entries
@@ -65,7 +65,7 @@ class SpilledEntries:
             )
             places = np.full(len(some), _NO_POSITION) if positions is None else positions[start : start + at_once]
             blocks, lates = np.full(len(some), block, np.int32), np.full(len(some), late, np.int8)
-            batch = to_batch(some, {"position": places, "block": blocks, "late": lates})
+            batch = to_entry_batch(some, {"position": places, "block": blocks, "late": lates})
             self._waiting.append(batch)
             self._waiting_bytes += batch.nbytes
             if self._waiting_bytes > self._spill.budget.portion:
@@ -87,7 +87,7 @@ class SpilledEntries:
         assert self._writer is not None
         self._writer.close()
         key_hash = KeyHash()
-        count = self._parts()
+        count = self._count_parts()
         writer: SpillWriter | None = None
         folded: list[Spilled] = []
         numbers: list[int] = []
@@ -95,35 +95,35 @@ class SpilledEntries:
             if not part:
                 continue
             numbers.append(number)
-            records, positions = self._folded(part, fold, by_position=by_position)
+            records, positions = self._fold_part(part, fold, by_position=by_position)
             places = np.full(len(records), _NO_POSITION) if positions is None else positions
-            batch = to_batch(records, {"position": places})
-            writer = self._spill.writer(batch.schema) if writer is None else writer
+            batch = to_entry_batch(records, {"position": places})
+            writer = self._spill.open_writer(batch.schema) if writer is None else writer
             folded.append(writer.add(batch))
         assert writer is not None
         writer.close()
-        batches = [self._spill.batch(each) for each in folded]
-        positions_of = [extra_of(batch, "position") for batch in batches] if by_position else None
-        partition = Partition(key_hash, count, numbers) if count > 1 else None
-        return FoldedLog([from_batch(self._context, batch) for batch in batches], positions_of, partition)
+        batches = [self._spill.read_batch(each) for each in folded]
+        positions_of = [get_extra(batch, "position") for batch in batches] if by_position else None
+        partition = HashPartition(key_hash, count, numbers) if count > 1 else None
+        return FoldedLog([from_entry_batch(self._context, batch) for batch in batches], positions_of, partition)
 
-    def blocks_of(self, key: str) -> list[int]:
+    def find_blocks(self, key: str) -> list[int]:
         """Return the numbers of the blocks that have versions of a key; entries must be complete."""
         found: list[int] = []
-        for batch in self._batches(self._written):
+        for batch in self._read_batches(self._written):
             has = booleans(call("equal", batch.column("key"), pa.scalar(key)))
-            found += np.unique(extra_of(batch, "block")[has]).tolist()
+            found += np.unique(get_extra(batch, "block")[has]).tolist()
         return list(dict.fromkeys(found))
 
     def _write(self) -> None:
-        batch = one_batch(self._waiting)
+        batch = join_batches(self._waiting)
         if self._writer is None:
-            self._writer = self._spill.writer(batch.schema)
+            self._writer = self._spill.open_writer(batch.schema)
         self._written.append(self._writer.add(batch))
         self._bytes += batch.nbytes
         self._waiting, self._waiting_bytes = [], 0
 
-    def _parts(self) -> int:
+    def _count_parts(self) -> int:
         rows = sum(each.rows for each in self._written)
         return min(_MOST_PARTS, rows, 1 + self._bytes * _PARTS_FOR_LIMIT // self._spill.budget.limit)
 
@@ -134,22 +134,22 @@ class SpilledEntries:
 
         def part_of(batch: pa.RecordBatch) -> np.ndarray:
             if by_position:
-                return key_hash.parts_of_numbers(extra_of(batch, "position"), parts)
-            return key_hash.parts_of_keys(batch.column("key"), parts)
+                return key_hash.assign_numbers(get_extra(batch, "position"), parts)
+            return key_hash.assign_keys(batch.column("key"), parts)
 
-        return split(self._spill, self._batches(self._written), part_of, parts)
+        return split_by_part(self._spill, self._read_batches(self._written), part_of, parts)
 
-    def _folded(
+    def _fold_part(
         self, part: Sequence[Spilled], fold: Fold, *, by_position: bool
     ) -> tuple[BufferedBatch, np.ndarray | None]:
         """Fold the entries of a part, as many at a time as make a portion."""
         records: BufferedBatch | None = None
         positions: np.ndarray | None = None
-        for batch in joined(map(self._spill.loose, part), self._spill.budget.portion):
-            late = np.flatnonzero(extra_of(batch, "late"))
+        for batch in join_to_size(map(self._spill.read_copy, part), self._spill.budget.portion):
+            late = np.flatnonzero(get_extra(batch, "late"))
             first_late = int(late[0]) if len(late) else None
-            entries = from_batch(self._context, batch)
-            places = extra_of(batch, "position") if by_position else None
+            entries = from_entry_batch(self._context, batch)
+            places = get_extra(batch, "position") if by_position else None
             if records is not None:
                 first_late = None if first_late is None else first_late + len(records)
                 entries = BufferedBatch.concat([records, entries])
@@ -158,11 +158,11 @@ class SpilledEntries:
         assert records is not None
         return records, positions
 
-    def _batches(self, spilled: Sequence[Spilled]) -> Iterator[pa.RecordBatch]:
-        return map(self._spill.batch, spilled)
+    def _read_batches(self, spilled: Sequence[Spilled]) -> Iterator[pa.RecordBatch]:
+        return map(self._spill.read_batch, spilled)
 
 
-def split(
+def split_by_part(
     spill: Spill,
     batches: Iterator[pa.RecordBatch],
     part_of: Callable[[pa.RecordBatch], np.ndarray],
@@ -183,7 +183,7 @@ def split(
         order = np.argsort(numbers, kind="stable")
         bounds = np.searchsorted(numbers[order], np.arange(parts + 1))
         rows = batch.take(pa.array(order))
-        writer = spill.writer(rows.schema) if writer is None else writer
+        writer = spill.open_writer(rows.schema) if writer is None else writer
         for part in np.flatnonzero(np.diff(bounds)).tolist():
             start, stop = int(bounds[part]), int(bounds[part + 1])
             found[part].append(writer.add(rows.slice(start, stop - start)))
@@ -192,15 +192,15 @@ def split(
     return found
 
 
-def joined(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+def join_to_size(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
     """Join batches that follow each other up to some bytes."""
     waiting: list[pa.RecordBatch] = []
     held = 0
     for batch in batches:
         if waiting and held + batch.nbytes > size:
-            yield one_batch(waiting)
+            yield join_batches(waiting)
             waiting, held = [], 0
         waiting.append(batch)
         held += batch.nbytes
     if waiting:
-        yield one_batch(waiting)
+        yield join_batches(waiting)

@@ -16,7 +16,7 @@ class ScanGivenUpError(Exception):
     """Nobody wants the rows of a scan any more. No ``HoodieError``, as it never leaves the threads that read slices."""
 
 
-class Turn:
+class FoldGate:
     """Entered while a log is folded, once more by whoever is in it.
 
     Args:
@@ -32,12 +32,12 @@ class Turn:
         """Wait for the turn.
 
         Raises:
-            ScanGivenUpError: as for ``go_on``.
+            ScanGivenUpError: as for ``check_wanted``.
         """
         if self._lock is not None:
             self._lock.acquire()
         try:
-            self.go_on()
+            self.check_wanted()
         except ScanGivenUpError:
             self.__exit__(None, None, None)
             raise
@@ -48,7 +48,7 @@ class Turn:
         if self._lock is not None:
             self._lock.release()
 
-    def go_on(self) -> None:
+    def check_wanted(self) -> None:
         """Do nothing while rows are wanted.
 
         Raises:

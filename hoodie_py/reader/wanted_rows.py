@@ -10,7 +10,7 @@ _MASK_AT_ONCE = 1 << 20
 _LEAST_SHARE = 4  # a portion that ends with a batch has at least one in so many of the rows it might have
 
 
-def places_in_portions(mask: np.ndarray, at_once: int, starts: Sequence[int]) -> Iterator[np.ndarray]:
+def split_into_portions(mask: np.ndarray, at_once: int, starts: Sequence[int]) -> Iterator[np.ndarray]:
     """Yield where a mask is set, in rising order, so many places at a time at most.
 
     Args:

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.read import READ_THREADS
-from hoodie_py.reader.turn import ScanGivenUpError, Turn
+from hoodie_py.reader.turn import FoldGate, ScanGivenUpError
 
 _VARIABLE = "HOODIE_PY_READ_THREADS"
 _WAITING = 1  # batches of each thread
@@ -36,7 +36,7 @@ Batches = Callable[[], Generator[pa.RecordBatch, None, None]]
 Numbered = tuple[int, pa.RecordBatch]
 
 
-def thread_count(options: Mapping[str, str]) -> int:
+def count_threads(options: Mapping[str, str]) -> int:
     """Return how many slices to read at once: what the option or HOODIE_PY_READ_THREADS says, else one a core.
 
     Cores are those that this process may use (CPU affinity, cgroup quota), and no more than ``pyarrow.cpu_count()``.
@@ -69,7 +69,7 @@ def _cores() -> int:
 
 
 def read_in_threads(
-    slices: Sequence[Batches], threads: int, turn: Turn | None = None
+    slices: Sequence[Batches], threads: int, turn: FoldGate | None = None
 ) -> Generator[Numbered, None, None]:
     """Yield the batches of slices with the number of their slice, in any order.
 
@@ -91,14 +91,14 @@ def read_in_threads(
             while True:
                 with lock:
                     number, start = next(work, (-1, None))
-                if start is None or not _read(number, start, queue):
+                if start is None or not _read_slice(number, start, queue):
                     return
         except ScanGivenUpError:
             return
         except BaseException as error:  # noqa: BLE001 - it is raised again where the rows are read
             queue.fail(error)
         finally:
-            queue.leave()
+            queue.remove_thread()
 
     workers = [
         threading.Thread(target=copy_context().run, args=(run,), name=f"hoodie-read-{i}", daemon=True)
@@ -106,9 +106,9 @@ def read_in_threads(
     ]
     try:
         for worker in workers:
-            queue.join()
+            queue.add_thread()
             worker.start()
-        yield from queue.batches()
+        yield from queue.take_batches()
     finally:
         queue.close()
         if turn is not None:
@@ -125,7 +125,7 @@ def _wait_for(workers: Sequence[threading.Thread]) -> None:
                 worker.join()
 
 
-def _read(number: int, start: Batches, queue: _Queue) -> bool:
+def _read_slice(number: int, start: Batches, queue: _Queue) -> bool:
     """Read one slice; say whether more are wanted."""
     with closing(start()) as batches:
         for batch in batches:
@@ -152,11 +152,11 @@ class _Queue:
         """Whether the threads are of this process."""
         return self._process == os.getpid()
 
-    def join(self) -> None:
+    def add_thread(self) -> None:
         """Note that a thread is about to start."""
         self._working += 1
 
-    def leave(self) -> None:
+    def remove_thread(self) -> None:
         """Note that a thread has nothing more to do."""
         with self._changed:
             self._working -= 1
@@ -186,7 +186,7 @@ class _Queue:
                 self._waiting.clear()
                 self._changed.notify_all()
 
-    def batches(self) -> Iterator[Numbered]:
+    def take_batches(self) -> Iterator[Numbered]:
         """Yield batches until all threads are done, or raise the error of one."""
         while True:
             if not self.own:

@@ -112,7 +112,7 @@ def _looked_through(
     found = 0
     for group in groups:
         if found == _MOST_FOUND or any(
-            booleans(evaluate(part, batch)).any() for batch in base.batches(schema, batch_rows, [group])
+            booleans(evaluate(part, batch)).any() for batch in base.read_batches(schema, batch_rows, [group])
         ):
             found = min(found + 1, _MOST_FOUND)
             yield group

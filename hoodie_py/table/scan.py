@@ -18,8 +18,8 @@ import pyarrow as pa
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader.fields import nullable
 from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.reader.turn import Turn
-from hoodie_py.table.parallel import Numbered, read_in_threads, thread_count
+from hoodie_py.reader.turn import FoldGate
+from hoodie_py.table.parallel import Numbered, count_threads, read_in_threads
 from hoodie_py.table.scan_task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 
@@ -130,7 +130,7 @@ class Scan:
         cores = self._threads()
         threads = min(cores, len(tasks))
         spare = len(tasks) < cores and pa.cpu_count() <= cores  # else Arrow's threads are more than were asked for
-        turn = Turn(alone=threads > 1)
+        turn = FoldGate(alone=threads > 1)
         options = replace(self.options, readers=max(1, threads), column_threads=spare, folding=turn)
         tasks = [replace(task, options=options) for task in tasks]
         if threads <= 1:
@@ -150,7 +150,7 @@ class Scan:
         few = self.limit is not None and self.limit <= _FEW_BATCHES * self.options.batch_rows
         if few or self.merger is not None or self.snapshot.config.merge_mode is MergeMode.CUSTOM:
             return 1
-        return thread_count(self.options.options)
+        return count_threads(self.options.options)
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream."""

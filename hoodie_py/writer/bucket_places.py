@@ -35,7 +35,7 @@ from hoodie_py.options.write import BUCKET_COUNT, BUCKET_EXPRESSIONS, BUCKET_HAS
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.parallel import thread_count
+from hoodie_py.table.parallel import count_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_index import bucket_numbers, bucket_of_file_id, new_bucket_file_id, range_numbers
 from hoodie_py.writer.combine import numbered
@@ -142,7 +142,7 @@ def check_buckets(
         return
     lookup = KeyLookup(snapshot, settings, merger)
     slices = slices_by_partition(snapshot, partitions)
-    with ThreadPoolExecutor(thread_count(settings.options), "hoodie-buckets") as pool:
+    with ThreadPoolExecutor(count_threads(settings.options), "hoodie-buckets") as pool:
         for _ in pool.map(lambda each: _check_partition(snapshot, settings.index, lookup, each), slices.values()):
             pass
 

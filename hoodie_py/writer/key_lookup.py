@@ -24,13 +24,13 @@ from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.fields import top_level
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
-from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.record_key import RecordKeys
-from hoodie_py.table.parallel import read_in_threads, thread_count
+from hoodie_py.table.parallel import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.append_task import names_rows
 from hoodie_py.writer.bucket_index import bucket_of_file_id
@@ -111,8 +111,8 @@ class KeyLookup:
         self._snapshot = snapshot
         self._merger = merger
         self._options = ReadOptions(options=settings.options)
-        self._threads = thread_count(settings.options)
-        self._budget = MemoryBudget.of(self._options)
+        self._threads = count_threads(settings.options)
+        self._budget = MemoryBudget.from_options(self._options)
         config = snapshot.config
         self._by_bucket = settings.index.is_bucket
         self.names_rows = names_rows(config, settings.options)
@@ -207,13 +207,13 @@ class KeyLookup:
             return
         schema = self._snapshot.schema.arrow
         columns = pa.schema([schema.field(name) for name in self._key_columns])
-        for batch in base.batches(columns, _BATCH_ROWS):
+        for batch in base.read_batches(columns, _BATCH_ROWS):
             yield pa.RecordBatch.from_arrays([self.record_keys.keys_of_batch(batch)], [_KEY])
 
     def _log_keys(self, file_slice: FileSlice) -> Generator[pa.RecordBatch, None, None]:
         info = self._snapshot.read_info(file_slice)
-        with closing(LogSide(file_slice, info, [], self._merger, self._options, ReadStats())) as log:
-            for block in log.blocks():
+        with closing(LogReader(file_slice, info, [], self._merger, self._options, ReadStats())) as log:
+            for block in log.read_blocks():
                 yield pa.RecordBatch.from_arrays([block.entries.keys], [_KEY])
 
     def _may_add_keys(self, file_slice: FileSlice) -> bool:

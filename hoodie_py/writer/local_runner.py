@@ -41,9 +41,9 @@ class LocalRunner:
 
     def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
         """Yield results in the order in which tasks end; after a failure no further task begins."""
-        width = self._workers or self._width(tasks)
+        width = self._workers or self._count_workers(tasks)
         with ThreadPoolExecutor(max(1, min(width, len(tasks))), "hoodie-compaction") as pool:
-            waiting: set[Future[TaskResult]] = {pool.submit(_call, task, on_rows) for task in tasks}
+            waiting: set[Future[TaskResult]] = {pool.submit(_run_task, task, on_rows) for task in tasks}
             try:
                 while waiting:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -53,14 +53,14 @@ class LocalRunner:
                 for future in waiting:
                     future.cancel()
 
-    def _width(self, tasks: Sequence[CompactionTask]) -> int:
+    def _count_workers(self, tasks: Sequence[CompactionTask]) -> int:
         largest = max((task.log_bytes for task in tasks), default=0)
         needed = _FIXED_BYTES + _BYTES_PER_LOG_BYTE * largest
         memory = self._memory if self._memory is not None else _free_memory()
         return max(1, min(cores(), int(memory * _SHARE_OF_MEMORY) // needed))
 
 
-def _call(task: CompactionTask, on_rows: Callable[[int], None]) -> TaskResult:
+def _run_task(task: CompactionTask, on_rows: Callable[[int], None]) -> TaskResult:
     return task.run(on_rows)
 
 

@@ -20,7 +20,7 @@ from hoodie_py.formats.arrays import booleans, from_numpy
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.buffer import fold_by_rounds
-from hoodie_py.reader.conform import without_columns
+from hoodie_py.reader.conform import make_batch_without_columns
 from hoodie_py.reader.context import RecordContext
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.delete_rules import DeleteRules
@@ -84,7 +84,7 @@ class Versions:
         self._strategy = _of_a_batch(selected, records)
         self._final = select_strategy(config, options, merger, writing=True).strategy
         fields = selected.ordering_fields if records.ordering else ()
-        self._portion = MemoryBudget.of(ReadOptions(options=options))
+        self._portion = MemoryBudget.from_options(ReadOptions(options=options))
         whole = existing is not None or not isinstance(self._strategy, OrderedStrategy)
         data = list(records.rows.schema) if whole else _deciding(records.rows.schema, fields)
         meta = _meta_columns(records.rows.schema) if whole else []
@@ -114,7 +114,7 @@ class Versions:
         """
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         codes, count = codes.reshape(-1), len(first)
-        at_once = self._portion.rows_at_once(2 * self._store.row_bytes + self._strategy.bytes_a_pair)
+        at_once = self._portion.count_rows_at_once(2 * self._store.row_bytes + self._strategy.bytes_a_pair)
         result = fold_by_rounds(self._strategy, self._entries(self._records, at, 0), codes, count, None, at_once)
         last = np.empty(count, np.int64)
         last[codes] = at
@@ -255,7 +255,7 @@ def _meta_columns(schema: pa.Schema) -> list[pa.Field]:
 def _batches(records: WriteRecords, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows in the columns of a schema, null where neither the data nor the write says anything."""
     if not len(schema):
-        yield without_columns(len(records))
+        yield make_batch_without_columns(len(records))
         return
     known = {RECORD_KEY_FIELD: records.keys, PARTITION_PATH_FIELD: records.partition_paths}
     known.update(zip(records.rows.schema.names, records.rows.columns, strict=True))

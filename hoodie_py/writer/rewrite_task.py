@@ -138,12 +138,12 @@ class _Merging(MergeReader):
         super().__init__(task.file_slice, task.info, merger=task.merger, options=task.options, incoming=incoming)
         self._stamp = stamp
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        log = self._log_side(self.schema.names)
+    def _read_batches(self) -> Iterator[pa.RecordBatch]:
+        log = self._open_log(self.schema.names)
         written = 0
-        for piece in self._pieces(log, log.schema):
+        for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None and piece.untouched.num_rows:
-                rows = self._output(piece.untouched)
+                rows = self._make_output(piece.untouched)
                 yield _with(rows, {FILE_NAME: constant(self._stamp.file_name, rows.num_rows)})
             if piece.merged is None:
                 continue
@@ -153,7 +153,7 @@ class _Merging(MergeReader):
                 live &= result.rows != piece.merged.older.rows
             if live.any():
                 changed = result.take(np.flatnonzero(live))
-                rows = self._output(log.store.take(changed.rows, self.schema.names))
+                rows = self._make_output(log.store.take(changed.rows, self.schema.names))
                 yield _with(rows, self._stamp.columns(changed.keys, written))
                 written += rows.num_rows
 

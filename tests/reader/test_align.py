@@ -10,23 +10,23 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.reader.align import (
-    NO_MEETINGS,
-    Meetings,
-    MeetingsByKey,
-    MeetingsByRow,
+    NO_MATCHES,
+    KeyMatcher,
+    Matcher,
+    RowMatcher,
+    make_position_matcher,
     match_base,
     match_positions,
-    meetings_by_position,
     number_keys,
     number_positions,
-    rounds,
+    split_into_rounds,
 )
 
 
 @given(st.lists(st.integers(0, 6), max_size=60))
 def test_rounds_hold_each_entry_once_in_log_order(keys: list[int]) -> None:
     codes, count = number_keys(pa.array([str(key) for key in keys], pa.string()))
-    steps = rounds(codes, count)
+    steps = split_into_rounds(codes, count)
     seen: dict[int, list[int]] = {}
     for step in steps:
         assert len(set(codes[step])) == len(step)
@@ -58,12 +58,12 @@ def test_positions_name_base_rows_and_must_lie_within_the_file() -> None:
         match_positions(np.array([5]), 5)
 
 
-def met(meetings: Meetings, sizes: list[int], keys: list[str]) -> list[tuple[int, int]]:
+def met(meetings: Matcher, sizes: list[int], keys: list[str]) -> list[tuple[int, int]]:
     """Ask batch by batch and give (row of the file, record)."""
     found, done = [], 0
     for size in sizes:
         batch = pa.record_batch({"k": pa.array(keys[done : done + size], pa.string())})
-        rows, records = meetings.of(batch)
+        rows, records = meetings.match(batch)
         found += [(done + row, record) for row, record in zip(rows.tolist(), records.tolist(), strict=True)]
         done += size
     return found
@@ -79,20 +79,20 @@ def test_meetings_batch_by_batch_are_those_of_the_whole_file(base: list[str], lo
     at = match_base(pa.chunked_array([base], pa.string()), log_keys)
     want = [(row, record) for row, record in enumerate(at.tolist()) if record >= 0]
     sizes = [size] * (len(base) // size) + [len(base) % size]
-    assert met(MeetingsByKey(log_keys, lambda batch: batch.column("k")), sizes, base) == want
-    assert met(MeetingsByRow(at), sizes, base) == want
+    assert met(KeyMatcher(log_keys, lambda batch: batch.column("k")), sizes, base) == want
+    assert met(RowMatcher(at), sizes, base) == want
 
 
 @given(st.sets(st.integers(0, 29)), st.integers(1, 7))
 def test_meetings_by_position(positions: set[int], size: int) -> None:
     places = np.array(sorted(positions), np.int64)
     sizes = [size] * (30 // size) + [30 % size]
-    assert met(meetings_by_position(places, 30), sizes, ["a"] * 30) == list(
+    assert met(make_position_matcher(places, 30), sizes, ["a"] * 30) == list(
         zip(sorted(positions), range(30), strict=False)
     )
 
 
 def test_positions_beyond_the_file_and_no_log() -> None:
     with pytest.raises(CorruptFileError):
-        meetings_by_position(np.array([30]), 30)
-    assert met(NO_MEETINGS, [3], ["a", "b", "c"]) == []
+        make_position_matcher(np.array([30]), 30)
+    assert met(NO_MATCHES, [3], ["a", "b", "c"]) == []

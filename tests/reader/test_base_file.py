@@ -59,13 +59,13 @@ def test_repeated_meta_columns_read_the_same_coded_and_plain(
     tmp_path: Path, times: list[str | None], row_group_size: int | None
 ) -> None:
     base = stored(tmp_path, times, row_group_size)
-    plain = pa.Table.from_batches(base.batches(META, 999))
+    plain = pa.Table.from_batches(base.read_batches(META, 999))
     assert plain.column("_hoodie_commit_time").to_pylist() == times
     decoder = Decoder()
     found: list[str | None] = []
-    for batch in base.batches(META, 999, coded=META.names):
+    for batch in base.read_batches(META, 999, coded=META.names):
         column = batch.column("_hoodie_commit_time")
-        strings = decoder.plain(META.field(0), column)
+        strings = decoder.decode(META.field(0), column)
         assert strings.type == pa.string()
         found += strings.to_pylist()
     assert found == times
@@ -74,14 +74,14 @@ def test_repeated_meta_columns_read_the_same_coded_and_plain(
 def test_a_column_of_one_value_is_written_out_once(tmp_path: Path) -> None:
     base = stored(tmp_path, ["1"] * ROWS)
     decoder = Decoder()
-    columns = [batch.column("_hoodie_commit_time") for batch in base.batches(META, 1000, coded=META.names)]
+    columns = [batch.column("_hoodie_commit_time") for batch in base.read_batches(META, 1000, coded=META.names)]
     assert all(pa.types.is_dictionary(column.type) for column in columns)
-    buffers = {decoder.plain(META.field(0), column).buffers()[2].address for column in columns}
+    buffers = {decoder.decode(META.field(0), column).buffers()[2].address for column in columns}
     assert len(buffers) == 1
     field = pa.field("p", pa.string())
-    assert decoder.constant(field, "x", 3).to_pylist() == ["x"] * 3
-    assert decoder.constant(field, "x", 5).to_pylist() == ["x"] * 5
-    assert decoder.constant(pa.field("q", pa.int32()), None, 2).to_pylist() == [None, None]
+    assert decoder.repeat_value(field, "x", 3).to_pylist() == ["x"] * 3
+    assert decoder.repeat_value(field, "x", 5).to_pylist() == ["x"] * 5
+    assert decoder.repeat_value(pa.field("q", pa.int32()), None, 2).to_pylist() == [None, None]
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_the_next_row_group_is_fetched_while_one_is_read(tmp_path: Path, monkeyp
     base = BaseFileReader(Elsewhere(TableFiles.open(str(tmp_path)), before), base_file(tmp_path))  # type: ignore[arg-type]
     asked.clear()
     came = threading.Semaphore(0)
-    batches = base.batches(META, 100)
+    batches = base.read_batches(META, 100)
     rows = next(batches).column("n").to_pylist()
     for _ in range(2):  # the first row group, and the second before anything more is read of the first
         assert came.acquire(timeout=20)
@@ -174,7 +174,7 @@ def test_a_footer_goes_with_its_reader(tmp_path: Path) -> None:
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         reader = stored(tmp_path, ["t1"] * ROWS)
-        assert sum(batch.num_rows for batch in reader.batches(META, 1000)) == ROWS
+        assert sum(batch.num_rows for batch in reader.read_batches(META, 1000)) == ROWS
         del reader
         gc.collect()
         assert not [each for each in gc.garbage if isinstance(each, pq.FileMetaData)]
@@ -196,10 +196,10 @@ def test_row_groups_of_one_batch_are_read_alike_by_parts_of_their_columns(
     read: list[int] = []
     real = ParquetFile.row_group
     monkeypatch.setattr(ParquetFile, "row_group", lambda self, at, names: read.append(at) or real(self, at, names))
-    streamed = list(base.batches(schema, ROWS))
+    streamed = list(base.read_batches(schema, ROWS))
     monkeypatch.setattr("hoodie_py.reader.base_file._MANY_BYTES", 0)
     assert not read
-    assert list(base.batches(schema, ROWS)) == streamed
+    assert list(base.read_batches(schema, ROWS)) == streamed
     assert read == list(range(-(-ROWS // group_rows)))
     assert pa.Table.from_batches(streamed) == table.select(schema.names)
-    assert len(list(base.batches(schema, 100))) == ROWS // 100
+    assert len(list(base.read_batches(schema, 100))) == ROWS // 100

@@ -20,7 +20,7 @@ from hoodie_py.reader import base_merge
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.base_merge import BaseMerge
 from hoodie_py.reader.folded_log import FoldedLog
-from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from tests.reader.slices import SCHEMA, Version, bases, config_of, logs, reader_of, rows_of, write_slice
@@ -106,7 +106,7 @@ def test_base_rows_are_let_go_of_before_what_stays_of_them_is_handed_on(
 ) -> None:
     written = write_slice(tmp_path, [Version(key, ts=1) for key in "abcd"], [Version("b", ts=2)])
     read: list[weakref.ref[pa.RecordBatch]] = []
-    batches = BaseFileReader.batches
+    batches = BaseFileReader.read_batches
 
     def watched(*args: Any, **named: Any) -> Iterator[pa.RecordBatch]:
         for batch in batches(*args, **named):
@@ -115,7 +115,7 @@ def test_base_rows_are_let_go_of_before_what_stays_of_them_is_handed_on(
             del batch
             yield handed_on.pop()
 
-    monkeypatch.setattr(BaseFileReader, "batches", watched)
+    monkeypatch.setattr(BaseFileReader, "read_batches", watched)
     with deciding(ahead=False, keys_by_batch=keys_by_batch):
         reader = reader_of(tmp_path, written, config_of(BY_EVENT), columns=SCHEMA.names, batch_rows=9)
         merged = reader.to_batches()
@@ -130,15 +130,15 @@ def test_the_log_is_let_go_of_before_base_rows_that_stay_unless_it_is_loaded(
     base = [Version(key, ts=1) for key in "abcd"]
     written = write_slice(tmp_path, base, [Version("b", ts=2), Version("new", ts=2)])
     folds: list[weakref.ref[FoldedLog]] = []
-    fold = LogSide.fold
+    fold = LogReader.fold
 
-    def watched(log: LogSide) -> FoldedLog | None:
+    def watched(log: LogReader) -> FoldedLog | None:
         folded = fold(log)
         assert folded is not None
         folds.append(weakref.ref(folded))
         return folded
 
-    monkeypatch.setattr(LogSide, "fold", watched)
+    monkeypatch.setattr(LogReader, "fold", watched)
     for loaded in (False, True):
         with deciding(ahead=True), reader_of(tmp_path, written, config_of(BY_EVENT), batch_rows=1) as reader:
             if loaded:

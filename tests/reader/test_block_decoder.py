@@ -27,7 +27,7 @@ def wide(instant: str, *numbers: int) -> bytes:
 
 
 def decoded(decoder: BlockDecoder, index: int) -> list[int]:
-    return [n for batch in decoder.records(index) for n in batch.column("n").to_pylist()]
+    return [n for batch in decoder.read_records(index) for n in batch.column("n").to_pylist()]
 
 
 def test_blocks_of_a_schema_are_decoded_together_and_their_bytes_let_go_of() -> None:

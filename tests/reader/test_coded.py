@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.reader.coded import Decoder, coded_columns, plain_array, plain_type
+from hoodie_py.reader.coded import Decoder, find_coded_columns, to_plain_array, to_plain_type
 
 COUNTRIES = st.sampled_from([None, "", "Österreich", "Česko", "a fairly long name of some place or other"])
 NAMES = st.sampled_from(["", "x", "a key that is longer than the others"])
@@ -68,8 +68,8 @@ def test_every_shape_is_written_out_as_it_was(rows: list[dict[str, Any]], at_onc
         part = batch.slice(skipped)
         columns = []
         for column, field in zip(part.columns, SCHEMA, strict=True):
-            assert plain_type(column.type).equals(field.type)
-            columns.append(plain_array(column, field.type))
+            assert to_plain_type(column.type).equals(field.type)
+            columns.append(to_plain_array(column, field.type))
             columns[-1].validate(full=True)
         found += pa.RecordBatch.from_arrays(columns, schema=SCHEMA).to_pylist()
     expected = table.to_pylist()
@@ -86,26 +86,26 @@ def test_strings_that_repeat_are_chosen_and_no_others() -> None:
             "tags": [["a", "b"], []] * 1000,
         }
     )
-    assert coded_columns(pq.read_metadata(written(table))) == [0, 3]
-    assert coded_columns(pq.read_metadata(written(table, use_dictionary=False))) == []
-    assert coded_columns(pq.read_metadata(written(table.slice(0, 0)))) == []
+    assert find_coded_columns(pq.read_metadata(written(table))) == [0, 3]
+    assert find_coded_columns(pq.read_metadata(written(table, use_dictionary=False))) == []
+    assert find_coded_columns(pq.read_metadata(written(table.slice(0, 0)))) == []
 
 
 @pytest.mark.parametrize("last", [["Wien"] * 1000, [f"{i}" * 9 for i in range(1000)]], ids=["alike", "another"])
 def test_row_groups_of_other_kinds(last: list[str]) -> None:
     cities = ["Wien"] * 1000 + [f"{i}" * 9 for i in range(1000)] + last
     file = written(pa.table({"city": cities}), row_group_size=1000)
-    assert coded_columns(pq.read_metadata(file)) == ([0] if last[0] == "Wien" else [])
+    assert find_coded_columns(pq.read_metadata(file)) == ([0] if last[0] == "Wien" else [])
     batches = read_coded(file, [0], 300)
-    assert [text for batch in batches for text in plain_array(batch.column(0), pa.string()).to_pylist()] == cities
+    assert [text for batch in batches for text in to_plain_array(batch.column(0), pa.string()).to_pylist()] == cities
 
 
 def test_a_column_of_one_value_is_shared() -> None:
     decoder, field = Decoder(), pa.field("p", pa.string())
     one = pa.array(["x"] * 5).dictionary_encode()
-    first, second = decoder.plain(field, one), decoder.plain(field, one.slice(1, 3))
+    first, second = decoder.decode(field, one), decoder.decode(field, one.slice(1, 3))
     assert first.to_pylist() == ["x"] * 5
     assert second.to_pylist() == ["x"] * 3
     assert first.buffers()[2].address == second.buffers()[2].address
-    assert decoder.plain(field, pa.array(["x", None, "x"]).dictionary_encode()).to_pylist() == ["x", None, "x"]
-    assert decoder.plain(field, pa.array(["y"]).dictionary_encode()).to_pylist() == ["y"]
+    assert decoder.decode(field, pa.array(["x", None, "x"]).dictionary_encode()).to_pylist() == ["x", None, "x"]
+    assert decoder.decode(field, pa.array(["y"]).dictionary_encode()).to_pylist() == ["y"]

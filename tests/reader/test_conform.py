@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.reader.conform import conform_array, conform_batch, java_float_text
+from hoodie_py.reader.conform import conform_array, conform_batch, format_java_float
 
 US = pa.timestamp("us", "UTC")
 
@@ -111,8 +111,8 @@ def test_missing_columns_are_null_or_their_default_and_order_is_the_schemas() ->
     ],
 )
 def test_floats_print_as_in_java(value: float, text: str) -> None:
-    assert java_float_text(value, single=False) == text
+    assert format_java_float(value, single=False) == text
 
 
 def test_single_floats_print_their_own_shortest_text() -> None:
-    assert java_float_text(float(pa.scalar(0.1, pa.float32()).as_py()), single=True) == "0.1"
+    assert format_java_float(float(pa.scalar(0.1, pa.float32()).as_py()), single=True) == "0.1"

@@ -13,7 +13,7 @@ from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.log import BlockType
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader import deletes_together
-from hoodie_py.reader.log_side import LogSide
+from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.read_stats import ReadStats
 from tests.reader.slices import Version, config_of, reader_of, write_slice
 
@@ -22,16 +22,16 @@ CONFIG = config_of(MergeMode.EVENT_TIME_ORDERING)
 VERSIONS = st.builds(Version, st.sampled_from("abc"), st.sampled_from(["block", "block", "row"]), st.integers(-3, 300))
 
 
-def log_side(folder: Path, versions: list[Version], *, memory_limit: int | None = None) -> LogSide:
+def log_side(folder: Path, versions: list[Version], *, memory_limit: int | None = None) -> LogReader:
     """Open the log of a slice."""
     reader = reader_of(folder, write_slice(folder, [], versions), CONFIG, memory_limit=memory_limit)
-    return LogSide(reader.file_slice, reader.info, ["v"], None, reader.options, ReadStats())
+    return LogReader(reader.file_slice, reader.info, ["v"], None, reader.options, ReadStats())
 
 
-def entries_of(log: LogSide) -> list[tuple[Any, ...]]:
+def entries_of(log: LogReader) -> list[tuple[Any, ...]]:
     """Return instant, keys, ordering values and operations of each block."""
     found = []
-    for block in log.blocks():
+    for block in log.read_blocks():
         entries = block.entries
         ordering = entries.ordering.to_pylist()
         found.append((block.scanned.instant, entries.keys.to_pylist(), ordering, entries.codes.tolist()))
@@ -80,7 +80,7 @@ def test_large_blocks_are_decoded_alone_and_groups_stay_small(tmp_path: Path, mo
     deletes = [Version(key, "block", 6) for key in "abcdef"]
     versions = [version for delete in deletes for version in (delete, ROW)]
     log = log_side(tmp_path, versions)
-    size = next(block.scanned.block.size for block in log.blocks() if block.scanned.block.type is BlockType.DELETE)
+    size = next(block.scanned.block.size for block in log.read_blocks() if block.scanned.block.type is BlockType.DELETE)
     log.close()
     for most, small, groups in ((size * 2, size, [2, 2, 2]), (size * 4, size, [4, 2]), (size * 9, size - 1, [])):
         sizes.clear()

@@ -143,7 +143,7 @@ def test_a_delete_keeps_the_data_that_the_merge_had(tmp_path: Path) -> None:
     deletes = merger_of(lambda older, newer, context: context.delete(older))
     written = write_slice(tmp_path, [version(1, 7)], [version(None, kind="block")])
     reader = reader_of(tmp_path, written, EVENT, merger=deletes)
-    merged = next(reader.merges())
+    merged = next(reader.read_merges())
     assert merged.result.operation.to_pylist() == ["D"]
     assert merged.result.column("v").to_pylist() == [7]
 

@@ -30,7 +30,7 @@ def see(drop: list[bool], noted_at: list[int], asked_at: list[int]) -> None:
         dropped.note(rows[first:last])
     stays: list[bool] = []
     for first, last in pairwise(sorted({0, count, *(at for at in asked_at if at < count)})):
-        keep = dropped.keep(last - first)
+        keep = dropped.make_mask(last - first)
         assert keep is None or keep.true_count < len(keep) == last - first
         stays += [True] * (last - first) if keep is None else keep.to_pylist()
     assert stays == [not gone for gone in drop]

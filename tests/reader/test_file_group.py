@@ -41,7 +41,7 @@ def test_triples_keys_and_statistics_agree(corpus: Corpus, name: str) -> None:
         deleted = [r for r in FileGroupReader(file_slice, table).buffered_records(emit_deletes=True) if r.is_delete]
         assert len(deleted) == stats.deletes
         seen = FileGroupReader(file_slice, table)
-        triples = list(seen.merges())
+        triples = list(seen.read_merges())
         assert sum(len(each.result) for each in triples if each.older is None) <= stats.inserts + stats.deletes
         live = [record for each in triples for record in each.result.records() if not record.is_delete]
         assert sum(record.operation is not None and record.operation.value == "I" for record in live) == stats.inserts
@@ -80,8 +80,8 @@ def test_base_rows_are_let_go_of_before_the_next_ones_are_read(
 ) -> None:
     table = HoodieTable.open(corpus(name))
     held: list[bool] = []
-    batches = BaseFileReader.batches
-    monkeypatch.setattr(BaseFileReader, "batches", lambda *args, **named: Watched(batches(*args, **named), held))
+    batches = BaseFileReader.read_batches
+    monkeypatch.setattr(BaseFileReader, "read_batches", lambda *args, **named: Watched(batches(*args, **named), held))
     for file_slice in table.file_slices():
         for batch in FileGroupReader(file_slice, table, options=ReadOptions(batch_rows=3)).to_batches():
             assert batch.num_rows

@@ -16,7 +16,7 @@ from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iter_blocks
 from hoodie_py.formats.names import LogFileName
 from hoodie_py.reader import log_bytes
 from hoodie_py.reader.file_slice import LogFile
-from hoodie_py.reader.log_bytes import LogInTurn, open_logs
+from hoodie_py.reader.log_bytes import LogOnDemand, open_logs
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.spill import Spill
@@ -38,7 +38,7 @@ def log_file(path: str) -> LogFile:
 
 def contents(files: TableFiles, *names: str) -> list[bytes]:
     logs = [log_file(path) for path in names]
-    return [bytes(log.data()) for log in open_logs(files, logs, Spill(MemoryBudget(1 << 30), ReadStats()))]
+    return [bytes(log.read()) for log in open_logs(files, logs, Spill(MemoryBudget(1 << 30), ReadStats()))]
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_files_come_in_order_as_they_are(files: TableFiles) -> None:
 def test_a_local_file_takes_arrow_memory_until_its_last_block_is_let_go_of(files: TableFiles) -> None:
     allocated = watched()
     (log,) = open_logs(files, [log_file("one")], Spill(MemoryBudget(1 << 30), ReadStats()))
-    data = log.data()
+    data = log.read()
     part = memoryview(data)[10:20]
     assert part.readonly
     assert 0 <= allocated() - len(CONTENTS["one"]) - BACK < 64
@@ -71,7 +71,7 @@ def test_a_local_file_takes_arrow_memory_until_its_last_block_is_let_go_of(files
 def test_small_files_lie_in_one_piece(files: TableFiles, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(log_bytes, "_MOST_SHARED", most)
     spill = Spill(MemoryBudget(1 << 30), ReadStats())
-    first, second = (memoryview(log.data()) for log in open_logs(files, [log_file("one"), log_file("three")], spill))
+    first, second = (memoryview(log.read()) for log in open_logs(files, [log_file("one"), log_file("three")], spill))
     assert (first.obj is second.obj) == (most > 0)
     assert (first, second) == (CONTENTS["one"], CONTENTS["three"])
 
@@ -79,7 +79,7 @@ def test_small_files_lie_in_one_piece(files: TableFiles, monkeypatch: pytest.Mon
 def test_a_file_that_has_grown_since_it_was_listed_has_a_piece_of_its_own(files: TableFiles) -> None:
     logs = [replace(log_file("one"), size=10), log_file("three")]
     first, second = (
-        memoryview(log.data()) for log in open_logs(files, logs, Spill(MemoryBudget(1 << 30), ReadStats()))
+        memoryview(log.read()) for log in open_logs(files, logs, Spill(MemoryBudget(1 << 30), ReadStats()))
     )
     assert (first, second) == (CONTENTS["one"], CONTENTS["three"])
 
@@ -92,9 +92,9 @@ def test_a_small_delete_block_does_not_keep_the_files_of_its_slice(files: TableF
     logs = [replace(log_file("one"), size=len(data)), replace(log_file("three"), size=len(deletes))]
     allocated = watched()
     scanned = [
-        log.scanned(found)
+        log.make_scanned(found)
         for log in open_logs(files, logs, Spill(MemoryBudget(1 << 30), ReadStats()))
-        for found in iter_blocks(log.data())
+        for found in iter_blocks(log.read())
         if isinstance(found, LogBlock) and found.type is BlockType.DELETE
     ]
     assert bytes(scanned[0].block.content) == bytes(100)
@@ -105,7 +105,7 @@ def test_files_are_in_memory_in_turn_if_all_of_them_together_are_large(
     files: TableFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert kinds(files, 8 * 1000, 500, 499, 1) == [log_bytes._WholeLog] * 3
-    assert kinds(files, 8 * 1000, 500, 500, 1) == [LogInTurn] * 3
+    assert kinds(files, 8 * 1000, 500, 500, 1) == [LogOnDemand] * 3
     monkeypatch.setattr(TableFiles, "is_local", False)
     assert kinds(files, 1 << 30, 1001, 1001) == [log_bytes._WholeLog] * 2
 
@@ -114,8 +114,8 @@ def test_a_local_file_is_mapped_only_if_it_alone_cannot_be_held(files: TableFile
     size = len(CONTENTS["one"])
     for limit, is_mapped in ((8 * size, False), (8 * size - 8, True)):
         _, log = open_logs(files, [log_file("one"), log_file("one")], Spill(MemoryBudget(limit), ReadStats()))
-        assert isinstance(log.data(), mmap.mmap) is is_mapped
-        assert bytes(log.data()) == CONTENTS["one"]
+        assert isinstance(log.read(), mmap.mmap) is is_mapped
+        assert bytes(log.read()) == CONTENTS["one"]
 
 
 @pytest.mark.parametrize("files_held", [1, 2])
@@ -127,11 +127,11 @@ def test_a_file_that_is_cut_short_while_it_is_read_keeps_its_bytes(
     large = replace(log_file("one"), size=len(content))
     spill = Spill(MemoryBudget(8 * files_held * len(content)), ReadStats())
     log = next(open_logs(files, [large, large], spill))
-    data = memoryview(log.data())
+    data = memoryview(log.read())
     assert data.readonly
     os.truncate(tmp_path / "one", 10)
     assert data == content  # to touch a page of a mapped file would end the process here
-    assert bytes(next(open_logs(files, [large], spill)).data()) == content[:10]
+    assert bytes(next(open_logs(files, [large], spill)).read()) == content[:10]
 
 
 @pytest.mark.parametrize("part_held", [8, 1])
@@ -141,16 +141,16 @@ def test_a_block_that_is_cut_off_before_its_turn_is_corrupt(files: TableFiles, t
         (tmp_path / name).write_bytes(content)
     logs = [replace(log_file(name), size=len(content)) for name in ("one", "three")]
     scanned = [
-        log.scanned(found)
+        log.make_scanned(found)
         for log in open_logs(files, logs, Spill(MemoryBudget(part_held * len(content)), ReadStats()))
-        for found in iter_blocks(log.data())
+        for found in iter_blocks(log.read())
         if isinstance(found, LogBlock)
     ]
     os.truncate(tmp_path / "three", len(content) - 1)
     assert [len(each.block.content) for each in scanned] == [0, 0]
-    assert bytes(scanned[0].loaded().content) == b"content"
+    assert bytes(scanned[0].load().content) == b"content"
     with pytest.raises(CorruptFileError, match="cut short while its file was read"):
-        scanned[1].loaded()
+        scanned[1].load()
 
 
 def test_a_file_elsewhere_is_read_through_its_store(files: TableFiles, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,8 +174,8 @@ def test_large_log_files_are_read_in_turn_and_remote_ones_copied(folder: Path, m
     for verb in ("read", "read_view"):
         monkeypatch.setattr(type(remote.info.files), verb, lambda *_: pytest.fail("read a log file whole"))
     copied: list[int] = []
-    copy = Spill.copy
-    monkeypatch.setattr(Spill, "copy", lambda spill, *args: (copied.append(args[-1]), copy(spill, *args))[1])
+    copy = Spill.copy_file
+    monkeypatch.setattr(Spill, "copy_file", lambda spill, *args: (copied.append(args[-1]), copy(spill, *args))[1])
     assert rows_of(remote) == free
     assert sum(copied) == remote.stats.log_bytes == local.stats.log_bytes
     assert list((folder / "spill").iterdir()) == []
@@ -339,7 +339,7 @@ def test_records_for_writers_come_in_the_same_order(folder: Path, sort_output: b
                 (record.record_key, record.operation, reader.context.get_value(record, "v"))
                 for record in reader.buffered_records(emit_deletes=True)
             ]
-            found = [record.record_key for record in reader.lookup(["key-00007", "key-00297", "no"])]
+            found = [record.record_key for record in reader.look_up(["key-00007", "key-00297", "no"])]
             assert (reader.stats.spill.files > 0) == (limit is not None)
         at_the_end = records[len(base) :]
         seen.append((records if sort_output else [*records[: len(base)], *sorted(at_the_end)], sorted(found)))

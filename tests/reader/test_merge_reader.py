@@ -104,11 +104,11 @@ def test_look_ups_read_the_log_once_and_meet_repeated_keys(tmp_path: Path) -> No
     group = Group(tmp_path, ["a", "b", "a", "c"], data_block("002", AVRO, rows))
     reader = group.reader()
     base = [("a", 10, "U"), ("b", 1, None), ("a", 10, "U"), ("c", 3, None)]
-    assert seen(reader, reader.lookup(["a", "x"])) == [*base, ("x", 11, "I")]
-    assert seen(reader, reader.lookup(["y"])) == [*base, ("y", 12, "I")]
+    assert seen(reader, reader.look_up(["a", "x"])) == [*base, ("x", 11, "I")]
+    assert seen(reader, reader.look_up(["y"])) == [*base, ("y", 12, "I")]
     assert reader.stats.log_records == 3
     with pytest.raises(InvalidQueryError):
-        reader.lookup([])
+        reader.look_up([])
 
 
 def test_rows_of_a_write_take_the_place_of_the_log(tmp_path: Path) -> None:

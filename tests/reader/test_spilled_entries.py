@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.buffer import LogBuffer
-from hoodie_py.reader.entry_batches import extra_of, from_batch, to_batch
+from hoodie_py.reader.entry_batches import from_entry_batch, get_extra, to_entry_batch
 from hoodie_py.reader.folded_log import FoldedLog
-from hoodie_py.reader.foreign_text import foreign_objects, foreign_texts
+from hoodie_py.reader.foreign_text import decode_foreign, encode_foreign
 from hoodie_py.reader.key_hash import KeyHash
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.ordering import Foreign, OrderingColumn
-from hoodie_py.reader.pairing import pair
+from hoodie_py.reader.pairing import match_base_rows
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import DEFAULT_ORDERING
 from hoodie_py.reader.row_store import RowStore
@@ -58,14 +58,14 @@ FOREIGN = st.builds(Foreign, st.text(), st.recursive(VALUES, lambda inner: st.tu
 def test_foreign_values_keep_value_and_type(values: list[Foreign | None]) -> None:
     objects = np.full(len(values), None, dtype=object)
     objects[:] = values
-    back = foreign_objects(foreign_texts(objects, len(values)))
+    back = decode_foreign(encode_foreign(objects, len(values)))
     assert repr([None] * len(values) if back is None else back.tolist()) == repr(values)
-    assert foreign_objects(foreign_texts(None, 3)) is None
+    assert decode_foreign(encode_foreign(None, 3)) is None
 
 
 def test_a_decimal_keeps_its_digits() -> None:
     objects = np.array([Foreign("decimal", Decimal("1.50"))], dtype=object)
-    back = foreign_objects(foreign_texts(objects, 1))
+    back = decode_foreign(encode_foreign(objects, 1))
     assert back is not None
     assert str(back[0].value) == "1.50"
 
@@ -75,12 +75,12 @@ def test_entries_come_back(history: list[Version]) -> None:
     made = entries(context(RowStore(SCHEMA)), history)
     if made is None:
         return
-    batch = to_batch(made, {"number": np.arange(len(made))})
-    back = from_batch(made.context, batch)
+    batch = to_entry_batch(made, {"number": np.arange(len(made))})
+    back = from_entry_batch(made.context, batch)
     assert outcome(back) == outcome(made)
     assert back.order.to_pylist() == made.order.to_pylist()
     assert back.codes.tolist() == made.codes.tolist()
-    assert extra_of(batch, "number").tolist() == list(range(len(made)))
+    assert get_extra(batch, "number").tolist() == list(range(len(made)))
 
 
 def test_several_ordering_fields_come_back() -> None:
@@ -94,17 +94,17 @@ def test_several_ordering_fields_come_back() -> None:
 def test_equal_keys_are_in_one_part(keys: list[str], parts: int) -> None:
     split = KeyHash()
     array = pa.array(keys, pa.string())
-    numbers = split.parts_of_keys(array, parts)
-    again = split.parts_of_keys(array.take(pa.array(np.arange(len(keys))[::-1])), parts)
+    numbers = split.assign_keys(array, parts)
+    again = split.assign_keys(array.take(pa.array(np.arange(len(keys))[::-1])), parts)
     assert numbers.tolist() == again[::-1].tolist()
-    assert split.parts_of_keys(array.slice(1), parts).tolist() == numbers[1:].tolist()
+    assert split.assign_keys(array.slice(1), parts).tolist() == numbers[1:].tolist()
     assert ((numbers >= 0) & (numbers < parts)).all()
 
 
 def test_parts_are_of_like_size_and_differ_from_read_to_read() -> None:
     keys = pa.array([f"key-{number:08}" for number in range(20_000)])
-    splits = [KeyHash().parts_of_keys(keys, 16) for _ in range(200)]
-    splits += [KeyHash().parts_of_numbers(np.arange(20_000) * 16, 16) for _ in range(200)]
+    splits = [KeyHash().assign_keys(keys, 16) for _ in range(200)]
+    splits += [KeyHash().assign_numbers(np.arange(20_000) * 16, 16) for _ in range(200)]
     for numbers in splits:  # which have 1,250 on average, and a standard deviation of 34
         sizes = np.bincount(numbers, minlength=16)
         assert sizes.min() > 950
@@ -135,11 +135,11 @@ def test_rows_keep_their_handles_when_spilled(spill: Spill) -> None:
 
 
 def test_arrays_on_disk_can_be_set(spill: Spill) -> None:
-    array = spill.array(100_000, np.int64, -1)
+    array = spill.make_array(100_000, np.int64, -1)
     assert isinstance(array, np.memmap)
     array[5] = 7
     assert array.sum() == 7 - 99_999
-    assert not isinstance(spill.array(10, bool, False), np.memmap)
+    assert not isinstance(spill.make_array(10, bool, False), np.memmap)
 
 
 def folded(strategy: MergeStrategy, history: list[Version], spill: Spill | None) -> FoldedLog | None:
@@ -176,12 +176,12 @@ def test_base_rows_meet_their_log_records(tmp_path: Path, limit: int, again: boo
     log = folded(CommitTimeStrategy(), [Version(str(n), "row", 1, n) for n in range(0, 300, 3)], spill)
     assert log is not None
     keys = [str(n % 200) for n in range(400)]
-    at = pair(log, (pa.array(keys[i : i + 30]) for i in range(0, 400, 30)), 400, spill, again=again)
+    at = match_base_rows(log, (pa.array(keys[i : i + 30]) for i in range(0, 400, 30)), 400, spill, again=again)
     meets = np.flatnonzero(at >= 0)
     assert log.take(at[meets]).keys.to_pylist() == [keys[row] for row in meets]
     assert meets.tolist() == [row for row in range(400) if row % 200 % 3 == 0 and (again or row < 200)]
     unmet = np.isin(np.arange(len(log)), at[meets])
-    left = [key for batch in log.chosen(unmet, 4, value=False) for key in batch.keys.to_pylist()]
+    left = [key for batch in log.iterate_chosen(unmet, 4, value=False) for key in batch.keys.to_pylist()]
     assert sorted(left) == sorted(str(n) for n in range(201, 300, 3))
     assert len(log.parts) == (1 if limit > 2000 else len(log.parts))
     spill.close()

@@ -9,10 +9,10 @@ import threading
 import pytest
 
 from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.reader.turn import ScanGivenUpError, Turn
+from hoodie_py.reader.turn import FoldGate, ScanGivenUpError
 
 
-def _most_at_once(turn: Turn) -> int:
+def _most_at_once(turn: FoldGate) -> int:
     inside: list[int] = []
     both = threading.Event()
     most: list[int] = []
@@ -37,23 +37,23 @@ def _most_at_once(turn: Turn) -> int:
 @pytest.mark.parametrize(("alone", "has_lock", "most"), [(True, True, 1), (True, False, 2), (False, True, 2)])
 def test_how_many_fold_at_once(alone: bool, has_lock: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: has_lock, raising=False)
-    assert _most_at_once(Turn(alone=alone)) == most
+    assert _most_at_once(FoldGate(alone=alone)) == most
 
 
 def test_an_error_inside_lets_the_next_one_in() -> None:
-    turn = Turn(alone=True)
+    turn = FoldGate(alone=True)
     with pytest.raises(KeyError), turn:
         raise KeyError
     with turn:
-        turn.go_on()
+        turn.check_wanted()
 
 
 def test_once_given_up_nobody_enters_and_nobody_is_stuck() -> None:
-    turn = Turn(alone=True)
+    turn = FoldGate(alone=True)
     with turn:
         turn.give_up()
         with pytest.raises(ScanGivenUpError):
-            turn.go_on()
+            turn.check_wanted()
     for _ in range(2):  # the second one would wait for ever if the first kept the lock
         with pytest.raises(ScanGivenUpError), turn:
             pass

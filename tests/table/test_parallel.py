@@ -19,11 +19,11 @@ import pytest
 from hoodie_py import FileGroupReader, HoodieTable, InvalidQueryError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet_file import ParquetFile
-from hoodie_py.reader.log_side import LogSide
-from hoodie_py.reader.turn import ScanGivenUpError, Turn
+from hoodie_py.reader.log_side import LogReader
+from hoodie_py.reader.turn import FoldGate, ScanGivenUpError
 from hoodie_py.table import parallel
 from hoodie_py.table import scan as scan_module
-from hoodie_py.table.parallel import read_in_threads, thread_count
+from hoodie_py.table.parallel import count_threads, read_in_threads
 from hoodie_py.table.scan_task import ScanTask
 
 Corpus = Callable[[str], Path]
@@ -128,15 +128,15 @@ def test_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOODIE_PY_READ_THREADS", raising=False)
     monkeypatch.setattr(parallel, "_cores", lambda: 8)
     monkeypatch.setattr(pa, "cpu_count", lambda: 6)
-    assert thread_count({}) == 6
+    assert count_threads({}) == 6
     monkeypatch.setattr(pa, "cpu_count", lambda: 1)  # as in a Spark worker
-    assert thread_count({}) == 1
+    assert count_threads({}) == 1
     monkeypatch.setenv("HOODIE_PY_READ_THREADS", "3")
-    assert thread_count({}) == 3
-    assert thread_count({"hoodie_py.read.threads": "5"}) == 5
+    assert count_threads({}) == 3
+    assert count_threads({"hoodie_py.read.threads": "5"}) == 5
     for wrong in ("0", "-1", "many", "1.5", "99999"):
         with pytest.raises(InvalidQueryError, match="number of threads"):
-            thread_count({"hoodie_py.read.threads": wrong})
+            count_threads({"hoodie_py.read.threads": wrong})
 
 
 @pytest.mark.parametrize(("quota", "cores"), [("max 100000", 4), ("200000 100000", 2), ("50000 100000", 1), ("", 4)])
@@ -189,9 +189,9 @@ def test_logs_are_folded_in_turn(corpus: Corpus, near: bool, monkeypatch: pytest
 
     def watch(name: str) -> None:
         met: list[int] = []
-        real = getattr(LogSide, name)
+        real = getattr(LogReader, name)
 
-        def entered(log: LogSide, *args: Any) -> Any:
+        def entered(log: LogReader, *args: Any) -> Any:
             met.append(threading.get_ident())
             time.sleep(0.05)  # so that others may come
             most[name] = max(most.get(name, 0), len(met))
@@ -200,19 +200,19 @@ def test_logs_are_folded_in_turn(corpus: Corpus, near: bool, monkeypatch: pytest
             finally:
                 met.remove(threading.get_ident())
 
-        monkeypatch.setattr(LogSide, name, entered)
+        monkeypatch.setattr(LogReader, name, entered)
 
-    watch("_folded_from")
+    watch("_fold_blocks")
     watch("_scan")
     monkeypatch.setattr(TableFiles, "is_local", near)
     table = HoodieTable.open(corpus("logonly_bucket_mor_v9"))
     assert table.scan(options=FOUR).to_arrow().equals(table.scan(options=ONE).to_arrow())
-    assert most["_folded_from"] == 1
+    assert most["_fold_blocks"] == 1
     assert (most["_scan"] == 1) == near  # bytes from elsewhere are waited for together
 
 
 def test_slices_that_wait_for_their_turn_end_when_the_scan_is_given_up() -> None:
-    turn = Turn(alone=True)
+    turn = FoldGate(alone=True)
     entered: list[int] = []
     second = threading.Event()
 
@@ -221,7 +221,7 @@ def test_slices_that_wait_for_their_turn_end_when_the_scan_is_given_up() -> None
             entered.append(number)
             while len(entered) > 1:  # this one folds for as long as it may
                 second.set()
-                turn.go_on()
+                turn.check_wanted()
                 time.sleep(0.001)
         yield pa.record_batch({"slice": [number]})
 
@@ -235,12 +235,12 @@ def test_a_fold_that_nobody_wants_ends_at_its_next_block(corpus: Corpus) -> None
     (task, *_) = HoodieTable.open(corpus("event_time_updates_mor_v9")).scan().tasks()
     met: list[int] = []
 
-    class Impatient(Turn):
-        def go_on(self) -> None:
+    class Impatient(FoldGate):
+        def check_wanted(self) -> None:
             met.append(1)
             if len(met) == 2:  # the first was on entering
                 self.give_up()
-            super().go_on()
+            super().check_wanted()
 
     with pytest.raises(ScanGivenUpError):
         list(replace(task, options=replace(task.options, folding=Impatient())).to_batches())
@@ -305,7 +305,7 @@ def test_a_batch_that_its_reader_let_go_of_is_not_held_while_the_next_one_is_mad
 ) -> None:
     made: list[weakref.ref[pa.RecordBatch]] = []
     held: list[bool] = []
-    output, to_batches = FileGroupReader._output, FileGroupReader.to_batches
+    output, to_batches = FileGroupReader._make_output, FileGroupReader.to_batches
 
     def watched_output(reader: FileGroupReader, batch: pa.RecordBatch) -> pa.RecordBatch:
         held.extend(seen() is not None for seen in made)
@@ -320,7 +320,7 @@ def test_a_batch_that_its_reader_let_go_of_is_not_held_while_the_next_one_is_mad
             yield given.pop()
             held.append(seen() is not None)
 
-    monkeypatch.setattr(FileGroupReader, "_output", watched_output)
+    monkeypatch.setattr(FileGroupReader, "_make_output", watched_output)
     monkeypatch.setattr(FileGroupReader, "to_batches", watched_batches)
     for batch in HoodieTable.open(corpus(name)).scan(options=ONE, batch_rows=2).to_batches():
         del batch

@@ -14,7 +14,7 @@ from hoodie_py import BufferedRecord
 from hoodie_py.files import TableFiles
 from hoodie_py.options.read import MERGE_TYPE, MERGE_USE_POSITIONS, SKIP_MERGE
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
-from hoodie_py.reader.base_merge import Merged
+from hoodie_py.reader.base_merge import MergedRecords
 from hoodie_py.reader.delete_ordering import delete_ordering
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
@@ -69,7 +69,7 @@ class _Read:
             self._check_batches()
         actual: dict[str, Any] = {"stats": {name: getattr(reader.stats, name) for name in expected.get("stats", ())}}
         if "callbacks" in expected:
-            actual["callbacks"] = [text for merged in self.reader().merges() for text in _callbacks(merged)]
+            actual["callbacks"] = [text for merged in self.reader().read_merges() for text in _callbacks(merged)]
         if "buffered_keys" in expected:
             actual["buffered_keys"] = len(list(self.reader().log_records()))
         actual["total_log_records"] = reader.stats.log_records
@@ -103,7 +103,7 @@ class _Read:
     def _records(self, reader: MergeReader) -> Iterator[BufferedRecord[Row]]:
         emit_deletes = bool(self.case.config.get("emit_deletes"))
         if self.case.config["buffer"] == "reusable":
-            return reader.lookup(self.case.config["key_filter"], emit_deletes=emit_deletes)
+            return reader.look_up(self.case.config["key_filter"], emit_deletes=emit_deletes)
         return reader.buffered_records(emit_deletes=emit_deletes)
 
     def _incoming(self) -> list[IncomingRows | IncomingDeletes]:
@@ -175,7 +175,7 @@ class _Read:
         assert multiset(rows) == multiset(live)
 
 
-def _callbacks(merged: Merged) -> Iterator[str]:
+def _callbacks(merged: MergedRecords) -> Iterator[str]:
     """What a listener hears: deletes always, updates and inserts, nothing where the base row stays."""
     for i, record in enumerate(merged.result.records()):
         if record.is_delete:
