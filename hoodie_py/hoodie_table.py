@@ -287,11 +287,11 @@ class HoodieTable(TableWrites):
         """
         from hoodie_py.writer import compaction_plan
 
-        session = self._write_session(options, lock, strategy)
+        session = self._open_session(options, lock, strategy)
         if dry_run:
             return compaction_plan.dry_run(session)
         instant = compaction_plan.schedule(session)
-        return self._shown(instant, changed=instant is not None)
+        return self._refresh(instant, changed=instant is not None)
 
     def run_compaction(
         self,
@@ -327,7 +327,7 @@ class HoodieTable(TableWrites):
         from hoodie_py.writer import compaction
         from hoodie_py.writer.merge_options import check_compaction_options
 
-        session = self._write_session(options, lock)
+        session = self._open_session(options, lock)
         check_compaction_options(self.config, session.settings.options)
         result = compaction.run(
             session,
@@ -337,7 +337,7 @@ class HoodieTable(TableWrites):
             override_merger=override_merger,
             on_progress=on_progress,
         )
-        return self._shown(result, changed=result.instant is not None)
+        return self._refresh(result, changed=result.instant is not None)
 
     def compact(
         self,
@@ -379,7 +379,7 @@ class HoodieTable(TableWrites):
         """
         from hoodie_py.writer import rollback
 
-        return self._shown(rollback.rollback(self._write_session(options, lock), instant))
+        return self._refresh(rollback.rollback(self._open_session(options, lock), instant))
 
     @overload
     def clean(
@@ -428,11 +428,11 @@ class HoodieTable(TableWrites):
         """
         from hoodie_py.writer import clean
 
-        session = self._write_session(options, lock)
+        session = self._open_session(options, lock)
         if dry_run:
             return clean.dry_run(session, retain_commits)
         result = clean.clean(session, retain_commits)
-        return self._shown(result, changed=bool(result.instants))
+        return self._refresh(result, changed=bool(result.instants))
 
     def __repr__(self) -> str:
         config = self.config

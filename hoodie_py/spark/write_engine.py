@@ -101,7 +101,7 @@ class SparkEngine:
         if not placements:
             return []
         chosen = labels(len(placements))
-        by_number = dict(zip(chosen, zip(tasks.tasks(placements), placements, strict=True), strict=True))
+        by_number = dict(zip(chosen, zip(tasks.iterate_tasks(placements), placements, strict=True), strict=True))
         step = WriteFiles.of(by_number, facts.packed_merger, facts.wire.located(), facts.attempts)
         keys = list(file_of)
         places = pa.table(

@@ -48,15 +48,15 @@ from hoodie_py.writer.bucket_places import check_buckets
 from hoodie_py.writer.commit_records import Write, commit_new_files, commit_records
 from hoodie_py.writer.incoming_records import records_to_write
 from hoodie_py.writer.key_spelling import check_spelling
-from hoodie_py.writer.moved_on import moved_on
+from hoodie_py.writer.moved_on import turn_missing_into_conflict
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.placing import LOOKED_UP, OVERWRITES, is_independent, looks_up, replaced_groups, searches
 from hoodie_py.writer.recovery import undo_failed_writes
 from hoodie_py.writer.routing import Placement, Routed
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.table_index import with_table_index
-from hoodie_py.writer.write_conflicts import pending_clusterings
-from hoodie_py.writer.write_jobs import Tasks, merges_inserts
+from hoodie_py.writer.write_conflicts import iterate_pending_clusterings
+from hoodie_py.writer.write_jobs import Tasks, is_merging_inserts
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 from hoodie_py.writer.write_result import WriteResult
 
@@ -122,7 +122,7 @@ class DistributedWrite:
     def run(self) -> WriteResult:
         """Write and commit."""
         snapshot = undo_failed_writes(self.session)
-        with moved_on(self.session, snapshot):
+        with turn_missing_into_conflict(self.session, snapshot):
             self.session = with_table_index(self.session, snapshot, self.operation, self.merger)
             return self._written(snapshot)
 
@@ -132,7 +132,7 @@ class DistributedWrite:
         self._check_spelling(snapshot, empty, [])
         facts = self._facts(snapshot, Wire.of(empty))
         packed = facts.packed()
-        if is_independent(self.operation, settings) and not merges_inserts(snapshot, settings, self.merger):
+        if is_independent(self.operation, settings) and not is_merging_inserts(snapshot, settings, self.merger):
             return self._written_at_once(snapshot, output, packed)
         by_key = looks_up(self.operation, settings) or not facts.wire.has_paths
         sharded = self.engine.divided(DivideRows(packed, by_key))
@@ -220,7 +220,7 @@ def _counted(placements: tuple[Placement, ...]) -> Routed:
 
 def _held(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
     """Return the file groups that pending clusterings will replace."""
-    return frozenset(key for _, groups in pending_clusterings(snapshot) for key in groups)
+    return frozenset(key for _, groups in iterate_pending_clusterings(snapshot) for key in groups)
 
 
 def _text(name: str, value: Any) -> str:

@@ -22,7 +22,7 @@ from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 
-def files_of_instant(files: TableFiles, instant: str, groups: Iterable[GroupKey]) -> dict[str, int]:
+def list_files_of_instant(files: TableFiles, instant: str, groups: Iterable[GroupKey]) -> dict[str, int]:
     """List the base files that an instant left in file groups, with their sizes in bytes.
 
     Args:
@@ -61,8 +61,8 @@ def remove_files(
     Raises:
         ConflictError: by ``check``.
     """
-    announced = {marker.path for marker in Markers(files, instant).announced() if _is_of(marker.path, instant)}
-    listed = files_of_instant(files, instant, groups).keys()
+    announced = {marker.path for marker in Markers(files, instant).announced() if _is_file_of(marker.path, instant)}
+    listed = list_files_of_instant(files, instant, groups).keys()
     if check is not None:
         check()
     for path in sorted((announced | listed) - set(keep)):
@@ -74,7 +74,7 @@ def remove_files_of_run(files: TableFiles, instant: str, run_id: int) -> None:
     """Delete what one run wrote and announced, and nothing that another run of the same compaction did."""
     markers = Markers(files, instant)
     for marker in markers.announced():
-        if _is_of(marker.path, instant) and write_run(marker.file_name) == run_id:
+        if _is_file_of(marker.path, instant) and write_run(marker.file_name) == run_id:
             delete_with_checksum(files, marker.path)
             markers.remove(marker)
 
@@ -101,10 +101,10 @@ def undo_attempt(
     removed = remove_files(session.files, pending.request_time, groups, check=check)
     Markers(session.files, pending.request_time).remove_all()
     if pending.state == INFLIGHT:
-        session.timeline(snapshot).remove(pending)
+        session.open_timeline(snapshot).remove(pending)
     return removed
 
 
-def _is_of(path: str, instant: str) -> bool:
+def _is_file_of(path: str, instant: str) -> bool:
     name = parse_base_file_name(path.rpartition("/")[2])
     return name is not None and name.instant == instant

@@ -43,7 +43,7 @@ from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.places import Places
 from hoodie_py.writer.settings import WriteSettings
-from hoodie_py.writer.write_conflicts import pending_clusterings
+from hoodie_py.writer.write_conflicts import iterate_pending_clusterings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
 _MOST_KEYS, _CHECKED_SLICES = 4096, 4  # looked at in each partition
@@ -214,7 +214,7 @@ def ranges_of(snapshot: Snapshot, partition: str, buckets: int) -> HashingMetada
     Raises:
         HoodieError: see ``divided``.
     """
-    for instant, groups in pending_clusterings(snapshot):
+    for instant, groups in iterate_pending_clusterings(snapshot):
         if any(path == partition for path, _ in groups):
             raise ConflictError(
                 "a pending clustering changes the buckets of a partition",

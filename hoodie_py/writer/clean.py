@@ -21,9 +21,9 @@ from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean_plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
-from hoodie_py.writer.run_guard import Alive, run_guard
-from hoodie_py.writer.second_look import Completed
-from hoodie_py.writer.session import WriteSession, newest_time
+from hoodie_py.writer.run_guard import GuardedRun, guard_run
+from hoodie_py.writer.second_look import CompletedInstant
+from hoodie_py.writer.session import WriteSession, find_newest_time
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 _PARALLEL = 8
@@ -58,7 +58,7 @@ class CleanResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _CompletedClean:
     instant: str
     metadata: CleanMetadata
 
@@ -102,30 +102,30 @@ def dry_run(session: WriteSession, retain_commits: int | None = None) -> CleanRe
 
 
 def _schedule(session: WriteSession, settings: CleanSettings) -> str | None:
-    with session.locked() as holding:
+    with session.hold_lock() as holding:
         snapshot = session.look()
         plan = make_plan(snapshot, settings).plan
         if plan is None:
             return None
         MetadataTable.check(snapshot, session.settings.metadata_mode)
-        instant = session.clock.next(newest_time(snapshot.timeline.timeline))
+        instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
         content = write_clean_plan(plan, _location(session.files))
         holding.ensure_held()
-        session.timeline(snapshot).request(instant, CLEAN, content)
+        session.open_timeline(snapshot).request(instant, CLEAN, content)
     return instant
 
 
-def _run(session: WriteSession, instant: str) -> _Done | None:
+def _run(session: WriteSession, instant: str) -> _CompletedClean | None:
     """Carry out a pending clean; None if it was an empty file that planned nothing."""
     began = time.monotonic()
-    with run_guard(session, instant) as alive:
-        return _guarded(session, instant, alive, began)
+    with guard_run(session, instant) as alive:
+        return _run_guarded(session, instant, alive, began)
 
 
-def _guarded(session: WriteSession, instant: str, alive: Alive, began: float) -> _Done | None:
-    with session.locked() as holding:
+def _run_guarded(session: WriteSession, instant: str, alive: GuardedRun, began: float) -> _CompletedClean | None:
+    with session.hold_lock() as holding:
         snapshot = session.look()
-        pending = _pending(snapshot, instant)
+        pending = _find_pending(snapshot, instant)
         plan = _read_plan(snapshot, pending)
         holding.ensure_held()
         if plan is None:
@@ -134,8 +134,8 @@ def _guarded(session: WriteSession, instant: str, alive: Alive, began: float) ->
         check_plan(snapshot, plan)
         MetadataTable.check(snapshot, session.settings.metadata_mode)
         if pending.state == REQUESTED:
-            session.timeline(snapshot).begin(pending)
-    _delete(session.files, plan)
+            session.open_timeline(snapshot).begin(pending)
+    _delete_files(session.files, plan)
     metadata = CleanMetadata(
         start_clean_time=instant,
         total_files_deleted=sum(map(len, plan.files.values())),
@@ -149,31 +149,31 @@ def _guarded(session: WriteSession, instant: str, alive: Alive, began: float) ->
         extra_metadata=plan.extra_metadata,
     )
     _complete(session, instant, alive, metadata, plan)
-    return _Done(instant, metadata)
+    return _CompletedClean(instant, metadata)
 
 
-def _complete(session: WriteSession, instant: str, alive: Alive, metadata: CleanMetadata, plan: CleanPlan) -> None:
-    with session.locked() as holding:
+def _complete(session: WriteSession, instant: str, alive: GuardedRun, metadata: CleanMetadata, plan: CleanPlan) -> None:
+    with session.hold_lock() as holding:
         snapshot = session.look()
-        inflight = _pending(snapshot, instant)
+        inflight = _find_pending(snapshot, instant)
         if inflight.state != INFLIGHT:
             raise ConflictError("Another writer took the clean back while it ran.", instant=instant)
         alive.ensure_own(holding)
         undo_metadata_commit(
             session.files, instant, partial(alive.ensure_own, holding)
         )  # of an attempt that ended right after it
-        metadata_table = MetadataTable.of(session, snapshot)
+        metadata_table = MetadataTable(session, snapshot)
         metadata_table.commit(instant, added={}, deleted=plan.files)
-        completion_time = session.clock.next(newest_time(snapshot.timeline.timeline))
+        completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
         alive.ensure_own(holding)
-        done = session.timeline(snapshot).complete(inflight, completion_time, write_clean_metadata(metadata))
-        completed = Completed(session, snapshot, metadata_table, inflight, done)
-        doubt = completed.doubt(holding, alive)
+        done = session.open_timeline(snapshot).complete(inflight, completion_time, write_clean_metadata(metadata))
+        completed = CompletedInstant(session, snapshot, metadata_table, inflight, done)
+        doubt = completed.find_doubt(holding, alive)
     if doubt is not None:
-        raise completed.settled(doubt)
+        raise completed.settle(doubt)
 
 
-def _pending(snapshot: Snapshot, instant: str) -> Instant:
+def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
     found = snapshot.timeline.timeline.find(instant, CLEAN)
     if found is None or found.is_completed:
         raise ConflictError("Another writer finished the clean, or took it back.", instant=instant)
@@ -193,18 +193,18 @@ def _read_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
 
 def _discard(session: WriteSession, snapshot: Snapshot, pending: Instant) -> None:
     """Take a clean without a plan off the timeline, as Java does: nothing was and will be removed by it."""
-    timeline = session.timeline(snapshot)
+    timeline = session.open_timeline(snapshot)
     for state in (INFLIGHT, REQUESTED):
         timeline.remove(replace(pending, state=state))
 
 
-def _delete(files: TableFiles, plan: CleanPlan) -> None:
+def _delete_files(files: TableFiles, plan: CleanPlan) -> None:
     paths = [f"{partition}/{name}" if partition else name for partition, names in plan.files.items() for name in names]
     with ThreadPoolExecutor(_PARALLEL, "hoodie-clean") as pool:
-        _finish(list(pool.map(lambda path: _outcome(files, path), paths)))
+        _raise_first(list(pool.map(lambda path: _try_delete(files, path), paths)))
 
 
-def _outcome(files: TableFiles, path: str) -> HoodieError | None:
+def _try_delete(files: TableFiles, path: str) -> HoodieError | None:
     try:
         delete_with_checksum(files, path)
     except HoodieError as error:
@@ -212,7 +212,7 @@ def _outcome(files: TableFiles, path: str) -> HoodieError | None:
     return None
 
 
-def _finish(outcomes: Sequence[HoodieError | None]) -> None:
+def _raise_first(outcomes: Sequence[HoodieError | None]) -> None:
     """Raise the first failure, once every file was tried."""
     for outcome in outcomes:
         if outcome is not None:

@@ -20,7 +20,7 @@ from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.scan import html_table
 from hoodie_py.table.slicing import all_slices
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.clean_rules import Retention, SliceFate, fates
+from hoodie_py.writer.clean_rules import Retention, SliceDecision, decide_slices
 from hoodie_py.writer.compaction_plan import PLAN_ID
 
 _SHOWN = 20
@@ -63,10 +63,10 @@ class CleanReport:
     table: str
     policy: str
     earliest: str | None
-    slices: tuple[SliceFate, ...]
+    slices: tuple[SliceDecision, ...]
 
     @property
-    def removed(self) -> tuple[SliceFate, ...]:
+    def removed(self) -> tuple[SliceDecision, ...]:
         """The slices that would go."""
         return tuple(each for each in self.slices if each.removed)
 
@@ -80,17 +80,18 @@ class CleanReport:
         )
 
     def __repr__(self) -> str:
-        lines = [str(self), *(f"  {sign} {name}: {why}" for sign, name, why in self._lines())]
+        lines = [str(self), *(f"  {sign} {name}: {why}" for sign, name, why in self._format_lines())]
         if len(self.slices) > _SHOWN:
             lines.append(f"  ... and {len(self.slices) - _SHOWN} more")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return html_table(
-            str(self), [(name, f"{'goes' if sign == '-' else 'stays'}: {why}") for sign, name, why in self._lines()]
+            str(self),
+            [(name, f"{'goes' if sign == '-' else 'stays'}: {why}") for sign, name, why in self._format_lines()],
         )
 
-    def _lines(self) -> list[tuple[str, str, str]]:
+    def _format_lines(self) -> list[tuple[str, str, str]]:
         return [
             (
                 "-" if each.removed else "+",
@@ -102,14 +103,14 @@ class CleanReport:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanPlanned:
+class PlannedClean:
     """A plan that could be saved (None when nothing would go), and what to tell about it."""
 
     plan: CleanPlan | None
     report: CleanReport
 
 
-def make_plan(snapshot: Snapshot, settings: CleanSettings) -> CleanPlanned:
+def make_plan(snapshot: Snapshot, settings: CleanSettings) -> PlannedClean:
     """Return the plan for a table as it is now.
 
     Raises:
@@ -119,27 +120,27 @@ def make_plan(snapshot: Snapshot, settings: CleanSettings) -> CleanPlanned:
     """
     check_cleanable(snapshot)
     earliest: Instant | None = None
-    slices: tuple[SliceFate, ...] = ()
+    slices: tuple[SliceDecision, ...] = ()
     if settings.policy == keys.KEEP_LATEST_COMMITS:
-        earliest = _earliest(snapshot, settings.commits)
+        earliest = _find_earliest_retained(snapshot, settings.commits)
         if earliest is not None:
-            slices = _all_fates(snapshot, earliest=earliest.request_time)
+            slices = _decide_all_slices(snapshot, earliest=earliest.request_time)
     else:
-        slices = _all_fates(snapshot, versions=settings.versions)
+        slices = _decide_all_slices(snapshot, versions=settings.versions)
     time = earliest.request_time if earliest is not None else None
     report = CleanReport(snapshot.config.name, settings.policy, time, slices)
     if not any(each.files for each in report.removed):
-        return CleanPlanned(None, report)
+        return PlannedClean(None, report)
     last = snapshot.timeline.timeline.writes().last
     plan = CleanPlan(
         earliest_instant_to_retain=time,
         earliest_action=earliest.comparable_action if earliest is not None else None,
         policy=settings.policy,
-        files=_by_partition(report.removed),
+        files=_group_by_partition(report.removed),
         last_completed_commit_timestamp=last.request_time if last is not None else None,
-        extra_metadata={PLAN_ID: uuid4().hex, **_savepoints_noted(snapshot)},
+        extra_metadata={PLAN_ID: uuid4().hex, **_note_savepoints(snapshot)},
     )
-    return CleanPlanned(plan, report)
+    return PlannedClean(plan, report)
 
 
 def check_cleanable(snapshot: Snapshot) -> None:
@@ -175,7 +176,7 @@ def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
     """
     if plan.partitions_to_delete:
         raise UnsupportedFeatureError("A clean that removes partitions.", hint="Finish it with Java Hudi.")
-    stay = {**_saved(snapshot), **_planned(snapshot)}
+    stay = {**_find_savepoint_files(snapshot), **_find_planned_files(snapshot)}
     for each in snapshot.view.slices(partitions=sorted(plan.files)):
         files = (*((each.base_file,) if each.base_file is not None else ()), *each.log_files)
         stay.update((file.path, "the newest file slice") for file in files)
@@ -196,7 +197,7 @@ def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
                 )
 
 
-def _earliest(snapshot: Snapshot, commits: int) -> Instant | None:
+def _find_earliest_retained(snapshot: Snapshot, commits: int) -> Instant | None:
     """Return the earliest commit to retain; None when there are too few (Hudi ``CleanerUtils``)."""
     timeline = snapshot.timeline.timeline
     completed = timeline.writes().instants
@@ -215,55 +216,57 @@ def _earliest(snapshot: Snapshot, commits: int) -> Instant | None:
     return found
 
 
-def _all_fates(snapshot: Snapshot, *, earliest: str | None = None, versions: int = 0) -> tuple[SliceFate, ...]:
-    retention = Retention(earliest, versions, _planned(snapshot), _saved(snapshot))
+def _decide_all_slices(
+    snapshot: Snapshot, *, earliest: str | None = None, versions: int = 0
+) -> tuple[SliceDecision, ...]:
+    retention = Retention(earliest, versions, _find_planned_files(snapshot), _find_savepoint_files(snapshot))
     visibility = snapshot.view.visibility
     return tuple(
         fate
         for group in snapshot.view.file_groups()
-        for fate in fates(group, all_slices(group, visibility), retention, visibility.replaced_by(group.key))
+        for fate in decide_slices(group, all_slices(group, visibility), retention, visibility.replaced_by(group.key))
     )
 
 
-def _planned(snapshot: Snapshot) -> dict[str, str]:
+def _find_planned_files(snapshot: Snapshot) -> dict[str, str]:
     """Paths that pending plans name, and which plan it is."""
     timeline = snapshot.timeline.timeline
     planned: dict[str, str] = {}
     for instant in (*timeline.pending_compactions(), *timeline.pending_log_compactions()):
         for operation in snapshot.timeline.pending_plan(instant).operations:
             names = (operation.data_file, *operation.delta_files)
-            _add(planned, operation.partition_path, names, f"{instant.action} {instant.request_time} is pending")
+            _add_paths(planned, operation.partition_path, names, f"{instant.action} {instant.request_time} is pending")
     for instant in timeline.pending_replacements():
         for group in snapshot.timeline.replace_plan(instant).groups or ():
             for piece in group.slices:
                 names = (piece.data_file, *piece.delta_files)
-                _add(planned, piece.partition_path, names, f"{instant.action} {instant.request_time} is pending")
+                _add_paths(planned, piece.partition_path, names, f"{instant.action} {instant.request_time} is pending")
     return planned
 
 
-def _saved(snapshot: Snapshot) -> dict[str, str]:
+def _find_savepoint_files(snapshot: Snapshot) -> dict[str, str]:
     """Paths that savepoints name, and which savepoint it is."""
     saved: dict[str, str] = {}
     for instant in snapshot.timeline.timeline.completed().of(SAVEPOINT):
         path = f"{snapshot.config.timeline_dir()}/{instant.file_name(snapshot.config.timeline_layout)}"
         for partition, names in SavepointMetadata.from_bytes(read_bounded(snapshot.files, path)).files.items():
-            _add(saved, partition, names, f"savepoint {instant.request_time} names it")
+            _add_paths(saved, partition, names, f"savepoint {instant.request_time} names it")
     return saved
 
 
-def _savepoints_noted(snapshot: Snapshot) -> dict[str, str]:
+def _note_savepoints(snapshot: Snapshot) -> dict[str, str]:
     """Which savepoints were respected: where one is gone later, Java looks into all partitions again."""
     saved = [each.request_time for each in snapshot.timeline.timeline.completed().of(SAVEPOINT)]
     return {keys.SAVEPOINTED: ",".join(saved)} if saved else {}
 
 
-def _add(into: dict[str, str], partition: str, names: Sequence[str | None], reason: str) -> None:
+def _add_paths(into: dict[str, str], partition: str, names: Sequence[str | None], reason: str) -> None:
     for name in names:
         if name is not None:
             into.setdefault(f"{partition}/{name}" if partition else name, reason)
 
 
-def _by_partition(removed: Sequence[SliceFate]) -> dict[str, tuple[str, ...]]:
+def _group_by_partition(removed: Sequence[SliceDecision]) -> dict[str, tuple[str, ...]]:
     files: dict[str, tuple[str, ...]] = {}
     for each in removed:
         if each.files:

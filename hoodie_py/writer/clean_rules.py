@@ -20,7 +20,7 @@ from hoodie_py.table.file_groups import FileGroup
 
 
 @dataclass(frozen=True, slots=True)
-class SliceFate:
+class SliceDecision:
     """What becomes of one file slice, and why. Files are names with sizes in bytes."""
 
     partition_path: str
@@ -50,9 +50,9 @@ class Retention:
     saved: Mapping[str, str] = field(default_factory=dict)
 
 
-def fates(
+def decide_slices(
     group: FileGroup, slices: Sequence[FileSlice], retention: Retention, replaced_by: str | None = None
-) -> list[SliceFate]:
+) -> list[SliceDecision]:
     """Decide about every slice of a file group.
 
     Args:
@@ -61,18 +61,18 @@ def fates(
         retention: how much is kept.
         replaced_by: the completed replace commit that did away with the group.
     """
-    files = [_files(group, each) for each in slices]
-    planned = [_named(each, retention.planned) for each in files]
-    saved = [_named(each, retention.saved) for each in files]
+    files = [_list_files(group, each) for each in slices]
+    planned = [_find_reason(each, retention.planned) for each in files]
+    saved = [_find_reason(each, retention.saved) for each in files]
     if replaced_by is None:
-        kept, gone = _why_kept(slices, planned, retention), "it is older than what is retained"
+        kept, gone = _explain_kept(slices, planned, retention), "it is older than what is retained"
     else:
-        kept, gone = [_why_replaced_stays(replaced_by, retention)] * len(slices), f"{replaced_by} replaced it"
+        kept, gone = [_explain_replaced_stays(replaced_by, retention)] * len(slices), f"{replaced_by} replaced it"
     decided = []
     for number, each in enumerate(slices):
         reason = planned[number] or saved[number] or kept[number]
         decided.append(
-            SliceFate(
+            SliceDecision(
                 partition_path=group.partition_path,
                 file_id=group.file_id,
                 instant=each.base_instant,
@@ -84,7 +84,7 @@ def fates(
     return decided
 
 
-def _files(group: FileGroup, file_slice: FileSlice) -> list[tuple[str, int]]:
+def _list_files(group: FileGroup, file_slice: FileSlice) -> list[tuple[str, int]]:
     """Paths and sizes, with the base files that task retries left beside the committed one."""
     files = [(log.path, log.size) for log in file_slice.log_files]
     if file_slice.base_file is not None:
@@ -92,21 +92,21 @@ def _files(group: FileGroup, file_slice: FileSlice) -> list[tuple[str, int]]:
     return files
 
 
-def _named(files: Sequence[tuple[str, int]], names: Mapping[str, str]) -> str | None:
+def _find_reason(files: Sequence[tuple[str, int]], names: Mapping[str, str]) -> str | None:
     return next((names[path] for path, _ in files if path in names), None)
 
 
-def _why_replaced_stays(replaced_by: str, retention: Retention) -> str | None:
+def _explain_replaced_stays(replaced_by: str, retention: Retention) -> str | None:
     if retention.earliest is not None and replaced_by >= retention.earliest:
         return f"{replaced_by}, which replaced it, is retained"
     return None
 
 
-def _why_kept(slices: Sequence[FileSlice], planned: Sequence[str | None], retention: Retention) -> list[str | None]:
+def _explain_kept(slices: Sequence[FileSlice], planned: Sequence[str | None], retention: Retention) -> list[str | None]:
     newest_base = max((each.base_instant for each in slices if each.base_file is not None), default="")
-    retained = _by_commits(slices, retention.earliest) if retention.earliest is not None else None
+    retained = _retain_by_commits(slices, retention.earliest) if retention.earliest is not None else None
     if retained is None:
-        retained = _by_versions(slices, planned, retention.versions)
+        retained = _retain_by_versions(slices, planned, retention.versions)
     reasons: list[str | None] = []
     for each in slices:
         if each.base_instant == slices[-1].base_instant:
@@ -118,7 +118,7 @@ def _why_kept(slices: Sequence[FileSlice], planned: Sequence[str | None], retent
     return reasons
 
 
-def _by_commits(slices: Sequence[FileSlice], earliest: str) -> dict[str, str]:
+def _retain_by_commits(slices: Sequence[FileSlice], earliest: str) -> dict[str, str]:
     instants = [each.base_instant for each in slices]
     kept = {instant: f"it is not older than commit {earliest}" for instant in instants if instant >= earliest}
     before = max((instant for instant in instants if instant < earliest), default=None)
@@ -127,7 +127,7 @@ def _by_commits(slices: Sequence[FileSlice], earliest: str) -> dict[str, str]:
     return kept
 
 
-def _by_versions(slices: Sequence[FileSlice], planned: Sequence[str | None], versions: int) -> dict[str, str]:
+def _retain_by_versions(slices: Sequence[FileSlice], planned: Sequence[str | None], versions: int) -> dict[str, str]:
     """Keep the newest slices; one that a plan takes and what was written since count as one of them."""
     first_planned = next((number for number, plan in enumerate(planned) if plan is not None), len(slices))
     counted = versions if first_planned == len(slices) else versions - 1

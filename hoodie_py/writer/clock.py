@@ -46,10 +46,10 @@ class InstantClock:
         self._last = ""
 
     def peek(self, beyond: str = "") -> str:
-        """Return what ``next`` would give, without the promise that it is nobody else's. Raises as ``next``."""
-        return self._later_than(max(beyond, self._last))
+        """Return what ``take`` would give, without the promise that it is nobody else's. Raises as ``next``."""
+        return self._read_later_than(max(beyond, self._last))
 
-    def next(self, beyond: str = "") -> str:
+    def take(self, beyond: str = "") -> str:
         """Return a new time; call it while the table's lock is held.
 
         Args:
@@ -59,29 +59,29 @@ class InstantClock:
             ConflictError: the timeline is ahead of this machine's clock by so little that trying again helps.
             UnsupportedFeatureError: it is ahead by more.
         """
-        taken = self._later_than(max(beyond, self._last))
+        taken = self._read_later_than(max(beyond, self._last))
         self._last = taken
         self._sleep(self._skew)
         return taken
 
-    def _later_than(self, bound: str) -> str:
-        taken = self._read()
+    def _read_later_than(self, bound: str) -> str:
+        taken = self._read_digits()
         if taken > bound:
             return taken
-        until = _moment(bound)
+        until = _parse_moment(bound)
         here = self._now().astimezone(self._zone).replace(tzinfo=None)
         if until is None or until - here > _LONGEST_WAIT:
-            raise _behind(bound, taken, None if until is None else until - here)
+            raise _make_behind_error(bound, taken, None if until is None else until - here)
         while taken <= bound:
             self._sleep(_PRECISION.total_seconds())
-            taken = self._read()
+            taken = self._read_digits()
         return taken
 
-    def _read(self) -> str:
-        return _digits(self._now().astimezone(self._zone))
+    def _read_digits(self) -> str:
+        return _to_digits(self._now().astimezone(self._zone))
 
 
-def _behind(bound: str, taken: str, gap: timedelta | None) -> HoodieError:
+def _make_behind_error(bound: str, taken: str, gap: timedelta | None) -> HoodieError:
     problem = f"Writing to a timeline that is ahead of this machine's clock: {bound} is not before {taken}."
     if gap is not None and gap <= _LONGEST_SKEW:
         hint = f"Another writer's clock is ahead. Try again in {gap.seconds + 1} seconds, and set the clocks right."
@@ -91,11 +91,11 @@ def _behind(bound: str, taken: str, gap: timedelta | None) -> HoodieError:
     )
 
 
-def _digits(moment: datetime) -> str:
+def _to_digits(moment: datetime) -> str:
     return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
 
 
-def _moment(digits: str) -> datetime | None:
+def _parse_moment(digits: str) -> datetime | None:
     try:
         whole = datetime.strptime(digits[:14], "%Y%m%d%H%M%S")  # noqa: DTZ007 - digits in the clock's own zone
     except ValueError:

@@ -18,7 +18,7 @@ from hoodie_py.writer.routing import Routed
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.write_commit import Intent, open_commit
 from hoodie_py.writer.write_conflicts import Claims
-from hoodie_py.writer.write_jobs import Tasks, workload
+from hoodie_py.writer.write_jobs import Tasks, make_workload
 from hoodie_py.writer.write_records import WriteOperation
 from hoodie_py.writer.write_result import WriteResult
 from hoodie_py.writer.write_runner import run_jobs
@@ -55,7 +55,7 @@ Run = Callable[[Tasks, Routed], Sequence[TaskResult]]
 
 def run_here(tasks: Tasks, routed: Routed) -> Sequence[TaskResult]:
     """Carry out tasks in this process."""
-    return run_jobs(list(tasks.jobs(routed)))
+    return run_jobs(list(tasks.iterate_jobs(routed)))
 
 
 def commit_records(write: Write, routed: Routed, run: Run = run_here, services: Runner | None = None) -> WriteResult:
@@ -77,10 +77,10 @@ def commit_records(write: Write, routed: Routed, run: Run = run_here, services: 
     if not routed.placements and not write.replaced:
         return WriteResult(write.operation)
 
-    def written(facts: CommitFacts) -> Sequence[TaskResult]:
+    def write_files(facts: CommitFacts) -> Sequence[TaskResult]:
         return run(Tasks(write.snapshot, facts, write.session.settings, write.merger), routed)
 
-    return _commit(write, _claims(write, routed), workload(routed), written, services)
+    return _commit(write, _make_claims(write, routed), make_workload(routed), write_files, services)
 
 
 def commit_new_files(
@@ -134,7 +134,7 @@ def _commit(
     )  # fmt: skip
 
 
-def _claims(write: Write, routed: Routed) -> Claims:
+def _make_claims(write: Write, routed: Routed) -> Claims:
     return Claims(
         touched=frozenset(each.group for each in routed.placements),
         replaced=write.replaced,

@@ -40,7 +40,7 @@ from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.attempt import files_of_instant, remove_files, remove_files_of_run, undo_attempt
+from hoodie_py.writer.attempt import list_files_of_instant, remove_files, remove_files_of_run, undo_attempt
 from hoodie_py.writer.base_codec import with_codec
 from hoodie_py.writer.compaction_merger import check_merger
 from hoodie_py.writer.compaction_result import CompactionResult, OnProgress, Progress
@@ -51,16 +51,16 @@ from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.local_runner import LocalRunner, Runner
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable
-from hoodie_py.writer.moved_on import moved_on
+from hoodie_py.writer.moved_on import turn_missing_into_conflict
 from hoodie_py.writer.output_schema import output_schema
-from hoodie_py.writer.planned_slices import planned_slices
+from hoodie_py.writer.planned_slices import find_planned_slices
 from hoodie_py.writer.recovery import finish_rollbacks
-from hoodie_py.writer.refusals import check_compactable, check_pending_writes, pending_writes
-from hoodie_py.writer.rollback_facts import rollbacks_of
-from hoodie_py.writer.run_guard import Alive, forget_finished, run_guard
+from hoodie_py.writer.refusals import check_compactable, check_pending_writes, list_pending_writes
+from hoodie_py.writer.rollback_facts import list_rollbacks_of
+from hoodie_py.writer.run_guard import GuardedRun, forget_finished, guard_run
 from hoodie_py.writer.scratch_files import remove_scratch_files
-from hoodie_py.writer.second_look import Completed
-from hoodie_py.writer.session import WriteSession, newest_time
+from hoodie_py.writer.second_look import CompletedInstant
+from hoodie_py.writer.session import WriteSession, find_newest_time
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 RUN_ID = "hoodie_py.run"
@@ -70,7 +70,7 @@ _OPERATION = "COMPACT"
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class _OpenCompaction:
     """A compaction that was begun: the plan as it was then, what to do, and which rollbacks were known."""
 
     instant: Instant
@@ -114,31 +114,31 @@ def run(
         raise UnsupportedFeatureError(
             f"Compaction by an engine of type {type(runner).__name__}.", hint="Leave it out, or give one with run()."
         )
-    snapshot = _recovered(session, instant)
+    snapshot = _recover(session, instant)
     check_merger(snapshot.config, merger, override=override_merger)
     chosen = _choose(snapshot, instant)
     if chosen is None:
         return CompactionResult()
     MetadataTable.check(snapshot, session.settings.metadata_mode)  # before a heartbeat leaves its folder
-    with moved_on(session, snapshot), run_guard(session, chosen.request_time) as alive:
+    with turn_missing_into_conflict(session, snapshot), guard_run(session, chosen.request_time) as alive:
         begun = _begin(session, chosen.request_time, merger, alive)
         try:
-            results = _collect(begun, runner or LocalRunner(), on_progress, began)
+            results = _run_tasks(begun, runner or LocalRunner(), on_progress, began)
             alive.ensure_alive()
             completed, doubt = _complete(session, begun, results, alive)
             if doubt is not None:
-                raise completed.settled(doubt)
+                raise completed.settle(doubt)
         except CommitStateUnknownError:
             raise
         except (Exception, KeyboardInterrupt) as error:
             _abort(session, begun, error, alive)
             raise
-        _tidy(session, begun, results)
+        _remove_leftovers(session, begun, results)
     completion_time = completed.instant.completion_time or ""
     return CompactionResult.of(chosen.request_time, completion_time, results, time.monotonic() - began)
 
 
-def _recovered(session: WriteSession, instant: str | None) -> Snapshot:
+def _recover(session: WriteSession, instant: str | None) -> Snapshot:
     """Finish rollbacks that were begun, that of the compaction too, and return the table as it is then."""
     snapshot = session.look()
     first = snapshot.timeline.timeline.pending_compactions().instants[:1]
@@ -168,9 +168,9 @@ def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
 
 
 def _begin(
-    session: WriteSession, instant: str, merger: RecordMerger | type[RecordMerger] | None, alive: Alive
-) -> _Begun:
-    with session.locked() as holding:
+    session: WriteSession, instant: str, merger: RecordMerger | type[RecordMerger] | None, alive: GuardedRun
+) -> _OpenCompaction:
+    with session.hold_lock() as holding:
         snapshot = session.look()
         pending = snapshot.timeline.timeline.pending_compactions().find(instant)
         if pending is None:
@@ -179,7 +179,7 @@ def _begin(
         _check(snapshot, instant)
         MetadataTable.check(snapshot, session.settings.metadata_mode)
         select_strategy(snapshot.config, session.settings.options, merger, writing=False)
-        slices = planned_slices(snapshot, plan, instant)
+        slices = find_planned_slices(snapshot, plan, instant)
         begun = _plan_tasks(session, snapshot, pending, plan, slices, merger)
         groups = [task.group for task in begun.tasks]
         holding.ensure_held()
@@ -187,14 +187,14 @@ def _begin(
         undo_attempt(session, snapshot, pending, groups, partial(alive.ensure_own, holding))
         remove_scratch_files(session.files, {partition for partition, _ in groups})
         holding.ensure_held()
-        session.timeline(snapshot).begin(begun.instant)
+        session.open_timeline(snapshot).begin(begun.instant)
     return begun
 
 
 def _check(snapshot: Snapshot, instant: str) -> None:
     check_compactable(snapshot)
     check_pending_writes(snapshot, instant)
-    running = [each for each in rollbacks_of(snapshot, instant) if not each.is_completed]
+    running = [each for each in list_rollbacks_of(snapshot, instant) if not each.is_completed]
     if running:
         raise ConflictError(
             "A rollback of the compaction is under way.", instant=instant, rollback=running[0].request_time
@@ -208,7 +208,7 @@ def _plan_tasks(
     plan: CompactionPlan,
     slices: Sequence[FileSlice],
     merger: RecordMerger | type[RecordMerger] | None,
-) -> _Begun:
+) -> _OpenCompaction:
     schema = output_schema(snapshot)
     facts = CommitFacts(
         files=snapshot.files,
@@ -233,14 +233,14 @@ def _plan_tasks(
         )
         for index, each in enumerate(slices)
     )
-    known = frozenset(each.request_time for each in rollbacks_of(snapshot, pending.request_time))
-    return _Begun(replace(pending, state=REQUESTED), plan, tasks, known, schema.table, facts.run_id)
+    known = frozenset(each.request_time for each in list_rollbacks_of(snapshot, pending.request_time))
+    return _OpenCompaction(replace(pending, state=REQUESTED), plan, tasks, known, schema.table, facts.run_id)
 
 
-class _Meter:
+class _ProgressMeter:
     """Adds up what tasks did and tells the caller."""
 
-    def __init__(self, begun: _Begun, on_progress: OnProgress | None, began: float) -> None:
+    def __init__(self, begun: _OpenCompaction, on_progress: OnProgress | None, began: float) -> None:
         self._sizes = {task.group: task.size for task in begun.tasks}
         self._instant = begun.instant.request_time
         self._tell = on_progress
@@ -282,9 +282,11 @@ class _Meter:
             )
 
 
-def _collect(begun: _Begun, runner: Runner, on_progress: OnProgress | None, began: float) -> list[TaskResult]:
+def _run_tasks(
+    begun: _OpenCompaction, runner: Runner, on_progress: OnProgress | None, began: float
+) -> list[TaskResult]:
     """Have all tasks carried out, the largest first."""
-    meter = _Meter(begun, on_progress, began)
+    meter = _ProgressMeter(begun, on_progress, began)
     tasks = sorted(begun.tasks, key=lambda task: task.size, reverse=True)
     for result in runner.run(tasks, meter.on_rows):
         meter.on_result(result)
@@ -295,38 +297,40 @@ def _collect(begun: _Begun, runner: Runner, on_progress: OnProgress | None, bega
 
 
 def _complete(
-    session: WriteSession, begun: _Begun, results: Sequence[TaskResult], alive: Alive
-) -> tuple[Completed, HoodieError | None]:
+    session: WriteSession, begun: _OpenCompaction, results: Sequence[TaskResult], alive: GuardedRun
+) -> tuple[CompletedInstant, HoodieError | None]:
     """Commit, and look again; return what is wrong then, None where nothing is."""
     instant = begun.instant.request_time
-    with session.locked() as holding:
+    with session.hold_lock() as holding:
         snapshot = session.look()
-        inflight = _still_ours(snapshot, begun)
+        inflight = _check_still_ours(snapshot, begun)
         _check_files(session, begun, results)
         written = {result.path for result in results}
         groups = [task.group for task in begun.tasks]
         remove_files(session.files, instant, groups, keep=written, check=partial(alive.ensure_own, holding))
         if not session.multi_writer:
-            leave_heartbeats(session.files, pending_writes(snapshot))
+            leave_heartbeats(session.files, list_pending_writes(snapshot))
         alive.ensure_own(holding)
         sizes: dict[str, dict[str, int]] = {}
         for result in results:
             name = result.path.rpartition("/")[2]
             sizes.setdefault(result.stat.partition_path, {})[name] = result.stat.file_size_in_bytes
-        metadata = MetadataTable.of(session, snapshot)
-        with _forgotten_if_lost(metadata):
+        metadata = MetadataTable(session, snapshot)
+        with _forget_if_lost(metadata):
             metadata.commit(instant, added=sizes, deleted={})
-            completion_time = session.clock.next(newest_time(snapshot.timeline.timeline))
-            content = write_commit_metadata(_commit_metadata(begun, results), snapshot.config.timeline_layout)
+            completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+            content = write_commit_metadata(_make_commit_metadata(begun, results), snapshot.config.timeline_layout)
             alive.ensure_own(holding)
-            done = session.timeline(snapshot).complete(inflight, completion_time, content)
+            done = session.open_timeline(snapshot).complete(inflight, completion_time, content)
         known = begun.known_rollbacks
-        completed = Completed(session, snapshot, metadata, inflight, done, known, lambda now: _slices(now, begun))
-        return completed, completed.doubt(holding, alive)
+        completed = CompletedInstant(
+            session, snapshot, metadata, inflight, done, known, lambda now: _find_slices(now, begun)
+        )
+        return completed, completed.find_doubt(holding, alive)
 
 
 @contextmanager
-def _forgotten_if_lost(metadata: MetadataTable) -> Iterator[None]:
+def _forget_if_lost(metadata: MetadataTable) -> Iterator[None]:
     """Have the metadata table forget what it was told where that was too late: another may have run the compaction
     again, and both their words would count.
     """
@@ -337,7 +341,7 @@ def _forgotten_if_lost(metadata: MetadataTable) -> Iterator[None]:
         raise
 
 
-def _still_ours(snapshot: Snapshot, begun: _Begun) -> Instant:
+def _check_still_ours(snapshot: Snapshot, begun: _OpenCompaction) -> Instant:
     """Check that nothing came between, and return the inflight instant."""
     instant = begun.instant.request_time
     found = snapshot.timeline.timeline.find(instant, COMMIT)
@@ -346,22 +350,22 @@ def _still_ours(snapshot: Snapshot, begun: _Begun) -> Instant:
         raise ConflictError(f"Another writer changed the compaction while it ran: it is {state}.", instant=instant)
     if snapshot.timeline.compaction_plan(found) != begun.plan:
         raise ConflictError("Another writer changed the compaction's plan while it ran.", instant=instant)
-    later = {each.request_time for each in rollbacks_of(snapshot, instant)} - begun.known_rollbacks
+    later = {each.request_time for each in list_rollbacks_of(snapshot, instant)} - begun.known_rollbacks
     if later:
         raise ConflictError("Another writer rolled the compaction back.", instant=instant, rollback=min(later))
     _check(snapshot, instant)
-    _slices(snapshot, begun)
+    _find_slices(snapshot, begun)
     return found
 
 
-def _slices(now: Snapshot, begun: _Begun) -> list[FileSlice]:
-    return planned_slices(now, begun.plan, begun.instant.request_time)
+def _find_slices(now: Snapshot, begun: _OpenCompaction) -> list[FileSlice]:
+    return find_planned_slices(now, begun.plan, begun.instant.request_time)
 
 
-def _check_files(session: WriteSession, begun: _Begun, results: Sequence[TaskResult]) -> None:
+def _check_files(session: WriteSession, begun: _OpenCompaction, results: Sequence[TaskResult]) -> None:
     """Check that the files of the results are there, whole."""
     instant = begun.instant.request_time
-    there = files_of_instant(session.files, instant, [task.group for task in begun.tasks])
+    there = list_files_of_instant(session.files, instant, [task.group for task in begun.tasks])
     for result in results:
         if there.get(result.path) != result.stat.file_size_in_bytes:
             raise ConflictError(
@@ -369,7 +373,7 @@ def _check_files(session: WriteSession, begun: _Begun, results: Sequence[TaskRes
             )
 
 
-def _commit_metadata(begun: _Begun, results: Sequence[TaskResult]) -> CommitMetadata:
+def _make_commit_metadata(begun: _OpenCompaction, results: Sequence[TaskResult]) -> CommitMetadata:
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for result in sorted(results, key=lambda each: each.group):
         partition = result.stat.partition_path
@@ -378,12 +382,12 @@ def _commit_metadata(begun: _Begun, results: Sequence[TaskResult]) -> CommitMeta
     return CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, compacted=True, write_stats=stats)
 
 
-def _abort(session: WriteSession, begun: _Begun, error: BaseException, alive: Alive) -> None:
+def _abort(session: WriteSession, begun: _OpenCompaction, error: BaseException, alive: GuardedRun) -> None:
     """Take the compaction back to requested, as far as that can be done; the error is raised by the caller."""
     instant = begun.instant.request_time
     try:
         remove_files_of_run(session.files, instant, begun.run_id)
-        with session.locked() as holding:
+        with session.hold_lock() as holding:
             snapshot = session.look()
             found = snapshot.timeline.timeline.pending_compactions().find(instant)
             if found is not None and found.state == INFLIGHT:
@@ -393,7 +397,7 @@ def _abort(session: WriteSession, begun: _Begun, error: BaseException, alive: Al
         error.add_note(f"What the compaction wrote was not all removed: {problem} The next run of it will do that.")
 
 
-def _tidy(session: WriteSession, begun: _Begun, results: Sequence[TaskResult]) -> None:
+def _remove_leftovers(session: WriteSession, begun: _OpenCompaction, results: Sequence[TaskResult]) -> None:
     """Remove the markers of a commit that has landed, and files that other attempts wrote while it was made."""
     markers = Markers(session.files, begun.instant.request_time)
     written = {result.path for result in results}

@@ -27,19 +27,19 @@ def check_merger(config: TableConfig, merger: Merger | None, *, override: bool) 
     if merger is None or override or is_merger_of(merger, config):
         return
     raise InvalidQueryError(
-        f"{type(as_merger(merger)).__name__} is not the merger of this table, {_own(config)}, "
+        f"{type(as_merger(merger)).__name__} is not the merger of this table, {_describe_own(config)}, "
         "and a compaction stores for good what it decides.",
         hint="Leave merger= out, or pass override_merger=True too (--override-merger) if that is what you want.",
         table=config.name,
     )
 
 
-def tables_own(config: TableConfig, merger: Merger | None) -> Merger | None:
+def keep_if_own(config: TableConfig, merger: Merger | None) -> Merger | None:
     """Return a merger where it is the table's own, else None."""
     return merger if merger is not None and is_merger_of(merger, config) else None
 
 
-def _own(config: TableConfig) -> str:
+def _describe_own(config: TableConfig) -> str:
     """Say how a table merges."""
     if config.merge_mode is not MergeMode.CUSTOM:
         return f"which merges by {config.merge_mode}"

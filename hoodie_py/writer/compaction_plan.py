@@ -23,11 +23,11 @@ from hoodie_py.formats.plans import CompactionOperation, CompactionPlan
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.compaction_report import PlannedSlice, PlanReport
-from hoodie_py.writer.compaction_strategy import GroupKey, Offer, choose, operation_metrics
+from hoodie_py.writer.compaction_strategy import Candidates, GroupKey, choose_operations, measure_operation
 from hoodie_py.writer.recovery import finish_rollbacks
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
 from hoodie_py.writer.run_guard import forget_finished
-from hoodie_py.writer.session import WriteSession, newest_time
+from hoodie_py.writer.session import WriteSession, find_newest_time
 from hoodie_py.writer.settings import PlanSettings
 
 PLAN_ID = "hoodie_py.plan"
@@ -35,7 +35,7 @@ PLAN_ID = "hoodie_py.plan"
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedCompaction:
     """A plan that could be saved, and what to tell about it."""
 
     plan: CompactionPlan
@@ -54,17 +54,17 @@ def schedule(session: WriteSession) -> str | None:
     recovered = session.look()
     check_compactable(recovered)
     finish_rollbacks(session, recovered)
-    with session.locked() as holding:
+    with session.hold_lock() as holding:
         snapshot = session.look()
         check_compactable(snapshot)
         forget_finished(session, snapshot)
-        instant = session.clock.next(newest_time(snapshot.timeline.timeline))
+        instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
         planned = make_plan(snapshot, instant, session.settings.plan)
         if planned is None or not planned.plan.operations:
             return None
         content = write_compaction_plan(planned.plan)
         holding.ensure_held()
-        session.timeline(snapshot).request(instant, COMPACTION, content)
+        session.open_timeline(snapshot).request(instant, COMPACTION, content)
     return instant
 
 
@@ -72,17 +72,19 @@ def dry_run(session: WriteSession) -> PlanReport:
     """Say what ``schedule`` would plan; writes nothing and takes no lock. Raises as ``schedule``."""
     snapshot = session.look()
     check_compactable(snapshot)
-    instant = session.clock.peek(newest_time(snapshot.timeline.timeline))
+    instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
     settings = session.settings.plan
     planned = make_plan(snapshot, instant, settings)
     if planned is not None:
         return planned.report
     return PlanReport(
-        snapshot.config.name, instant, _zone(snapshot), settings.strategies, (), f"{settings.trigger} is not due"
+        snapshot.config.name, instant, _name_zone(snapshot), settings.strategies, (), f"{settings.trigger} is not due"
     )
 
 
-def make_plan(snapshot: Snapshot, instant: str, settings: PlanSettings, today: date | None = None) -> Planned | None:
+def make_plan(
+    snapshot: Snapshot, instant: str, settings: PlanSettings, today: date | None = None
+) -> PlannedCompaction | None:
     """Return the plan for an instant; None when a trigger was asked for and is not due.
 
     Args:
@@ -98,29 +100,29 @@ def make_plan(snapshot: Snapshot, instant: str, settings: PlanSettings, today: d
     if settings.trigger is not None and not _is_due(snapshot, instant, settings):
         return None
     check_pending_writes(snapshot, instant)
-    held = _held_groups(snapshot)
+    held = _find_held_groups(snapshot)
     slices = snapshot.file_slices()
     ready: dict[GroupKey, FileSlice] = {}
     left_out: dict[GroupKey, str] = {}
     for file_slice in slices:
         key = file_slice.partition_path, file_slice.file_id
-        reason = held.get(key) or _why_not(snapshot, file_slice, instant)
+        reason = held.get(key) or _explain_left_out(snapshot, file_slice, instant)
         if reason is None:
             ready[key] = file_slice
         else:
             left_out[key] = reason
-    operations = {key: _operation(file_slice, settings) for key, file_slice in ready.items()}
+    operations = {key: _make_operation(file_slice, settings) for key, file_slice in ready.items()}
     partitions = tuple(listing.partition.path for listing in snapshot.view.partitions())
-    offer = Offer(tuple(operations.values()), partitions, today or datetime.now(UTC).date())
-    choice = choose(offer, settings)
+    offer = Candidates(tuple(operations.values()), partitions, today or datetime.now(UTC).date())
+    choice = choose_operations(offer, settings)
     left_out.update(choice.left_out)
     taken = {(each.partition_path, each.file_id) for each in choice.taken}
     report = PlanReport(
         snapshot.config.name,
         instant,
-        _zone(snapshot),
+        _name_zone(snapshot),
         settings.strategies,
-        tuple(_describe(each, left_out, taken, settings) for each in slices),
+        tuple(_make_planned_slice(each, left_out, taken, settings) for each in slices),
     )
     missing = {each.partition_path for each in report.slices if not each.taken and each.log_files}
     plan = CompactionPlan(
@@ -128,14 +130,14 @@ def make_plan(snapshot: Snapshot, instant: str, settings: PlanSettings, today: d
         extra_metadata={PLAN_ID: uuid4().hex},
         missing_partitions=tuple(sorted(missing)),
     )
-    return Planned(plan, report)
+    return PlannedCompaction(plan, report)
 
 
-def _zone(snapshot: Snapshot) -> str:
+def _name_zone(snapshot: Snapshot) -> str:
     return snapshot.timezone or "UTC" if snapshot.config.timezone != "UTC" else "UTC"
 
 
-def _operation(file_slice: FileSlice, settings: PlanSettings) -> CompactionOperation:
+def _make_operation(file_slice: FileSlice, settings: PlanSettings) -> CompactionOperation:
     base = file_slice.base_file
     sizes = [log.size for log in file_slice.log_files]
     return CompactionOperation(
@@ -144,11 +146,11 @@ def _operation(file_slice: FileSlice, settings: PlanSettings) -> CompactionOpera
         partition_path=file_slice.partition_path,
         data_file=None if base is None else base.name,
         delta_files=tuple(log.name.name for log in file_slice.log_files),
-        metrics=operation_metrics(None if base is None else base.size, sizes, settings.max_file_size),
+        metrics=measure_operation(None if base is None else base.size, sizes, settings.max_file_size),
     )
 
 
-def _why_not(snapshot: Snapshot, file_slice: FileSlice, instant: str) -> str | None:
+def _explain_left_out(snapshot: Snapshot, file_slice: FileSlice, instant: str) -> str | None:
     if not file_slice.log_files:
         return "it has no log files"
     visibility = snapshot.view.visibility
@@ -160,7 +162,7 @@ def _why_not(snapshot: Snapshot, file_slice: FileSlice, instant: str) -> str | N
     return None
 
 
-def _held_groups(snapshot: Snapshot) -> Mapping[GroupKey, str]:
+def _find_held_groups(snapshot: Snapshot) -> Mapping[GroupKey, str]:
     """File groups that another plan holds, and which."""
     held: dict[GroupKey, str] = {}
     timeline = snapshot.timeline.timeline
@@ -174,7 +176,7 @@ def _held_groups(snapshot: Snapshot) -> Mapping[GroupKey, str]:
     return held
 
 
-def _describe(
+def _make_planned_slice(
     file_slice: FileSlice, left_out: Mapping[GroupKey, str], taken: set[GroupKey], settings: PlanSettings
 ) -> PlannedSlice:
     key = file_slice.partition_path, file_slice.file_id
@@ -203,7 +205,7 @@ def _is_due(snapshot: Snapshot, instant: str, settings: PlanSettings) -> bool:
     if not deltas and last is None:
         return False
     enough = commits >= settings.delta_commits
-    late = _seconds(instant) - _seconds(since or deltas[0].request_time) >= settings.delta_seconds
+    late = _to_seconds(instant) - _to_seconds(since or deltas[0].request_time) >= settings.delta_seconds
     if settings.trigger == "NUM_COMMITS_AFTER_LAST_REQUEST":
         requests = [each.request_time for each in timeline if each.comparable_action == COMMIT]
         asked = max(requests, default="")
@@ -217,6 +219,6 @@ def _is_due(snapshot: Snapshot, instant: str, settings: PlanSettings) -> bool:
     return enough
 
 
-def _seconds(instant: str) -> int:
+def _to_seconds(instant: str) -> int:
     moment = datetime.strptime(instant[:14], "%Y%m%d%H%M%S")  # noqa: DTZ007 - both ends are in the table's zone
     return int((moment - datetime.min).total_seconds())  # noqa: DTZ901

@@ -64,32 +64,38 @@ class PlanReport:
         log_bytes = sum(each.log_bytes for each in self.taken)
         return (
             f"Compaction of {self.table} would merge {len(self.taken)} of {len(self.slices)} file slices: "
-            f"{logs} log files of {_size(log_bytes)}, about {_size(self.cost_bytes)} to read and write. "
+            f"{logs} log files of {_format_size(log_bytes)}, about {_format_size(self.cost_bytes)} to read and write. "
             f"New instants are in {self.timezone}."
         )
 
     def __repr__(self) -> str:
         lines = [str(self)]
-        lines += [f"  {'+' if each.taken else '-'} {_name(each)}: {_facts(each)}" for each in self.slices[:_SHOWN]]
+        lines += [
+            f"  {'+' if each.taken else '-'} {_format_name(each)}: {_format_facts(each)}"
+            for each in self.slices[:_SHOWN]
+        ]
         if len(self.slices) > _SHOWN:
             lines.append(f"  ... and {len(self.slices) - _SHOWN} more")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = [(_name(each), f"{'in' if each.taken else 'out'}: {_facts(each)}") for each in self.slices[:_SHOWN]]
+        rows = [
+            (_format_name(each), f"{'in' if each.taken else 'out'}: {_format_facts(each)}")
+            for each in self.slices[:_SHOWN]
+        ]
         return html_table(str(self), rows)
 
 
-def _name(each: PlannedSlice) -> str:
+def _format_name(each: PlannedSlice) -> str:
     return f"{each.partition_path}/{each.file_id}" if each.partition_path else each.file_id
 
 
-def _facts(each: PlannedSlice) -> str:
-    logs = f"{each.log_files} log files of {_size(each.log_bytes)}"
-    return f"{logs} on {_size(each.base_bytes)}; {each.reason}"
+def _format_facts(each: PlannedSlice) -> str:
+    logs = f"{each.log_files} log files of {_format_size(each.log_bytes)}"
+    return f"{logs} on {_format_size(each.base_bytes)}; {each.reason}"
 
 
-def _size(count: float) -> str:
+def _format_size(count: float) -> str:
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"

@@ -38,7 +38,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class Candidates:
     """What a strategy chooses from.
 
     Attributes:
@@ -52,7 +52,7 @@ class Offer:
     today: date
 
 
-def operation_metrics(base_bytes: int | None, log_bytes: Sequence[int], max_file_size: int) -> dict[str, float]:
+def measure_operation(base_bytes: int | None, log_bytes: Sequence[int], max_file_size: int) -> dict[str, float]:
     """Return what Hudi records with an operation: log files and their bytes, and whole MB of reading and writing.
 
     Args:
@@ -71,30 +71,30 @@ def operation_metrics(base_bytes: int | None, log_bytes: Sequence[int], max_file
     }
 
 
-def choose(offer: Offer, settings: PlanSettings) -> Choice:
+def choose_operations(offer: Candidates, settings: PlanSettings) -> Choice:
     """Apply the strategies that the settings name.
 
     Raises:
         InvalidQueryError: an unknown strategy, a bad pattern, or partitions that are no dates where they must be.
     """
     if not settings.strategies:
-        raise InvalidQueryError("No compaction strategy is named.", hint=_known())
+        raise InvalidQueryError("No compaction strategy is named.", hint=_list_known())
     taken, left_out = offer.operations, dict[GroupKey, str]()
     for name in settings.strategies:
         rule = STRATEGIES.get(name)
         if rule is None:
-            raise InvalidQueryError(f"Unknown compaction strategy {name[:200]!r}.", hint=_known())
-        choice = rule(Offer(taken, offer.partitions, offer.today), settings)
+            raise InvalidQueryError(f"Unknown compaction strategy {name[:200]!r}.", hint=_list_known())
+        choice = rule(Candidates(taken, offer.partitions, offer.today), settings)
         taken = choice.taken
         left_out.update(choice.left_out)
     return Choice(taken, left_out)
 
 
-def _known() -> str:
+def _list_known() -> str:
     return f"Known: {', '.join(sorted(STRATEGIES))}."
 
 
-def _key(operation: CompactionOperation) -> GroupKey:
+def _get_key(operation: CompactionOperation) -> GroupKey:
     return operation.partition_path, operation.file_id
 
 
@@ -107,15 +107,15 @@ def _split(
         if keep(operation):
             kept.append(operation)
         else:
-            left_out[_key(operation)] = reason
+            left_out[_get_key(operation)] = reason
     return kept, left_out
 
 
-def _unbounded(offer: Offer, _: PlanSettings) -> Choice:
+def _take_all(offer: Candidates, _: PlanSettings) -> Choice:
     return Choice(offer.operations)
 
 
-def _bounded_io(offer: Offer, settings: PlanSettings) -> Choice:
+def _take_within_io(offer: Candidates, settings: PlanSettings) -> Choice:
     """Take operations while the target of IO is not used up; the one that uses it up is still taken."""
     remaining = settings.target_io_mb
     taken: list[CompactionOperation] = []
@@ -125,56 +125,56 @@ def _bounded_io(offer: Offer, settings: PlanSettings) -> Choice:
             remaining -= int(operation.metrics[IO_MB])
             taken.append(operation)
         else:
-            left_out[_key(operation)] = f"the plan's {settings.target_io_mb} MB of IO are used up"
+            left_out[_get_key(operation)] = f"the plan's {settings.target_io_mb} MB of IO are used up"
     return Choice(tuple(taken), left_out)
 
 
-def _by_log_size(offer: Offer, settings: PlanSettings) -> Choice:
+def _take_by_log_size(offer: Candidates, settings: PlanSettings) -> Choice:
     """Take slices with the most log bytes first, as long as there is IO left."""
     least = settings.log_size_threshold
     reason = f"its log files have less than {least} bytes"
     kept, left_out = _split(offer.operations, lambda each: each.metrics[LOG_BYTES] >= least, reason)
     kept.sort(key=lambda each: int(each.metrics[LOG_BYTES]), reverse=True)
-    return _then(_bounded_io, kept, left_out, offer, settings)
+    return _apply_next(_take_within_io, kept, left_out, offer, settings)
 
 
-def _by_log_number(offer: Offer, settings: PlanSettings) -> Choice:
+def _take_by_log_number(offer: Candidates, settings: PlanSettings) -> Choice:
     """Take slices with the most log files first, as long as there is IO left."""
     least = settings.log_number_threshold
     reason = f"it has fewer than {least} log files"
     kept, left_out = _split(offer.operations, lambda each: len(each.delta_files) >= least, reason)
     kept.sort(key=lambda each: len(each.delta_files), reverse=True)
-    return _then(_bounded_io, kept, left_out, offer, settings)
+    return _apply_next(_take_within_io, kept, left_out, offer, settings)
 
 
-def _newest_days(offer: Offer, settings: PlanSettings) -> Choice:
+def _take_newest_days(offer: Candidates, settings: PlanSettings) -> Choice:
     """Take the newest partitions of the table, as long as there is IO left."""
-    newest = sorted(offer.partitions, key=_day, reverse=True)[: settings.target_partitions]
+    newest = sorted(offer.partitions, key=_parse_day, reverse=True)[: settings.target_partitions]
     reason = f"its partition is none of the newest {settings.target_partitions}"
     kept, left_out = _split(offer.operations, lambda each: each.partition_path in newest, reason)
     kept.sort(key=lambda each: newest.index(each.partition_path))
-    return _then(_bounded_io, kept, left_out, offer, settings)
+    return _apply_next(_take_within_io, kept, left_out, offer, settings)
 
 
-def _recent_days(offer: Offer, settings: PlanSettings) -> Choice:
+def _take_recent_days(offer: Candidates, settings: PlanSettings) -> Choice:
     """Take partitions from so many days ago on, later ones than today too."""
     earliest = offer.today - timedelta(days=settings.target_partitions)
     reason = f"its partition is before {earliest}"
-    kept, left_out = _split(offer.operations, lambda each: _day(each.partition_path) >= earliest, reason)
-    kept.sort(key=lambda each: _day(each.partition_path), reverse=True)
+    kept, left_out = _split(offer.operations, lambda each: _parse_day(each.partition_path) >= earliest, reason)
+    kept.sort(key=lambda each: _parse_day(each.partition_path), reverse=True)
     return Choice(tuple(kept), left_out)
 
 
-def _older_days(offer: Offer, settings: PlanSettings) -> Choice:
-    """Take what ``_recent_days`` leaves out."""
+def _take_older_days(offer: Candidates, settings: PlanSettings) -> Choice:
+    """Take what ``_take_recent_days`` leaves out."""
     earliest = offer.today - timedelta(days=settings.target_partitions)
     reason = f"its partition is not before {earliest}"
-    kept, left_out = _split(offer.operations, lambda each: _day(each.partition_path) < earliest, reason)
+    kept, left_out = _split(offer.operations, lambda each: _parse_day(each.partition_path) < earliest, reason)
     kept.sort(key=lambda each: each.partition_path, reverse=True)
     return Choice(tuple(kept), left_out)
 
 
-def _matching_partitions(offer: Offer, settings: PlanSettings) -> Choice:
+def _take_matching_partitions(offer: Candidates, settings: PlanSettings) -> Choice:
     """Take partitions whose path contains a match of the pattern."""
     pattern = settings.partition_regex
     if pattern is None:
@@ -188,18 +188,18 @@ def _matching_partitions(offer: Offer, settings: PlanSettings) -> Choice:
     return Choice(tuple(kept), left_out)
 
 
-def _then(
-    rule: Callable[[Offer, PlanSettings], Choice],
+def _apply_next(
+    rule: Callable[[Candidates, PlanSettings], Choice],
     kept: Sequence[CompactionOperation],
     left_out: dict[GroupKey, str],
-    offer: Offer,
+    offer: Candidates,
     settings: PlanSettings,
 ) -> Choice:
-    choice = rule(Offer(tuple(kept), offer.partitions, offer.today), settings)
+    choice = rule(Candidates(tuple(kept), offer.partitions, offer.today), settings)
     return Choice(choice.taken, {**left_out, **choice.left_out})
 
 
-def _day(partition: str) -> date:
+def _parse_day(partition: str) -> date:
     match = _DAY.match(_HIVE_NAME.sub(r"\1", partition))
     try:
         year, month, day = match.groups() if match is not None else ("", "", "")
@@ -211,13 +211,13 @@ def _day(partition: str) -> date:
         ) from error
 
 
-STRATEGIES: Mapping[str, Callable[[Offer, PlanSettings], Choice]] = {
-    "LogFileSizeBasedCompactionStrategy": _by_log_size,
-    "LogFileNumBasedCompactionStrategy": _by_log_number,
-    "BoundedIOCompactionStrategy": _bounded_io,
-    "UnBoundedCompactionStrategy": _unbounded,
-    "DayBasedCompactionStrategy": _newest_days,
-    "BoundedPartitionAwareCompactionStrategy": _recent_days,
-    "UnBoundedPartitionAwareCompactionStrategy": _older_days,
-    "PartitionRegexBasedCompactionStrategy": _matching_partitions,
+STRATEGIES: Mapping[str, Callable[[Candidates, PlanSettings], Choice]] = {
+    "LogFileSizeBasedCompactionStrategy": _take_by_log_size,
+    "LogFileNumBasedCompactionStrategy": _take_by_log_number,
+    "BoundedIOCompactionStrategy": _take_within_io,
+    "UnBoundedCompactionStrategy": _take_all,
+    "DayBasedCompactionStrategy": _take_newest_days,
+    "BoundedPartitionAwareCompactionStrategy": _take_recent_days,
+    "UnBoundedPartitionAwareCompactionStrategy": _take_older_days,
+    "PartitionRegexBasedCompactionStrategy": _take_matching_partitions,
 }

@@ -112,7 +112,7 @@ class CompactionTask:
         try:
             with DataFile(self.facts, marker) as file:
                 writer = self.facts.base_writer(file.sink)
-                for batch in _renamed(reader.to_batches(), name):
+                for batch in _set_file_name(reader.to_batches(), name):
                     writer.write(batch)
                     if on_rows is not None:
                         on_rows(batch.num_rows)
@@ -122,9 +122,9 @@ class CompactionTask:
             raise error.located(
                 file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None
             ) from error.__cause__
-        return TaskResult(self._stat(marker, rows, size, reader.stats), self.size, time.monotonic() - began)
+        return TaskResult(self._make_stat(marker, rows, size, reader.stats), self.size, time.monotonic() - began)
 
-    def _stat(self, marker: Marker, rows: int, size: int, stats: ReadStats) -> WriteStat:
+    def _make_stat(self, marker: Marker, rows: int, size: int, stats: ReadStats) -> WriteStat:
         base = self.file_slice.base_file
         return WriteStat(
             file_id=self.file_slice.file_id,
@@ -148,7 +148,7 @@ class CompactionTask:
         )
 
 
-def _renamed(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+def _set_file_name(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
     """Yield the batches with the new file's name in the meta column."""
     names = from_texts([name], pa.string())
     for batch in batches:

@@ -124,7 +124,7 @@ class DataFile:
 
     def __enter__(self) -> Self:
         self._markers.announce(self._marker)
-        inflight = TimelineWriter(self._facts.files, self._facts.config).path(self._facts.inflight)
+        inflight = TimelineWriter(self._facts.files, self._facts.config).locate(self._facts.inflight)
         if not self._facts.files.exists(inflight):
             self._markers.remove(self._marker)
             raise self._outlived()

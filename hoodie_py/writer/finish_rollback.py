@@ -41,15 +41,15 @@ from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import (
     MetadataTable,
-    compacted_in_metadata,
-    recorded_in_metadata,
+    is_compacted_in_metadata,
+    is_recorded_in_metadata,
     undo_metadata_commit,
 )
 from hoodie_py.writer.rollback_facts import PendingRollback
 from hoodie_py.writer.rollback_record import Files, complete_rollback, delete_files
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.timeline_writer import delete_with_checksum
-from hoodie_py.writer.written_files import written_files
+from hoodie_py.writer.written_files import find_written_files
 
 _COMPLETED = COMMIT, DELTA_COMMIT, REPLACE_COMMIT
 
@@ -82,20 +82,20 @@ def finish_rollback(
         CommitStateUnknownError: the store did not say whether the rollback was recorded.
         StorageError: the store refused; the next one takes the rollback up.
     """
-    problem = _problem(snapshot, begun)
+    problem = _find_problem(snapshot, begun)
     if not begun.target or (problem is not None and named):
         _withdraw(session, snapshot, begun)
         return ROLLBACK, 0
     if problem is not None:
         raise problem
-    metadata = MetadataTable.of(session, snapshot) if compacted_in_metadata(snapshot, begun.target) else None
-    left = _left(session, snapshot, begun)
+    metadata = MetadataTable(session, snapshot) if is_compacted_in_metadata(snapshot, begun.target) else None
+    left = _reopen_completed(session, snapshot, begun)
     if left is not None and left.action == COMPACTION:
         plan = snapshot.timeline.compaction_plan(left)
         groups = [(each.partition_path, each.file_id) for each in plan.operations]
         if begun.action == COMPACTION:
             removed = undo_attempt(session, snapshot, left, groups, check)
-            complete_rollback(session, snapshot, _inflight(session, snapshot, begun), left, begun.files)
+            complete_rollback(session, snapshot, _begin_if_requested(session, snapshot, begun), left, begun.files)
             return REQUESTED, removed
         check_removable(snapshot, left, groups)
     return "gone", _undo(session, begun, left or Instant(begun.target, None, begun.action, INFLIGHT), metadata)
@@ -105,7 +105,7 @@ def remove_instant(session: WriteSession, snapshot: Snapshot, pending: Instant) 
     """Remove what is left of an instant: markers, heartbeat, and its own files, the requested one last."""
     Markers(session.files, pending.request_time).remove_all()
     delete_with_checksum(session.files, f"{HEARTBEAT_FOLDER}/{pending.request_time}")
-    writer = session.timeline(snapshot)
+    writer = session.open_timeline(snapshot)
     for state in (INFLIGHT, REQUESTED):
         writer.remove(replace(pending, state=state))
 
@@ -130,7 +130,7 @@ def check_removable(snapshot: Snapshot, compaction: Instant, groups: Collection[
                 )
 
 
-def _problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeatureError | None:
+def _find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeatureError | None:
     """Say why a completed commit cannot be rolled back (Hudi ``validateRollbackCommitSequence``)."""
     timeline = snapshot.timeline.timeline
     found = timeline.find(begun.target, *_COMPLETED)
@@ -155,25 +155,25 @@ def _problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeatureEr
 
 
 def _withdraw(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> None:
-    timeline = session.timeline(snapshot)
+    timeline = session.open_timeline(snapshot)
     for state in (INFLIGHT, REQUESTED):
         timeline.remove(replace(begun.instant, state=state))
 
 
-def _left(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant | None:
+def _reopen_completed(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant | None:
     """Return what is pending of the instant; a completed one is taken back to pending, as in Java."""
     found = snapshot.timeline.timeline.find(begun.target, *_COMPLETED)
     if found is None or not found.is_completed:
         return found
-    session.timeline(snapshot).remove(found)
+    session.open_timeline(snapshot).remove(found)
     return session.look().timeline.timeline.find(begun.target, *_COMPLETED)
 
 
 def _undo(session: WriteSession, begun: PendingRollback, target: Instant, metadata: MetadataTable | None) -> int:
     snapshot, rollback = session.look(), begun.instant.request_time
     files: Files = begun.files
-    if not recorded_in_metadata(snapshot, rollback):
-        files = _joined(snapshot, begun)
+    if not is_recorded_in_metadata(snapshot, rollback):
+        files = _join_files(snapshot, begun)
         undo_metadata_commit(session.files, rollback)
         if metadata is None:
             undo_metadata_commit(session.files, begun.target)
@@ -181,19 +181,19 @@ def _undo(session: WriteSession, begun: PendingRollback, target: Instant, metada
         _remove_rollback_blocks(session.files, rollback)
         if metadata is not None:
             metadata.commit(rollback, added={}, deleted=files)
-    complete_rollback(session, snapshot, _inflight(session, snapshot, begun), target, files)
+    complete_rollback(session, snapshot, _begin_if_requested(session, snapshot, begun), target, files)
     remove_instant(session, snapshot, target)
     Markers(session.files, rollback).remove_all()
     return sum(map(len, files.values()))
 
 
-def _inflight(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant:
-    return begun.instant if begun.instant.state == INFLIGHT else session.timeline(snapshot).begin(begun.instant)
+def _begin_if_requested(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant:
+    return begun.instant if begun.instant.state == INFLIGHT else session.open_timeline(snapshot).begin(begun.instant)
 
 
-def _joined(snapshot: Snapshot, begun: PendingRollback) -> Files:
+def _join_files(snapshot: Snapshot, begun: PendingRollback) -> Files:
     """Return the files of the instant, those that are there and those that the plan names."""
-    found = {partition: set(names) for partition, names in written_files(snapshot, begun.target).items()}
+    found = {partition: set(names) for partition, names in find_written_files(snapshot, begun.target).items()}
     for partition, names in begun.files.items():
         own = {name for name in names if _is_named_after(name, begun.target)}
         if own:

@@ -20,7 +20,7 @@ def list_tree(files: TableFiles, folder: str) -> Iterator[str]:
         InvalidTableError: folders nest deeper than a table's do.
         StorageError: the store refused.
     """
-    for _, listing in _folders(files, folder):
+    for _, listing in _iterate_folders(files, folder):
         yield from (info.path for info in listing if not info.is_dir)
 
 
@@ -33,7 +33,7 @@ def remove_tree(files: TableFiles, folder: str) -> None:
         files.delete(folder)
         return
     emptied = []
-    for path, listing in _folders(files, folder):
+    for path, listing in _iterate_folders(files, folder):
         emptied.append(path)
         for info in listing:
             if info.is_link or not info.is_dir:
@@ -42,7 +42,7 @@ def remove_tree(files: TableFiles, folder: str) -> None:
         files.remove_folder(path)
 
 
-def _folders(files: TableFiles, folder: str) -> Iterator[tuple[str, list[FileInfo]]]:
+def _iterate_folders(files: TableFiles, folder: str) -> Iterator[tuple[str, list[FileInfo]]]:
     """Yield folders, each before those in it, with what is right inside."""
     level = [] if _is_link(files, folder) else [folder]
     for _ in range(MAX_DEPTH + 1):

@@ -68,9 +68,9 @@ class Heartbeat:
         self._files = files
         self._instant = instant
         self._path = f"{HEARTBEAT_FOLDER}/{instant}"
-        self._interval, self.tolerance = _times(options or {})
+        self._interval, self.tolerance = _read_times(options or {})
         self._now = now
-        self._content = ProcessIdentity.own().to_bytes(str(uuid.uuid4()))
+        self._content = ProcessIdentity.read_own().to_bytes(str(uuid.uuid4()))
         self._last = 0.0
         self._lost = False
         self._over = threading.Event()
@@ -140,7 +140,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class WriterLife:
     """What is known of the writer of a pending instant.
 
     Attributes:
@@ -159,13 +159,13 @@ class Life:
         return not self.is_alive and not self.may_live
 
 
-def life_of(
+def read_life(
     files: TableFiles,
     instant: str,
     begun: str,
     options: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.time,
-) -> Life:
+) -> WriterLife:
     """Find out whether the writer of a pending instant may be at work. No lock is asked: it may not be a shared one.
 
     Args:
@@ -178,15 +178,15 @@ def life_of(
     Raises:
         StorageError: the store did not say.
     """
-    tolerance = _times(options or {})[1]
+    tolerance = _read_times(options or {})[1]
     path = f"{HEARTBEAT_FOLDER}/{instant}"
-    content = _content(files, path)
+    content = _read_content(files, path)
     if content is not None and content != LEFT_FOR_JAVA:
-        written = _written(files, path, now)
+        written = _read_write_time(files, path, now)
         fresh = now() - written <= tolerance
-        return Life(fresh and not _is_of_the_dead(content), False, written + tolerance)
-    written = _written(files, begun, now)
-    return Life(False, now() - written <= tolerance, written + tolerance)
+        return WriterLife(fresh and not _is_by_ended_writer(content), False, written + tolerance)
+    written = _read_write_time(files, begun, now)
+    return WriterLife(False, now() - written <= tolerance, written + tolerance)
 
 
 def is_alive(
@@ -203,11 +203,11 @@ def is_alive(
         StorageError: the store did not say.
     """
     path = f"{HEARTBEAT_FOLDER}/{instant}"
-    content = _content(files, path)
-    if content is None or content == LEFT_FOR_JAVA or _is_of_the_dead(content):
+    content = _read_content(files, path)
+    if content is None or content == LEFT_FOR_JAVA or _is_by_ended_writer(content):
         return False
-    limit = _times(options or {})[1] if tolerance is None else tolerance
-    return now() - _written(files, path, now) <= limit
+    limit = _read_times(options or {})[1] if tolerance is None else tolerance
+    return now() - _read_write_time(files, path, now) <= limit
 
 
 def remove_finished(files: TableFiles, timeline: Timeline, options: Mapping[str, str] | None = None) -> None:
@@ -226,16 +226,16 @@ def remove_finished(files: TableFiles, timeline: Timeline, options: Mapping[str,
             delete_with_checksum(files, info.path)
 
 
-def _is_of_the_dead(content: bytes) -> bool:
+def _is_by_ended_writer(content: bytes) -> bool:
     if content == ENDED:
         return True
     writer = ProcessIdentity.from_bytes(content)
     if writer is None or content in _AT_WORK:
         return False
-    return writer == ProcessIdentity.own() or writer.has_ended()
+    return writer == ProcessIdentity.read_own() or writer.has_ended()
 
 
-def _content(files: TableFiles, path: str) -> bytes | None:
+def _read_content(files: TableFiles, path: str) -> bytes | None:
     """Return the content of a heartbeat file, nothing where it is none of this package's; None where there is none."""
     try:
         found = files.read(path, _LONGEST + 1)
@@ -244,7 +244,7 @@ def _content(files: TableFiles, path: str) -> bytes | None:
         return None
 
 
-def _written(files: TableFiles, path: str, now: Callable[[], float]) -> float:
+def _read_write_time(files: TableFiles, path: str, now: Callable[[], float]) -> float:
     """Return when a file was written, in seconds since 1970: now where the store does not know, never where it is not
     there.
     """
@@ -255,7 +255,7 @@ def _written(files: TableFiles, path: str, now: Callable[[], float]) -> float:
     return now() if modified is None else modified / 1000
 
 
-def _times(options: Mapping[str, str]) -> tuple[float, float]:
+def _read_times(options: Mapping[str, str]) -> tuple[float, float]:
     """Return interval and tolerance in seconds."""
     interval = lock_keys.HEARTBEAT_INTERVAL_MS.of(options) / 1000
     return interval, interval * lock_keys.HEARTBEAT_MISSES.of(options)

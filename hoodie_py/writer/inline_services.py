@@ -13,14 +13,14 @@ from hoodie_py.options.write import AUTOMATIC_CLEAN, INLINE_COMPACT, INLINE_SCHE
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.writer import clean, compaction, compaction_plan
 from hoodie_py.writer.clean import CleanResult
-from hoodie_py.writer.compaction_merger import tables_own
+from hoodie_py.writer.compaction_merger import keep_if_own
 from hoodie_py.writer.compaction_result import CompactionResult
 from hoodie_py.writer.local_runner import Runner
 from hoodie_py.writer.session import WriteSession
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
+class ServiceResults:
     """What was done: request time of a planned compaction, results of a compaction and a clean."""
 
     scheduled: str | None = None
@@ -34,7 +34,7 @@ def run_inline_services(
     merge_on_read: bool,
     runner: Runner | None = None,
     merger: RecordMerger | type[RecordMerger] | None = None,
-) -> Services:
+) -> ServiceResults:
     """Plan and run a compaction when it is due, then clean, as far as the options ask for it.
 
     Args:
@@ -46,7 +46,7 @@ def run_inline_services(
     """
     options = session.settings.options
     inline, schedule = INLINE_COMPACT.of(options), INLINE_SCHEDULE.of(options)
-    done = Services()
+    done = ServiceResults()
     if not TABLE_SERVICES.of(options):
         return done
     try:
@@ -55,7 +55,7 @@ def run_inline_services(
             due = replace(session.settings, plan=replace(plan, trigger=plan.trigger or TRIGGERS[0]))
             done = replace(done, scheduled=compaction_plan.schedule(replace(session, settings=due)))
         if done.scheduled is not None and inline:
-            own = tables_own(session.look().config, merger)
+            own = keep_if_own(session.look().config, merger)
             result = compaction.run(session, done.scheduled, runner=runner, merger=own)
             done = replace(done, compaction=result)
         if AUTOMATIC_CLEAN.of(options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hoodie_py.files import TableFiles
 
 
-def java_location(files: TableFiles) -> str:
+def make_java_location(files: TableFiles) -> str:
     """Return the base path in the form in which Java's file systems open it, without credentials."""
     local = files.local_path("")
     if local is not None:

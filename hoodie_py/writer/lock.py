@@ -1,7 +1,7 @@
 """Table locks: one writer at a time changes the timeline (Hudi ``LockManager``, ``LockProvider``).
 
 Which lock a table's writers share is said by their options, not by the table, so a writer here must be given what the
-others are given. ``held`` keeps a lock while a block runs, renews it meanwhile, and knows when it was lost:
+others are given. ``hold`` keeps a lock while a block runs, renews it meanwhile, and knows when it was lost:
 
     with held(lock) as holding:
         ...                      # look at the timeline, decide
@@ -60,7 +60,7 @@ class NoLock:
 
 
 class HeldLock:
-    """A lock while it is held; made by ``held``."""
+    """A lock while it is held; made by ``hold``."""
 
     def __init__(self, lock: Lock) -> None:
         self._lock = lock
@@ -86,12 +86,12 @@ class HeldLock:
         raise ConflictError("The table's lock was lost while it was needed.", hint="Try again.") from self._lost
 
     @contextmanager
-    def _renewed(self) -> Iterator[None]:
+    def _keep_renewing(self) -> Iterator[None]:
         every = getattr(self._lock, "renew_every", RENEW_SECONDS)
         if every is None:
             yield
             return
-        thread = threading.Thread(target=self._renew, args=(every,), name="hoodie-lock", daemon=True)
+        thread = threading.Thread(target=self._renew_until_over, args=(every,), name="hoodie-lock", daemon=True)
         thread.start()
         try:
             yield
@@ -99,7 +99,7 @@ class HeldLock:
             self._over.set()
             thread.join()
 
-    def _renew(self, every: float) -> None:
+    def _renew_until_over(self, every: float) -> None:
         while not self._over.wait(every):
             with self._guard:
                 try:
@@ -112,7 +112,7 @@ class HeldLock:
 
 
 @contextmanager
-def held(lock: Lock, timeout: float = WAIT_SECONDS) -> Iterator[HeldLock]:
+def hold(lock: Lock, timeout: float = WAIT_SECONDS) -> Iterator[HeldLock]:
     """Hold a lock for a block.
 
     Args:
@@ -125,7 +125,7 @@ def held(lock: Lock, timeout: float = WAIT_SECONDS) -> Iterator[HeldLock]:
     lock.acquire(timeout)
     holding = HeldLock(lock)
     try:
-        with holding._renewed():  # noqa: SLF001 - its maker
+        with holding._keep_renewing():  # noqa: SLF001 - its maker
             yield holding
     finally:
         try:

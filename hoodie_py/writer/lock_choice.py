@@ -21,7 +21,7 @@ from hoodie_py.writer.storage_lock import StorageLock
 _OWN_LOCK = "Pass a lock of your own as lock=: an object with acquire(timeout), renew() and release()."
 
 
-def lock_for(options: Mapping[str, str], files: TableFiles, lock: Lock | None = None) -> Lock:
+def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None = None) -> Lock:
     """Return the lock that the options name.
 
     Args:
@@ -46,34 +46,34 @@ def lock_for(options: Mapping[str, str], files: TableFiles, lock: Lock | None = 
     if provider == lock_keys.NOOP_PROVIDER:
         return NoLock()
     if provider == lock_keys.FILE_SYSTEM_PROVIDER:
-        return _file_system_lock(options, files)
+        return _make_file_system_lock(options, files)
     if provider == lock_keys.STORAGE_PROVIDER:
-        return _storage_lock(options, files)
+        return _make_storage_lock(options, files)
     raise UnsupportedFeatureError(f"The lock provider {provider}.", hint=_OWN_LOCK)
 
 
-def wait_seconds(options: Mapping[str, str]) -> float:
+def read_wait_seconds(options: Mapping[str, str]) -> float:
     """How long to wait for a lock, in seconds. Raises InvalidQueryError."""
     return lock_keys.WAIT_MS.of(options) / 1000
 
 
-def _pause(options: Mapping[str, str]) -> float:
+def _read_pause(options: Mapping[str, str]) -> float:
     return lock_keys.RETRY_WAIT_MS.of(options) / 1000
 
 
-def _file_system_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
+def _make_file_system_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
     if files.local_path("") is None and not files.uri.startswith("memory:"):
         raise UnsupportedFeatureError(
             f"The lock provider {lock_keys.FILE_SYSTEM_PROVIDER} on {urlsplit(files.uri).scheme}://, where Java cannot "
             "create its file atomically.",
             hint=f"All writers should use {lock_keys.STORAGE_PROVIDER} there.",
         )
-    place, path = _lock_file(lock_keys.FILE_SYSTEM_PATH.of(options), files)
+    place, path = _find_lock_file(lock_keys.FILE_SYSTEM_PATH.of(options), files)
     expire = lock_keys.FILE_SYSTEM_EXPIRE.of(options)
-    return FileSystemLock(place, path, expire_minutes=expire, pause=_pause(options))
+    return FileSystemLock(place, path, expire_minutes=expire, pause=_read_pause(options))
 
 
-def _lock_file(folder: str | None, files: TableFiles) -> tuple[TableFiles, str]:
+def _find_lock_file(folder: str | None, files: TableFiles) -> tuple[TableFiles, str]:
     """Return the lock file of a folder: below the table, or elsewhere on the same disks."""
     if folder is None:
         return files, LOCK_FILE
@@ -83,7 +83,7 @@ def _lock_file(folder: str | None, files: TableFiles) -> tuple[TableFiles, str]:
     return TableFiles.open(unquote(split.path) if split.scheme else folder), "lock"
 
 
-def _storage_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
+def _make_storage_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
     if files.local_path("") is not None:
         raise UnsupportedFeatureError(
             f"The lock provider {lock_keys.STORAGE_PROVIDER} on local disks, which have no conditional writes.",
@@ -91,4 +91,4 @@ def _storage_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
         )
     validity = lock_keys.STORAGE_VALIDITY.of(options)
     renew_every = lock_keys.STORAGE_RENEW.of(options)
-    return StorageLock(files, validity=validity, renew_every=renew_every, pause=_pause(options))
+    return StorageLock(files, validity=validity, renew_every=renew_every, pause=_read_pause(options))

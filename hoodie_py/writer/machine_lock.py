@@ -71,7 +71,7 @@ class MachineLock:
 
     def _try(self) -> bool:
         try:
-            self._path, descriptor = self._opened()
+            self._path, descriptor = self._open()
         except FileExistsError:
             return False  # another one has just made it
         except OSError as error:
@@ -84,7 +84,7 @@ class MachineLock:
         os.close(descriptor)
         return False
 
-    def _opened(self) -> tuple[str, int]:
+    def _open(self) -> tuple[str, int]:
         if self._folder is None:
             path = f"{_PLACE}/{hashlib.sha256(self._table.encode()).hexdigest()}"
             return path, _open_shared(path)

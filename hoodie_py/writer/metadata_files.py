@@ -56,17 +56,17 @@ class MetadataFiles:
         times += [] if self._own_names else [log.name.instant for log in self._group.log_files]
         return max([*times, self._pending_compaction or ""])
 
-    def next_log(self, instant: str) -> str:
+    def name_next_log(self, instant: str) -> str:
         """Return a name for the log file of an instant."""
         time = instant if self._own_names else self.base_instant
         versions = [log.name.version for log in self._group.log_files if log.name.instant == time]
         return log_file_name(FILES_FILE_ID, time, max(versions, default=0) + 1, f"0-0-{secrets.randbits(31)}")
 
-    def logs_of(self, instant: str) -> list[str]:
+    def list_logs_of(self, instant: str) -> list[str]:
         """Return paths of log files that the instant wrote, where names tell that."""
         return [log.path for log in self._group.log_files if log.name.instant == instant] if self._own_names else []
 
-    def schema(self) -> str:
+    def read_schema(self) -> str:
         """Return the Avro schema (JSON) of the newest records, meta columns first.
 
         Raises:
@@ -84,7 +84,7 @@ class MetadataFiles:
             "no file of the metadata table tells its schema", path=f"{self._files.uri}/{FILES_PARTITION}"
         )
 
-    def commit_metadata(self, name: str, instant: str, size: int, records: int, schema: str) -> CommitMetadata:
+    def make_commit_metadata(self, name: str, instant: str, size: int, records: int, schema: str) -> CommitMetadata:
         """Return what the metadata table's delta commit says of the new log file."""
         base = max(self._group.base_files, key=lambda each: each.instant, default=None)
         slice_logs = [log.name.name for log in reversed(self._group.log_files) if log.name.instant == self.base_instant]
@@ -102,11 +102,11 @@ class MetadataFiles:
             base_file=None if self._own_names or base is None else base.name,
             log_files=(name,) if self._own_names else (*slice_logs, name),
         )
-        extra: Mapping[str, str] = {SCHEMA_KEY: _without_meta_columns(schema)}
+        extra: Mapping[str, str] = {SCHEMA_KEY: _drop_meta_columns(schema)}
         return CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, write_stats={FILES_PARTITION: (stat,)})
 
 
-def _without_meta_columns(schema: str) -> str:
+def _drop_meta_columns(schema: str) -> str:
     record = json.loads(schema)
     record["fields"] = [each for each in record["fields"] if each.get("name") not in META_COLUMNS]
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)

@@ -46,7 +46,7 @@ from hoodie_py.table.timeline_loader import load_config, load_timeline
 from hoodie_py.writer.folder_tree import remove_tree
 from hoodie_py.writer.markers import Marker, Markers
 from hoodie_py.writer.metadata_files import MetadataFiles
-from hoodie_py.writer.session import WriteSession, newest_time
+from hoodie_py.writer.session import WriteSession, find_newest_time
 from hoodie_py.writer.settings import MetadataMode
 from hoodie_py.writer.table_properties import change_properties
 from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
@@ -81,11 +81,6 @@ class MetadataTable:
         self._own: list[str] = []
         self.check(snapshot, self._mode)
 
-    @classmethod
-    def of(cls, session: WriteSession, snapshot: Snapshot) -> MetadataTable:
-        """Return the metadata table of a table; raises as the class does."""
-        return cls(session, snapshot)
-
     @staticmethod
     def check(snapshot: Snapshot, mode: MetadataMode) -> None:
         """Refuse a table whose metadata table cannot be kept right in a mode.
@@ -96,7 +91,7 @@ class MetadataTable:
         config = snapshot.config
         if not config.metadata_partitions and not config.metadata_partitions_inflight:
             return
-        problem, hint = _problem(snapshot, mode)
+        problem, hint = _find_problem(snapshot, mode)
         if problem is not None:
             names = ", ".join((*config.metadata_partitions, *config.metadata_partitions_inflight))
             raise UnsupportedFeatureError(
@@ -168,13 +163,13 @@ class MetadataTable:
             raise ConflictError("The metadata table has a commit of this instant already.", instant=instant)
         compaction = timeline.pending_compactions().last
         place = MetadataFiles(self._files, config, None if compaction is None else compaction.request_time)
-        schema = place.schema()
+        schema = place.read_schema()
         entries = files_entries(schema, added, deleted)
         content = write_hfile(entries, schema=schema, created_ms=time.time_ns() // 1_000_000)
         headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
         block = encode_block(BlockType.HFILE_DATA, headers, content)
-        name = place.next_log(instant)
-        metadata = place.commit_metadata(name, instant, len(block), len(entries), schema)
+        name = place.name_next_log(instant)
+        metadata = place.make_commit_metadata(name, instant, len(block), len(entries), schema)
 
         writer = TimelineWriter(self._files, config)
         requested = writer.request(instant, DELTA_COMMIT, b"")
@@ -184,11 +179,11 @@ class MetadataTable:
         markers.announce(Marker(FILES_PARTITION, name, kind))
         self._own.append(f"{FILES_PARTITION}/{name}")
         self._files.put_if_absent(self._own[0], block, unique=True)
-        beyond = max(newest_time(timeline), newest_time(self._snapshot.timeline.timeline))
-        completion_time = self._session.clock.next(beyond)
+        beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))
+        completion_time = self._session.clock.take(beyond)
         done = writer.complete(inflight, completion_time, write_commit_metadata(metadata, config.timeline_layout))
         if config.timeline_layout > 1:  # before, whoever runs the instant again gives the file the same name
-            self._own.append(writer.path(done))
+            self._own.append(writer.locate(done))
         markers.remove_all()
 
     def forget_own(self) -> None:
@@ -197,18 +192,18 @@ class MetadataTable:
             delete_with_checksum(self._files, path)
 
 
-def recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
+def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
     """Whether a table's metadata table has a complete commit of an instant."""
-    found = _metadata_timeline(snapshot).find(instant, DELTA_COMMIT)
+    found = _load_metadata_timeline(snapshot).find(instant, DELTA_COMMIT)
     return found is not None and found.is_completed
 
 
-def compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
+def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
     """Whether what an instant did to the metadata table may lie in a base file there, and cannot be taken out."""
-    return len(_metadata_timeline(snapshot).after(instant).of(COMMIT, COMPACTION)) > 0
+    return len(_load_metadata_timeline(snapshot).after(instant).of(COMMIT, COMPACTION)) > 0
 
 
-def _metadata_timeline(snapshot: Snapshot) -> Timeline:
+def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:
     """Return the timeline of the metadata table; an empty one where the table has none."""
     if not snapshot.config.metadata_partitions:
         return Timeline()
@@ -245,10 +240,10 @@ def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], ob
     paths = {marker.path for marker in markers.announced()}
     writer = TimelineWriter(place, config)
     if found is not None and found.is_completed:
-        stats = CommitMetadata.from_bytes(read_bounded(place, writer.path(found))).stats()
+        stats = CommitMetadata.from_bytes(read_bounded(place, writer.locate(found))).stats()
         paths |= {stat.path for stat in stats if stat.path}
     if found is not None and config.version >= _FIRST_VERSION_OF_DROPS:
-        paths |= set(MetadataFiles(place, config, None).logs_of(instant))
+        paths |= set(MetadataFiles(place, config, None).list_logs_of(instant))
     for path in sorted(paths):
         _check_own_log(place, path, instant)
     if check is not None and (paths or found is not None):
@@ -277,7 +272,7 @@ def _check_own_log(files: TableFiles, path: str, instant: str) -> None:
         )
 
 
-def _problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, str | None]:
+def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, str | None]:
     config = snapshot.config
     disable = f"{METADATA_MODE}=disable switches it off; Java Hudi builds it anew."
     if mode == "refuse":
@@ -295,10 +290,10 @@ def _problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, str | 
     unknown = [name for name in config.metadata_partitions if not _is_known(name)]
     if unknown:
         return f"its partition {unknown[0]!r} is not known", disable
-    return _missing_parts(snapshot.files.sub(METADATA_TABLE)), disable
+    return _find_missing_parts(snapshot.files.sub(METADATA_TABLE)), disable
 
 
-def _missing_parts(files: TableFiles) -> str | None:
+def _find_missing_parts(files: TableFiles) -> str | None:
     try:
         config = load_config(files)
         if not len(load_timeline(files, config).writes()):

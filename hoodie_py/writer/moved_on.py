@@ -12,7 +12,7 @@ from hoodie_py.writer.session import WriteSession
 
 
 @contextmanager
-def moved_on(session: WriteSession, snapshot: Snapshot) -> Iterator[None]:
+def turn_missing_into_conflict(session: WriteSession, snapshot: Snapshot) -> Iterator[None]:
     """Make a file that is missing a conflict where another writer changed the table since the snapshot.
 
     A write that was taken back, a clean or a rollback takes files along that a slower writer still means to read.
@@ -28,18 +28,18 @@ def moved_on(session: WriteSession, snapshot: Snapshot) -> Iterator[None]:
         yield
     except HoodieError as error:
         missing = isinstance(error, FileMissingError) or isinstance(error.__cause__, FileMissingError)
-        if not missing or not _changed(snapshot.timeline.timeline, session.look().timeline.timeline):
+        if not missing or not _has_changed(snapshot.timeline.timeline, session.look().timeline.timeline):
             raise
         raise ConflictError(
             f"The table changed while it was read: {error.message}", hint="Try again.", **error.where
         ) from error
 
 
-def _changed(before: Timeline, now: Timeline) -> bool:
+def _has_changed(before: Timeline, now: Timeline) -> bool:
     """Whether something completed or went; what has begun, such as the block's own write, does not count."""
-    had, has = _states(before), _states(now)
+    had, has = _list_states(before), _list_states(now)
     return bool(had - has) or any(completed for *_, completed in has - had)
 
 
-def _states(timeline: Timeline) -> set[tuple[str, str, bool]]:
+def _list_states(timeline: Timeline) -> set[tuple[str, str, bool]]:
     return {(each.request_time, each.comparable_action, each.is_completed) for each in timeline}

@@ -24,7 +24,7 @@ T = TypeVar("T")
 _PLAN_HINT = "Roll the plan back and schedule a new one."
 
 
-def planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) -> list[FileSlice]:
+def find_planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) -> list[FileSlice]:
     """Return one slice for each operation of a plan, in its order.
 
     Args:
@@ -46,18 +46,18 @@ def planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) -> li
             if key in found:
                 raise InvalidTableError("a compaction plan names a file group twice", hint=_PLAN_HINT)
             group = groups.get(key) or FileGroup(*key, (), ())
-            found[key] = _slice(snapshot, operation, group, instant)
+            found[key] = _make_slice(snapshot, operation, group, instant)
             _check_current(snapshot, group, found[key], instant)
         except (InvalidTableError, ConflictError, UnsupportedFeatureError) as error:
             raise error.located(instant=instant, file_group=key[1][:200], partition=key[0] or None) from error.__cause__
     return list(found.values())
 
 
-def _slice(snapshot: Snapshot, operation: CompactionOperation, group: FileGroup, instant: str) -> FileSlice:
+def _make_slice(snapshot: Snapshot, operation: CompactionOperation, group: FileGroup, instant: str) -> FileSlice:
     if operation.bootstrap_file:
         raise UnsupportedFeatureError("Compaction of a bootstrapped base file.")
-    base = None if operation.data_file is None else _base_file(operation.data_file, group, instant)
-    named = (_log_file(snapshot, name, group, operation.base_instant_time) for name in operation.delta_files)
+    base = None if operation.data_file is None else _find_base_file(operation.data_file, group, instant)
+    named = (_find_log_file(snapshot, name, group, operation.base_instant_time) for name in operation.delta_files)
     logs = [log for log in named if log is not None]
     if len({log.path for log in logs}) != len(logs):
         raise InvalidTableError("a compaction plan names a log file twice", hint=_PLAN_HINT)
@@ -68,35 +68,35 @@ def _slice(snapshot: Snapshot, operation: CompactionOperation, group: FileGroup,
     return FileSlice(group.partition_path, group.file_id, start, base, tuple(logs))
 
 
-def _base_file(name: str, group: FileGroup, instant: str) -> BaseFile:
+def _find_base_file(name: str, group: FileGroup, instant: str) -> BaseFile:
     parsed = parse_base_file_name(name)
     if parsed is None or parsed.file_id != group.file_id or parsed.instant >= instant:
-        raise _foreign(name)
-    return _the_one(name, [file for file in group.base_files if file.name == name])
+        raise _make_foreign_error(name)
+    return _get_first(name, [file for file in group.base_files if file.name == name])
 
 
-def _log_file(snapshot: Snapshot, name: str, group: FileGroup, base_instant: str | None) -> LogFile | None:
+def _find_log_file(snapshot: Snapshot, name: str, group: FileGroup, base_instant: str | None) -> LogFile | None:
     """Return a planned log file; None for one of a write that was taken back since.
 
     Up to table version 6 a plan may name that, as its name has the slice's base instant.
     """
     parsed = parse_log_file_name(name)
     if parsed is None or parsed.file_id != group.file_id or parsed.is_cdc:
-        raise _foreign(name)
+        raise _make_foreign_error(name)
     found = [file for file in group.log_files if file.name.name == name]
     if not found and snapshot.view.visibility.logs_carry_base_instant and parsed.instant == base_instant:
         path = f"{group.partition_path}/{name}" if group.partition_path else name
         committed = CommittedLogs(snapshot.files, snapshot.bare_config, snapshot.view.block_rules())
         if not committed.named([LogFile(path, 0, parsed)]):
             return None
-    return _the_one(name, found)
+    return _get_first(name, found)
 
 
-def _foreign(name: str) -> InvalidTableError:
+def _make_foreign_error(name: str) -> InvalidTableError:
     return InvalidTableError("a compaction plan names a file of something else", path=name[:500], hint=_PLAN_HINT)
 
 
-def _the_one(name: str, found: Sequence[T]) -> T:
+def _get_first(name: str, found: Sequence[T]) -> T:
     if not found:
         raise InvalidTableError("a compaction plan names a file that is not there", path=name[:500], hint=_PLAN_HINT)
     return found[0]
@@ -120,14 +120,16 @@ def _check_current(snapshot: Snapshot, group: FileGroup, planned: FileSlice, ins
                 "a compaction plan names a log file of a write that has not completed", path=uncommitted[0].path
             )
     others = (log for log in group.log_files if log.path not in named)
-    lost = next(_closed_off(snapshot, planned, others, instant), None)
+    lost = next(_iterate_lost_logs(snapshot, planned, others, instant), None)
     if lost is not None:
         raise InvalidTableError(
             "a compaction plan leaves out a log file whose rows would be lost", path=lost.path, hint=_PLAN_HINT
         )
 
 
-def _closed_off(snapshot: Snapshot, planned: FileSlice, others: Iterable[LogFile], instant: str) -> Iterator[LogFile]:
+def _iterate_lost_logs(
+    snapshot: Snapshot, planned: FileSlice, others: Iterable[LogFile], instant: str
+) -> Iterator[LogFile]:
     """Yield log files that are not in the plan although they lie below the new base file and hold rows that count."""
     visibility = snapshot.view.visibility
     for log in others:

@@ -40,13 +40,13 @@ class ProcessIdentity:
     began: int
 
     @classmethod
-    def own(cls) -> ProcessIdentity:
+    def read_own(cls) -> ProcessIdentity:
         """Return that of this process."""
         boot = namespace = ""
         with suppress(OSError):
             boot, namespace = _BOOT.read_text().strip(), str(_NAMESPACE.readlink())
         number = os.getpid()
-        state = _state(number)
+        state = _read_state(number)
         return cls(socket.gethostname(), boot if state else "", namespace, number, state[1] if state else 0)
 
     def to_bytes(self, token: str) -> bytes:
@@ -72,7 +72,7 @@ class ProcessIdentity:
 
     def has_ended(self) -> bool:
         """Whether this process certainly is no more."""
-        here = ProcessIdentity.own()
+        here = ProcessIdentity.read_own()
         if not self.boot or (self.host, self.boot, self.namespace) != (here.host, here.boot, here.namespace):
             return False
         try:
@@ -81,11 +81,11 @@ class ProcessIdentity:
             return True
         except OSError:  # it is there, another user's
             pass
-        state = _state(self.number)
+        state = _read_state(self.number)
         return state is not None and (state[0] in _ENDED or state[1] != self.began)
 
 
-def _state(number: int) -> tuple[str, int] | None:
+def _read_state(number: int) -> tuple[str, int] | None:
     """Return a process's state and its beginning; None where the system does not say."""
     try:
         process = Path(f"/proc/{number}")

@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError
 from hoodie_py.formats.instants import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, Instant
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.heartbeat import Life, life_of
-from hoodie_py.writer.refusals import check_writable, is_clustering, pending_writes
+from hoodie_py.writer.heartbeat import WriterLife, read_life
+from hoodie_py.writer.refusals import check_writable, is_clustering, list_pending_writes
 from hoodie_py.writer.rollback import rollback
-from hoodie_py.writer.rollback_facts import PendingRollback, pending_rollbacks, rollbacks_of
-from hoodie_py.writer.second_look import put_right
+from hoodie_py.writer.rollback_facts import PendingRollback, list_pending_rollbacks, list_rollbacks_of
+from hoodie_py.writer.second_look import remove_undone
 from hoodie_py.writer.session import WriteSession
 
 _MOST_FAILED = 200  # each takes a listing of the table, and the clock's time to let others see it
@@ -36,9 +36,9 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
     """
     snapshot = session.look()
     check_writable(snapshot)
-    if put_right(session, snapshot) | finish_rollbacks(session, snapshot):
+    if remove_undone(session, snapshot) | finish_rollbacks(session, snapshot):
         snapshot = session.look()
-    pending = pending_writes(snapshot)
+    pending = list_pending_writes(snapshot)
     _check_number(pending)
     failed = [each for each in pending if _has_failed(session, snapshot, each)]
     for instant in failed:
@@ -60,7 +60,7 @@ def finish_rollbacks(session: WriteSession, snapshot: Snapshot, compaction: str 
         UnsupportedFeatureError: one that cannot be finished here.
         StorageError: the store refused.
     """
-    begun = rollbacks_to_finish(snapshot, compaction)
+    begun = list_rollbacks_to_finish(snapshot, compaction)
     if session.multi_writer:
         begun = [each for each in begun if _is_old(session, snapshot, each.instant)]
     for each in begun:
@@ -69,17 +69,17 @@ def finish_rollbacks(session: WriteSession, snapshot: Snapshot, compaction: str 
     return bool(begun)
 
 
-def rollbacks_to_finish(snapshot: Snapshot, compaction: str | None = None) -> list[PendingRollback]:
+def list_rollbacks_to_finish(snapshot: Snapshot, compaction: str | None = None) -> list[PendingRollback]:
     """Return rollbacks that must be finished before something else completes, those of the newest instants first.
 
     The rollback of a pending compaction or clustering need not be, save for the compaction that is named: whoever runs
     that instant finishes it.
     """
-    begun = [each for each in pending_rollbacks(snapshot) if not _waits(snapshot, each, compaction)]
+    begun = [each for each in list_pending_rollbacks(snapshot) if not _can_wait(snapshot, each, compaction)]
     return sorted(begun, key=lambda each: each.target, reverse=True)
 
 
-def _waits(snapshot: Snapshot, begun: PendingRollback, compaction: str | None) -> bool:
+def _can_wait(snapshot: Snapshot, begun: PendingRollback, compaction: str | None) -> bool:
     found = snapshot.timeline.timeline.find(begun.target, COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
     if found is None:
         return False
@@ -89,8 +89,8 @@ def _waits(snapshot: Snapshot, begun: PendingRollback, compaction: str | None) -
 
 
 def _is_old(session: WriteSession, snapshot: Snapshot, rollback: Instant) -> bool:
-    path = session.timeline(snapshot).path(rollback)
-    return life_of(session.files, rollback.request_time, path, session.settings.options).is_over
+    path = session.open_timeline(snapshot).locate(rollback)
+    return read_life(session.files, rollback.request_time, path, session.settings.options).is_over
 
 
 def _check_number(failed: list[Instant]) -> None:
@@ -104,13 +104,13 @@ def _check_number(failed: list[Instant]) -> None:
 
 def _has_failed(session: WriteSession, snapshot: Snapshot, instant: Instant) -> bool:
     """Whether a pending write has failed; it raises where one that has not keeps this writer out."""
-    begun = session.timeline(snapshot).path(instant)
-    life = life_of(session.files, instant.request_time, begun, session.settings.options)
-    if life.is_over or any(each.is_completed for each in rollbacks_of(snapshot, instant.request_time)):
+    begun = session.open_timeline(snapshot).locate(instant)
+    life = read_life(session.files, instant.request_time, begun, session.settings.options)
+    if life.is_over or any(each.is_completed for each in list_rollbacks_of(snapshot, instant.request_time)):
         return True  # after a completed rollback only the instant's own files were left to remove
     if session.multi_writer or _has_ended(session, instant):
         return False
-    raise _kept_out(instant, life)
+    raise _make_kept_out_error(instant, life)
 
 
 def _has_ended(session: WriteSession, instant: Instant) -> bool:
@@ -119,7 +119,7 @@ def _has_ended(session: WriteSession, instant: Instant) -> bool:
     return now is None or now.is_completed
 
 
-def _kept_out(instant: Instant, life: Life) -> ConflictError:
+def _make_kept_out_error(instant: Instant, life: WriterLife) -> ConflictError:
     until = datetime.fromtimestamp(life.until, UTC)
     if life.is_alive:
         return ConflictError(

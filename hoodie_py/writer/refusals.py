@@ -25,7 +25,7 @@ def check_compactable(snapshot: Snapshot) -> None:
     Raises:
         UnsupportedFeatureError: names the feature.
     """
-    problem = next(_problems(snapshot), None)
+    problem = next(_iterate_problems(snapshot), None)
     if problem is not None:
         raise problem.located(table=snapshot.config.name)
 
@@ -36,7 +36,7 @@ def check_writable(snapshot: Snapshot) -> None:
     Raises:
         UnsupportedFeatureError: names the feature.
     """
-    problem = next(_features(snapshot), None)
+    problem = next(_iterate_features(snapshot), None)
     if problem is not None:
         raise problem.located(table=snapshot.config.name)
 
@@ -54,7 +54,7 @@ def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
     """
     if snapshot.config.version >= _FIRST_VERSION_OF_FREE_LOGS:
         return
-    pending = [each for each in pending_writes(snapshot) if each.request_time <= instant]
+    pending = [each for each in list_pending_writes(snapshot) if each.request_time <= instant]
     if pending:
         raise ConflictError(
             f"Compaction on table version {snapshot.config.version} beside a pending {pending[0].action}, whose "
@@ -65,7 +65,7 @@ def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
         )
 
 
-def pending_writes(snapshot: Snapshot) -> list[Instant]:
+def list_pending_writes(snapshot: Snapshot) -> list[Instant]:
     """Return writes that have not completed, oldest first: no compactions, no clusterings."""
     pending = snapshot.timeline.timeline.pending()
     written = [each for each in pending if each.is_write and each.action not in (COMPACTION, LOG_COMPACTION)]
@@ -79,7 +79,7 @@ def is_clustering(snapshot: Snapshot, pending: Instant) -> bool:
     return pending.action == CLUSTERING
 
 
-def _problems(snapshot: Snapshot) -> Iterator[HoodieError]:
+def _iterate_problems(snapshot: Snapshot) -> Iterator[HoodieError]:
     if not snapshot.config.is_merge_on_read:
         yield UnsupportedFeatureError(
             "Compaction of a COPY_ON_WRITE table.", hint="Such a table has no log files to compact."
@@ -93,11 +93,11 @@ def _problems(snapshot: Snapshot) -> Iterator[HoodieError]:
                 hint="Compact it with Java Hudi or Flink.",
                 column=name,
             )
-    yield from _features(snapshot)
+    yield from _iterate_features(snapshot)
 
 
-def _features(snapshot: Snapshot) -> Iterator[HoodieError]:
-    yield from _of_config(snapshot.config)
+def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
+    yield from _iterate_config_features(snapshot.config)
     if _has_files(snapshot.files, SCHEMA_FOLDER):
         yield UnsupportedFeatureError("Writing to a table with a schema-on-read history.")
     restores = snapshot.timeline.timeline.pending().of(RESTORE)
@@ -109,7 +109,7 @@ def _features(snapshot: Snapshot) -> Iterator[HoodieError]:
         )
 
 
-def _of_config(config: TableConfig) -> Iterator[HoodieError]:
+def _iterate_config_features(config: TableConfig) -> Iterator[HoodieError]:
     if config.cdc_enabled:
         yield UnsupportedFeatureError("Writing to a table with change data capture.")
     if not config.populate_meta_fields:

@@ -32,11 +32,11 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import undo_attempt
 from hoodie_py.writer.finish_rollback import check_removable, finish_rollback, remove_instant
 from hoodie_py.writer.metadata_table import undo_metadata_commit
-from hoodie_py.writer.rollback_facts import PendingRollback, pending_rollbacks, rollbacks_of
+from hoodie_py.writer.rollback_facts import PendingRollback, list_pending_rollbacks, list_rollbacks_of
 from hoodie_py.writer.rollback_record import begin_rollback, complete_rollback, delete_files
-from hoodie_py.writer.run_guard import run_guard
+from hoodie_py.writer.run_guard import guard_run
 from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.written_files import written_files
+from hoodie_py.writer.written_files import find_written_files
 
 _UNDONE = (COMMIT, DELTA_COMMIT, REPLACE_COMMIT, CLUSTERING)
 
@@ -80,48 +80,48 @@ def rollback(session: WriteSession, instant: str) -> RollbackResult:
         CommitStateUnknownError: the store did not say whether the rollback was recorded.
         StorageError: the store refused; the next rollback takes this one up.
     """
-    about = _target(session.look(), instant)
-    with run_guard(session, about) as alive, session.locked() as holding:
+    about = _find_target(session.look(), instant)
+    with guard_run(session, about) as alive, session.hold_lock() as holding:
         snapshot = session.look()
-        if _target(snapshot, instant) != about:
+        if _find_target(snapshot, instant) != about:
             raise ConflictError("Another writer changed the instant meanwhile.", hint="Try again.", instant=instant)
-        alive.pending(alive.heartbeat.was_there)  # Java needs to find it: see failed_writes
+        alive.set_pending(alive.heartbeat.was_there)  # Java needs to find it: see failed_writes
         alive.ensure_own(holding)
-        result = _done(session, snapshot, instant, partial(alive.ensure_own, holding))
-        alive.pending(False)
+        result = _undo(session, snapshot, instant, partial(alive.ensure_own, holding))
+        alive.set_pending(False)
     return result
 
 
-def _done(session: WriteSession, snapshot: Snapshot, instant: str, check: Callable[[], object]) -> RollbackResult:
-    begun = _begun(snapshot, instant)
+def _undo(session: WriteSession, snapshot: Snapshot, instant: str, check: Callable[[], object]) -> RollbackResult:
+    begun = _find_begun(snapshot, instant)
     if begun is not None:
         left, removed = finish_rollback(session, snapshot, begun, check, named=instant == begun.instant.request_time)
         done = begun.instant.request_time
         if not begun.target or left == ROLLBACK:
             return RollbackResult(done, ROLLBACK, "gone")
         return RollbackResult(begun.target, begun.action, left, done, removed)
-    pending = _find(snapshot, instant)
+    pending = _find_pending(snapshot, instant)
     if pending.action == COMPACTION:
         return _undo_compaction(session, snapshot, pending, check)
     return _undo_write(session, snapshot, pending)
 
 
-def _begun(snapshot: Snapshot, instant: str) -> PendingRollback | None:
+def _find_begun(snapshot: Snapshot, instant: str) -> PendingRollback | None:
     """Return the pending rollback that an instant is, or that is about it."""
     return next(
-        (each for each in pending_rollbacks(snapshot) if instant in (each.instant.request_time, each.target)), None
+        (each for each in list_pending_rollbacks(snapshot) if instant in (each.instant.request_time, each.target)), None
     )
 
 
-def _target(snapshot: Snapshot, instant: str) -> str:
+def _find_target(snapshot: Snapshot, instant: str) -> str:
     """Return request time of the instant that is undone; a rollback without plan stands for itself."""
-    begun = _begun(snapshot, instant)
+    begun = _find_begun(snapshot, instant)
     if begun is not None:
         return begun.target or instant
-    return _find(snapshot, instant).request_time
+    return _find_pending(snapshot, instant).request_time
 
 
-def _find(snapshot: Snapshot, instant: str) -> Instant:
+def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
     found = snapshot.timeline.timeline.find(instant)
     if found is None or found.is_completed:
         state = "There is no instant" if found is None else f"The {found.action} is completed"
@@ -145,17 +145,17 @@ def _undo_compaction(
     removed = undo_attempt(session, snapshot, pending, groups, check)
     if pending.state == INFLIGHT:
         return RollbackResult(instant, COMPACTION, REQUESTED, None, removed)
-    session.timeline(snapshot).remove(pending)
+    session.open_timeline(snapshot).remove(pending)
     return RollbackResult(instant, COMPACTION, "gone", None, removed)
 
 
 def _undo_write(session: WriteSession, snapshot: Snapshot, pending: Instant) -> RollbackResult:
     instant = pending.request_time
-    done = next((each for each in rollbacks_of(snapshot, instant) if each.is_completed), None)
+    done = next((each for each in list_rollbacks_of(snapshot, instant) if each.is_completed), None)
     if done is not None:
         remove_instant(session, snapshot, pending)
         return RollbackResult(instant, pending.action, "gone", done.request_time)
-    files = written_files(snapshot, instant)
+    files = find_written_files(snapshot, instant)
     undo_metadata_commit(session.files, instant)
     inflight = begin_rollback(session, snapshot, pending, files)
     delete_files(session.files, files)

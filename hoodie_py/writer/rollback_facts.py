@@ -45,7 +45,7 @@ class PendingRollback:
         return found
 
 
-def rollbacks_of(snapshot: Snapshot, time: str) -> list[Instant]:
+def list_rollbacks_of(snapshot: Snapshot, time: str) -> list[Instant]:
     """Return the rollbacks, pending and completed, that undo an instant, oldest first.
 
     Args:
@@ -56,10 +56,10 @@ def rollbacks_of(snapshot: Snapshot, time: str) -> list[Instant]:
         CorruptFileError: a rollback's file is damaged.
     """
     later = (each for each in snapshot.timeline.timeline.of(ROLLBACK) if each.request_time > time)
-    return [each for each in later if time in _targets(snapshot, each)]
+    return [each for each in later if time in _read_targets(snapshot, each)]
 
 
-def pending_rollbacks(snapshot: Snapshot) -> list[PendingRollback]:
+def list_pending_rollbacks(snapshot: Snapshot) -> list[PendingRollback]:
     """Return the rollbacks that were begun and not finished, oldest first.
 
     Raises:
@@ -67,12 +67,12 @@ def pending_rollbacks(snapshot: Snapshot) -> list[PendingRollback]:
         CorruptFileError: it is damaged.
     """
     begun = snapshot.timeline.timeline.pending().of(ROLLBACK)
-    return [PendingRollback(each, _plan(snapshot, each)) for each in begun]
+    return [PendingRollback(each, _read_plan(snapshot, each)) for each in begun]
 
 
-def _plan(snapshot: Snapshot, rollback: Instant) -> RollbackPlan | None:
+def _read_plan(snapshot: Snapshot, rollback: Instant) -> RollbackPlan | None:
     """Read a plan; one that cannot be read does not count before the rollback is inflight, as in Java."""
-    path = _plan_path(snapshot, rollback)
+    path = _find_plan_path(snapshot, rollback)
     try:
         plan = RollbackPlan.from_bytes(read_bounded(snapshot.files, path))
         if plan.instant is None or not (plan.instant.time.isascii() and plan.instant.time.isdigit()):
@@ -90,9 +90,9 @@ def _plan(snapshot: Snapshot, rollback: Instant) -> RollbackPlan | None:
     return plan
 
 
-def _targets(snapshot: Snapshot, rollback: Instant) -> tuple[str, ...]:
+def _read_targets(snapshot: Snapshot, rollback: Instant) -> tuple[str, ...]:
     if not rollback.is_completed:
-        plan = _plan(snapshot, rollback)
+        plan = _read_plan(snapshot, rollback)
         return () if plan is None or plan.instant is None else (plan.instant.time,)
     path = f"{snapshot.config.timeline_dir()}/{rollback.file_name(snapshot.config.timeline_layout)}"
     try:
@@ -101,5 +101,5 @@ def _targets(snapshot: Snapshot, rollback: Instant) -> tuple[str, ...]:
         raise error.located(path=path, instant=rollback.request_time) from error.__cause__
 
 
-def _plan_path(snapshot: Snapshot, rollback: Instant) -> str:
+def _find_plan_path(snapshot: Snapshot, rollback: Instant) -> str:
     return f"{snapshot.config.timeline_dir()}/{rollback.request_time}.{ROLLBACK}.{REQUESTED}"

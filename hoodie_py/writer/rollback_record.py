@@ -15,8 +15,8 @@ from hoodie_py.formats.plans import (
     RolledBackPartition,
 )
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.location import java_location
-from hoodie_py.writer.session import WriteSession, newest_time
+from hoodie_py.writer.location import make_java_location
+from hoodie_py.writer.session import WriteSession, find_newest_time
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 Files = Mapping[str, tuple[str, ...]]
@@ -35,13 +35,13 @@ def begin_rollback(session: WriteSession, snapshot: Snapshot, pending: Instant, 
     Raises:
         CommitStateUnknownError: the store did not say whether a file was written.
     """
-    writer = session.timeline(snapshot)
+    writer = session.open_timeline(snapshot)
     plan = RollbackPlan(
         instant=RolledBackInstant(pending.request_time, pending.action),
         requests=tuple(RollbackRequest(partition, names) for partition, names in files.items()),
     )
-    time = session.clock.next(newest_time(snapshot.timeline.timeline))
-    return writer.begin(writer.request(time, ROLLBACK, write_rollback_plan(plan, java_location(session.files))))
+    time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+    return writer.begin(writer.request(time, ROLLBACK, write_rollback_plan(plan, make_java_location(session.files))))
 
 
 def delete_files(files: TableFiles, names: Files) -> None:
@@ -62,6 +62,6 @@ def complete_rollback(
         instants=(RolledBackInstant(undone.request_time, undone.action),),
         partitions={partition: RolledBackPartition(names, ()) for partition, names in files.items()},
     )
-    completion_time = session.clock.next(newest_time(snapshot.timeline.timeline))
-    content = write_rollback_metadata(metadata, java_location(session.files))
-    session.timeline(snapshot).complete(inflight, completion_time, content)
+    completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+    content = write_rollback_metadata(metadata, make_java_location(session.files))
+    session.open_timeline(snapshot).complete(inflight, completion_time, content)

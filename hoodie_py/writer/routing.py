@@ -24,7 +24,7 @@ from hoodie_py.writer.bucket_index import bucket_of_file_id, new_bucket_file_id
 from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.meta_columns import whole
 from hoodie_py.writer.small_files import fill_small_files
-from hoodie_py.writer.write_conflicts import pending_clusterings
+from hoodie_py.writer.write_conflicts import iterate_pending_clusterings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
 _FILE_BYTES_A_BYTE = 0.4
@@ -97,7 +97,7 @@ def route(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, small_byte
     paths = [path for path in _partition_paths(tagged.records).unique().to_pylist() if path is not None]
     slices = snapshot.view.slices(None, paths) if paths else []
     if not snapshot.config.is_merge_on_read:
-        held = {key for _, groups in pending_clusterings(snapshot) for key in groups}
+        held = {key for _, groups in iterate_pending_clusterings(snapshot) for key in groups}
         tagged = fill_small_files(
             tagged,
             slices,

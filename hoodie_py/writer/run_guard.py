@@ -22,7 +22,7 @@ from hoodie_py.writer.session import WriteSession
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
+class GuardedRun:
     """A run that is at work."""
 
     heartbeat: Heartbeat
@@ -48,13 +48,13 @@ class Alive:
         holding.ensure_held()
         self.ensure_alive()
 
-    def pending(self, is_pending: bool) -> None:
+    def set_pending(self, is_pending: bool) -> None:
         """Say whether the instant would be left pending if the run ended now."""
         self.heartbeat.stays = is_pending
 
 
 @contextmanager
-def run_guard(session: WriteSession, instant: str, *, lock_held: bool = False) -> Iterator[Alive]:
+def guard_run(session: WriteSession, instant: str, *, lock_held: bool = False) -> Iterator[GuardedRun]:
     """Keep others from running or undoing an instant while the block runs.
 
     Args:
@@ -67,10 +67,10 @@ def run_guard(session: WriteSession, instant: str, *, lock_held: bool = False) -
     """
     beats = Heartbeat(session.files, instant, session.settings.options)
     beats.ends_at_once = not session.multi_writer
-    with nullcontext() if lock_held else session.locked():
+    with nullcontext() if lock_held else session.hold_lock():
         beats.__enter__()
     try:
-        yield Alive(beats)
+        yield GuardedRun(beats)
     finally:
         _stop(beats)
 

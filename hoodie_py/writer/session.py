@@ -11,8 +11,8 @@ from hoodie_py.formats.timeline import Timeline
 from hoodie_py.table.instants import parse_zone
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.clock import InstantClock
-from hoodie_py.writer.lock import HeldLock, Lock, NoLock, held
-from hoodie_py.writer.lock_choice import lock_for, wait_seconds
+from hoodie_py.writer.lock import HeldLock, Lock, NoLock, hold
+from hoodie_py.writer.lock_choice import choose_lock, read_wait_seconds
 from hoodie_py.writer.machine_lock import MachineLock
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.timeline_writer import TimelineWriter
@@ -62,7 +62,7 @@ class WriteSession:
         settings = WriteSettings.of(options, strategy)
         zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
         clock = InstantClock(zone, settings.clock_skew_ms)
-        chosen = lock_for(settings.options, snapshot.files, lock)
+        chosen = choose_lock(settings.options, snapshot.files, lock)
         others = settings.multi_writer or not isinstance(chosen, MachineLock | NoLock)
         return cls(snapshot.files, snapshot.timezone, settings, clock, chosen, others)
 
@@ -71,21 +71,21 @@ class WriteSession:
         return open_snapshot(self.files, timezone=self.timezone)
 
     @contextmanager
-    def locked(self) -> Iterator[HeldLock]:
+    def hold_lock(self) -> Iterator[HeldLock]:
         """Hold the table's lock.
 
         Raises:
             ConflictError: another writer holds it, or it was lost meanwhile.
         """
-        with held(self.lock, wait_seconds(self.settings.options)) as holding:
+        with hold(self.lock, read_wait_seconds(self.settings.options)) as holding:
             yield holding
 
-    def timeline(self, snapshot: Snapshot) -> TimelineWriter:
+    def open_timeline(self, snapshot: Snapshot) -> TimelineWriter:
         """Return what changes the table's timeline."""
         return TimelineWriter(self.files, snapshot.config)
 
 
-def newest_time(timeline: Timeline) -> str:
+def find_newest_time(timeline: Timeline) -> str:
     """Return the latest request or completion time on a timeline; empty if there is none."""
     times = (max(each.request_time, each.completion_time or "") for each in timeline)
     return max(times, default="")

@@ -112,7 +112,7 @@ class StorageLock:
             while not self._try():
                 if time.monotonic() >= deadline:
                     raise ConflictError(
-                        "Another writer has the table's lock.", hint="Try again later.", path=self._where()
+                        "Another writer has the table's lock.", hint="Try again later.", path=self._format_place()
                     )
                 time.sleep(min(self._pause, max(deadline - time.monotonic(), 0)))
 
@@ -120,8 +120,8 @@ class StorageLock:
         """Extend the lock. Raises ConflictError once it is lost, StorageError where the store does not say."""
         with self._guard:
             if self._mark is None:
-                raise ConflictError("The lock is not held.", path=self._where())
-            state = self._state()
+                raise ConflictError("The lock is not held.", path=self._format_place())
+            state = self._make_state()
             try:
                 self._mark = self._files.put_if_match(LOCK_OBJECT, state.to_bytes(), self._mark, unique=True)
                 self._until = state.valid_until
@@ -130,7 +130,9 @@ class StorageLock:
                     self._mark = None
                     raise
             except CommitStateUnknownError as error:
-                raise StorageError("The store did not say whether the lock was renewed.", path=self._where()) from error
+                raise StorageError(
+                    "The store did not say whether the lock was renewed.", path=self._format_place()
+                ) from error
 
     def release(self) -> None:
         """Mark the lock expired; one that is lost already is left alone."""
@@ -151,7 +153,7 @@ class StorageLock:
             data, mark = self._files.read_with_etag(LOCK_OBJECT)
         except FileMissingError:
             try:
-                self._files.put_if_absent(LOCK_OBJECT, self._state().to_bytes(), unique=True)
+                self._files.put_if_absent(LOCK_OBJECT, self._make_state().to_bytes(), unique=True)
             except (ConflictError, CommitStateUnknownError):
                 return False  # the next attempt finds out whose it is
             return self._adopt()
@@ -160,7 +162,7 @@ class StorageLock:
             return self._adopt()
         if not found.expired and self._now() * 1000 <= found.valid_until + _SKEW_MS:
             return False
-        state = self._state()
+        state = self._make_state()
         try:
             self._mark = self._files.put_if_match(LOCK_OBJECT, state.to_bytes(), mark, unique=True)
         except (ConflictError, CommitStateUnknownError):
@@ -180,8 +182,8 @@ class StorageLock:
         self._mark, self._until = mark, found.valid_until
         return True
 
-    def _state(self) -> LockState:
+    def _make_state(self) -> LockState:
         return LockState(expired=False, valid_until=round((self._now() + self._validity) * 1000), owner=self._owner)
 
-    def _where(self) -> str:
+    def _format_place(self) -> str:
         return f"{self._files.uri}/{LOCK_OBJECT}"

@@ -19,7 +19,7 @@ from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FI
 from hoodie_py.formats.whole_properties import seal
 from hoodie_py.table.timeline_loader import METADATA_FOLDER, load_timeline
 from hoodie_py.writer.folder_tree import remove_tree
-from hoodie_py.writer.lock import held
+from hoodie_py.writer.lock import hold
 from hoodie_py.writer.machine_lock import MachineLock
 from hoodie_py.writer.new_table import NewTable
 from hoodie_py.writer.timeline_writer import delete_with_checksum
@@ -59,7 +59,7 @@ class MadeTable:
 
     def _take_back(self) -> None:
         path = f"{METADATA_FOLDER}/{PROPERTIES_FILE}"
-        with held(MachineLock(self.files), _WAIT_SECONDS):
+        with hold(MachineLock(self.files), _WAIT_SECONDS):
             config = TableConfig.from_bytes(self.content)
             if self.files.read(path, len(self.content) + 1) != self.content or len(load_timeline(self.files, config)):
                 return

@@ -142,8 +142,8 @@ class TableWrites:
 
         if not isinstance(keys_or_filter, str | pc.Expression):
             return self._write(keys_or_filter, WriteOperation.DELETE, options, merger, lock)
-        result = self._writer(options, merger, lock).delete_where(keys_or_filter)
-        return self._shown(result, changed=result.instant is not None)
+        result = self._make_writer(options, merger, lock).delete_where(keys_or_filter)
+        return self._refresh(result, changed=result.instant is not None)
 
     def _write(
         self,
@@ -153,10 +153,10 @@ class TableWrites:
         merger: RecordMerger | type[RecordMerger] | None,
         lock: Lock | None,
     ) -> WriteResult:
-        result = self._writer(options, merger, lock).write(data, operation)
-        return self._shown(result, changed=result.instant is not None)
+        result = self._make_writer(options, merger, lock).write(data, operation)
+        return self._refresh(result, changed=result.instant is not None)
 
-    def _writer(
+    def _make_writer(
         self,
         options: Mapping[str, Any] | None,
         merger: RecordMerger | type[RecordMerger] | None,
@@ -164,16 +164,16 @@ class TableWrites:
     ) -> Writer:
         from hoodie_py.writer.write_data import Writer
 
-        return Writer(self._write_session(options, lock), merger)
+        return Writer(self._open_session(options, lock), merger)
 
-    def _write_session(
+    def _open_session(
         self, options: Mapping[str, Any] | None, lock: Lock | None, strategy: str | None = None
     ) -> WriteSession:
         from hoodie_py.writer.session import WriteSession
 
         return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock)
 
-    def _shown(self, result: T, *, changed: bool = True) -> T:
+    def _refresh(self, result: T, *, changed: bool = True) -> T:
         """Look at the table anew, so that it shows what was changed. That has landed, so failing is a warning."""
         from hoodie_py.table.snapshot import open_snapshot
 

@@ -28,7 +28,7 @@ class TimelineWriter:
         self._layout = config.timeline_layout
         self._folder = config.timeline_dir()
 
-    def path(self, instant: Instant) -> str:
+    def locate(self, instant: Instant) -> str:
         """Return where the file of this state lies."""
         return f"{self._folder}/{instant.file_name(self._layout)}"
 
@@ -63,12 +63,12 @@ class TimelineWriter:
 
     def remove(self, instant: Instant) -> None:
         """Remove the file of this state; one that is not there is no error."""
-        delete_with_checksum(self._files, self.path(instant))
+        delete_with_checksum(self._files, self.locate(instant))
 
     def _create(self, instant: Instant, content: bytes) -> Instant:
         try:
             # Empty files are alike, whoever writes them, so only content tells one's own after a lost answer.
-            self._files.put_if_absent(self.path(instant), content, unique=bool(content))
+            self._files.put_if_absent(self.locate(instant), content, unique=bool(content))
         except ConflictError as error:
             error.located(instant=instant.request_time, action=instant.action, state=instant.state)
             raise

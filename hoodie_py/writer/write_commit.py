@@ -34,15 +34,15 @@ from hoodie_py.writer.data_file import CommitFacts, new_run_id
 from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
-from hoodie_py.writer.moved_on import moved_on
+from hoodie_py.writer.moved_on import turn_missing_into_conflict
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partition_folder import ensure_partition
-from hoodie_py.writer.recovery import rollbacks_to_finish
-from hoodie_py.writer.refusals import check_writable, pending_writes
-from hoodie_py.writer.rollback_facts import rollbacks_of
-from hoodie_py.writer.run_guard import Alive, forget_finished, run_guard
-from hoodie_py.writer.second_look import Completed
-from hoodie_py.writer.session import WriteSession, newest_time
+from hoodie_py.writer.recovery import list_rollbacks_to_finish
+from hoodie_py.writer.refusals import check_writable, list_pending_writes
+from hoodie_py.writer.rollback_facts import list_rollbacks_of
+from hoodie_py.writer.run_guard import GuardedRun, forget_finished, guard_run
+from hoodie_py.writer.second_look import CompletedInstant
+from hoodie_py.writer.session import WriteSession, find_newest_time
 from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
 from hoodie_py.writer.write_conflicts import Claims, check_conflicts
 from hoodie_py.writer.write_records import WriteOperation
@@ -101,7 +101,7 @@ class OpenCommit:
     intent: Intent
     facts: CommitFacts
     known_rollbacks: frozenset[str]
-    alive: Alive
+    alive: GuardedRun
     completion_time: str | None = None
 
     @property
@@ -123,10 +123,10 @@ class OpenCommit:
         self.alive.ensure_alive()
         completed, doubt = _complete(self, results)
         if doubt is not None:
-            raise completed.settled(doubt)
+            raise completed.settle(doubt)
         self.completion_time = completed.instant.completion_time or ""
-        self.alive.pending(False)
-        _tidy(self, results)
+        self.alive.set_pending(False)
+        _remove_leftovers(self, results)
         return self.completion_time
 
 
@@ -161,15 +161,15 @@ def open_commit(session: WriteSession, intent: Intent) -> Iterator[OpenCommit]:
 def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommit:
     files = session.settings.file
     if intent.writes_base_files:
-        with moved_on(session, intent.snapshot):
+        with turn_missing_into_conflict(session, intent.snapshot):
             files = with_codec(files, intent.snapshot)
-    with session.locked() as holding:
+    with session.hold_lock() as holding:
         now = session.look()
         _check(session, intent, now)
         check_conflicts(intent.claims, intent.snapshot, now, beginning=True)
         forget_finished(session, now)
-        instant = session.clock.next(newest_time(now.timeline.timeline))
-        alive = stack.enter_context(run_guard(session, instant, lock_held=True))
+        instant = session.clock.take(find_newest_time(now.timeline.timeline))
+        alive = stack.enter_context(guard_run(session, instant, lock_held=True))
         facts = CommitFacts(
             files=session.files,
             config=now.bare_config,
@@ -179,7 +179,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
             schema=intent.schema,
             file=files,
         )
-        writer = session.timeline(now)
+        writer = session.open_timeline(now)
         holding.ensure_held()
         profile = CommitMetadata(operation_type=intent.operation.recorded, write_stats=intent.workload)
         content = write_commit_metadata(profile, now.config.timeline_layout, replace=intent.replaces)
@@ -195,14 +195,14 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
     return begun
 
 
-def _request(writer: TimelineWriter, facts: CommitFacts, content: bytes, alive: Alive) -> Instant:
-    alive.pending(True)
+def _request(writer: TimelineWriter, facts: CommitFacts, content: bytes, alive: GuardedRun) -> Instant:
+    alive.set_pending(True)
     try:
         return writer.request(facts.instant, facts.action, content)
     except (CommitStateUnknownError, ConflictError):  # its own file may be what it is in conflict with
         raise
     except HoodieError:
-        alive.pending(False)
+        alive.set_pending(False)
         raise
 
 
@@ -213,7 +213,7 @@ def _check(session: WriteSession, intent: Intent, now: Snapshot) -> None:
     MetadataTable.check_records(now, mode, new_keys=intent.claims.changes_keys)
     pending: list[Instant] = []
     if not session.multi_writer:
-        pending = pending_writes(now) or [each.instant for each in rollbacks_to_finish(now)]
+        pending = list_pending_writes(now) or [each.instant for each in list_rollbacks_to_finish(now)]
     if pending:
         raise ConflictError(
             f"Another {pending[0].action} is under way.",
@@ -222,38 +222,38 @@ def _check(session: WriteSession, intent: Intent, now: Snapshot) -> None:
         )
 
 
-def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> tuple[Completed, HoodieError | None]:
+def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> tuple[CompletedInstant, HoodieError | None]:
     """Commit, and look again; return what is wrong then, None where nothing is."""
     session = begun.session
-    with session.locked() as holding:
+    with session.hold_lock() as holding:
         now = session.look()
-        inflight = _still_ours(begun, now)
+        inflight = _check_still_ours(begun, now)
         _check_other_writers(begun, now)
         sizes = _settle_files(begun, results)
         if not session.multi_writer:
-            leave_heartbeats(session.files, (each for each in pending_writes(now) if each != inflight))
+            leave_heartbeats(session.files, (each for each in list_pending_writes(now) if each != inflight))
         begun.alive.ensure_own(holding)
-        metadata = MetadataTable.of(session, now)
+        metadata = MetadataTable(session, now)
         metadata.commit(begun.instant, added=sizes, deleted={})
-        completion_time = session.clock.next(newest_time(now.timeline.timeline))
+        completion_time = session.clock.take(find_newest_time(now.timeline.timeline))
         content = write_commit_metadata(
-            _metadata(begun, results), now.config.timeline_layout, replace=begun.intent.replaces
+            _make_commit_metadata(begun, results), now.config.timeline_layout, replace=begun.intent.replaces
         )
         begun.alive.ensure_own(holding)
-        instant = session.timeline(now).complete(inflight, completion_time, content)
-        completed = Completed(
+        instant = session.open_timeline(now).complete(inflight, completion_time, content)
+        completed = CompletedInstant(
             session, now, metadata, inflight, instant, check=lambda after: _check_overlap(begun, now, after)
         )
-        return completed, completed.doubt(holding, begun.alive)
+        return completed, completed.find_doubt(holding, begun.alive)
 
 
-def _still_ours(begun: OpenCommit, now: Snapshot) -> Instant:
+def _check_still_ours(begun: OpenCommit, now: Snapshot) -> Instant:
     """Check that nobody took the write back, and return the inflight instant."""
     found = now.timeline.timeline.find(begun.instant, begun.facts.action)
     if found is None or found.state != INFLIGHT:
         state = "gone" if found is None else found.state
         raise ConflictError(f"Another writer changed this write's instant: it is {state}.", instant=begun.instant)
-    rollbacks = rollbacks_of(now, begun.instant)
+    rollbacks = list_rollbacks_of(now, begun.instant)
     if rollbacks:
         raise ConflictError(
             "Another writer rolls this write back.", instant=begun.instant, rollback=rollbacks[0].request_time
@@ -311,7 +311,7 @@ def _is_named_after(path: str, begun: OpenCommit) -> bool:
     return by_commit and log is not None and log.instant == begun.instant
 
 
-def _metadata(begun: OpenCommit, results: Sequence[TaskResult]) -> CommitMetadata:
+def _make_commit_metadata(begun: OpenCommit, results: Sequence[TaskResult]) -> CommitMetadata:
     intent = begun.intent
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for result in sorted(results, key=lambda each: each.group):
@@ -329,18 +329,18 @@ def _metadata(begun: OpenCommit, results: Sequence[TaskResult]) -> CommitMetadat
 def _abort(begun: OpenCommit, error: BaseException | None) -> None:
     """Take the write back; what stands in the way of that is noted on the error that goes to the caller."""
     try:
-        with begun.session.locked():
+        with begun.session.hold_lock():
             now = begun.session.look()
             found = now.timeline.timeline.find(begun.instant, begun.facts.action)
             if found is not None and found.is_completed:
-                begun.alive.pending(False)
-            elif found is not None and not rollbacks_of(now, begun.instant):
+                begun.alive.set_pending(False)
+            elif found is not None and not list_rollbacks_of(now, begun.instant):
                 _undo(begun, now, error)
             else:  # what it told the metadata table after somebody had taken it for dead
                 undo_metadata_commit(begun.facts.files, begun.instant)
-                begun.alive.pending(found is not None)
+                begun.alive.set_pending(found is not None)
     except HoodieError as problem:
-        _note(error, problem)
+        _note_problem(error, problem)
 
 
 def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None:
@@ -353,13 +353,13 @@ def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None
             for marker in markers.announced():
                 delete_with_checksum(files, marker.path)
             markers.remove_all()
-            begun.session.timeline(now).remove(Instant(begun.instant, None, begun.facts.action, state))
-        begun.alive.pending(False)
+            begun.session.open_timeline(now).remove(Instant(begun.instant, None, begun.facts.action, state))
+        begun.alive.set_pending(False)
     except HoodieError as problem:
-        _note(error, problem)
+        _note_problem(error, problem)
 
 
-def _note(error: BaseException | None, problem: HoodieError) -> None:
+def _note_problem(error: BaseException | None, problem: HoodieError) -> None:
     text = f"What the write left was not all removed: {problem} The next write will do that."
     if error is None:
         warnings.warn(HoodieWarning(text), stacklevel=4)
@@ -367,7 +367,7 @@ def _note(error: BaseException | None, problem: HoodieError) -> None:
         error.add_note(text)
 
 
-def _tidy(begun: OpenCommit, results: Sequence[TaskResult]) -> None:
+def _remove_leftovers(begun: OpenCommit, results: Sequence[TaskResult]) -> None:
     """Remove the markers of a commit that has landed, and files that other attempts wrote while it was made."""
     markers = Markers(begun.facts.files, begun.instant)
     written = {result.path for result in results}

@@ -47,10 +47,10 @@ class Claims:
     @property
     def groups(self) -> frozenset[GroupKey]:
         """All file groups whose state the write rests on."""
-        return self.touched | self.gone
+        return self.touched | self.replaced_groups
 
     @property
-    def gone(self) -> frozenset[GroupKey]:
+    def replaced_groups(self) -> frozenset[GroupKey]:
         """File groups that are replaced."""
         return frozenset((partition, each) for partition, ids in (self.replaced or {}).items() for each in ids)
 
@@ -79,11 +79,11 @@ def check_conflicts(
     if restores.last is not None and before.timeline.timeline.find(restores.last.request_time, RESTORE) is None:
         raise ConflictError("The table was restored meanwhile.", hint=_HINT, instant=restores.last.request_time)
     _check_plans(claims, before, now)
-    for instant, groups in pending_clusterings(now):
-        _meet(claims.groups & groups, instant)
+    for instant, groups in iterate_pending_clusterings(now):
+        _refuse_shared(claims.groups & groups, instant)
 
 
-def pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, frozenset[GroupKey]]]:
+def iterate_pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, frozenset[GroupKey]]]:
     """Yield clusterings that have not completed, with the file groups they will replace."""
     for instant in snapshot.timeline.timeline.pending_replacements():
         plan = snapshot.timeline.replace_plan(instant)
@@ -94,12 +94,12 @@ def pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, frozenset
 def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning: bool) -> None:
     metadata = now.timeline.metadata(instant)
     replaced = {(partition, each) for partition, ids in metadata.replaced_file_ids.items() for each in ids}
-    _meet(claims.groups & replaced, instant)
+    _refuse_shared(claims.groups & replaced, instant)
     if metadata.compacted and now.config.version >= FIRST_VERSION_OF_FREE_LOGS and not beginning:
         return
     stats = list(metadata.stats())
-    _meet(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
-    inserted = {stat.partition_path for stat in stats if _inserts(stat)}
+    _refuse_shared(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
+    inserted = {stat.partition_path for stat in stats if _has_inserts(stat)}
     both = inserted if claims.new_keys_in is None else inserted & claims.new_keys_in
     if both and claims.looked_up:
         raise ConflictError(
@@ -110,7 +110,7 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
         )
 
 
-def _inserts(stat: WriteStat) -> bool:
+def _has_inserts(stat: WriteStat) -> bool:
     """Whether a file has new keys; not every writer counts them."""
     return stat.num_inserts > 0 or (stat.prev_commit == NO_COMMIT and stat.log_version is None)
 
@@ -123,13 +123,13 @@ def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
     known = {each.request_time for each in before.timeline.timeline if each.comparable_action == COMMIT}
     for instant in now.timeline.timeline.pending_compactions():
         is_new = by_slice and instant.request_time not in known
-        at_stake = claims.groups if is_new else claims.gone
+        at_stake = claims.groups if is_new else claims.replaced_groups
         if at_stake:
             plan = now.timeline.pending_plan(instant)
-            _meet(at_stake & {(each.partition_path, each.file_id) for each in plan.operations}, instant)
+            _refuse_shared(at_stake & {(each.partition_path, each.file_id) for each in plan.operations}, instant)
 
 
-def _meet(both: Collection[GroupKey], instant: Instant) -> None:
+def _refuse_shared(both: Collection[GroupKey], instant: Instant) -> None:
     if not both:
         return
     partition, file_id = min(both)

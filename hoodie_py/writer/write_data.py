@@ -16,7 +16,7 @@ from hoodie_py.writer.commit_records import Write, commit_records
 from hoodie_py.writer.delete_filter import deletes_by_filter
 from hoodie_py.writer.incoming_records import records_to_write
 from hoodie_py.writer.key_spelling import check_spelling
-from hoodie_py.writer.moved_on import moved_on
+from hoodie_py.writer.moved_on import turn_missing_into_conflict
 from hoodie_py.writer.output_schema import OutputSchema, output_schema
 from hoodie_py.writer.placing import OVERWRITES, place_records, replaced_groups, searches
 from hoodie_py.writer.recovery import undo_failed_writes
@@ -54,7 +54,7 @@ class Writer:
             HoodieError: see ``HoodieTable.upsert``.
         """
         snapshot = undo_failed_writes(self.session)
-        with moved_on(self.session, snapshot):
+        with turn_missing_into_conflict(self.session, snapshot):
             session = with_table_index(self.session, snapshot, operation, self.merger)
             return replace(self, session=session).carry_out(data, snapshot, operation)
 
@@ -68,17 +68,17 @@ class Writer:
         """
         settings = self.session.settings
         records, schema = records_to_write(data, snapshot, settings.options, operation)
-        write = self._write(snapshot, operation, schema)
+        write = self._make_write(snapshot, operation, schema)
         if not len(records) and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return WriteResult(operation)
-        touched = _partitions(records)
+        touched = _list_partitions(records)
         check_buckets(snapshot, settings, touched, self.merger)
         if operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             check_spelling(snapshot, settings.options, records.made_of, touched, self.merger)
         if combines(operation, settings.options):
             records = combine(records, snapshot, settings, self.merger)
         if operation in OVERWRITES:
-            write = replace(write, replaced=replaced_groups(snapshot, _overwritten(records, operation)))
+            write = replace(write, replaced=replaced_groups(snapshot, _list_overwritten(records, operation)))
         return commit_records(write, place_records(records, snapshot, operation, settings, self.merger))
 
     def delete_where(self, chosen: str | pc.Expression) -> WriteResult:
@@ -93,13 +93,13 @@ class Writer:
         snapshot = undo_failed_writes(self.session)
         if snapshot.instant is None:
             return WriteResult(WriteOperation.DELETE)
-        with moved_on(self.session, snapshot):
+        with turn_missing_into_conflict(self.session, snapshot):
             tagged = deletes_by_filter(snapshot, chosen, self.session.settings.options, self.merger)
-            write = self._write(snapshot, WriteOperation.DELETE, output_schema(snapshot))
+            write = self._make_write(snapshot, WriteOperation.DELETE, output_schema(snapshot))
             file_bytes = self.session.settings.plan.max_file_size
             return commit_records(write, route(tagged, snapshot, file_bytes))
 
-    def _write(self, snapshot: Snapshot, operation: WriteOperation, schema: OutputSchema) -> Write:
+    def _make_write(self, snapshot: Snapshot, operation: WriteOperation, schema: OutputSchema) -> Write:
         return Write(
             session=self.session,
             snapshot=snapshot,
@@ -111,10 +111,10 @@ class Writer:
         )
 
 
-def _overwritten(records: WriteRecords, operation: WriteOperation) -> list[str] | None:
+def _list_overwritten(records: WriteRecords, operation: WriteOperation) -> list[str] | None:
     """Return the partitions whose rows an overwrite replaces; None for all."""
-    return None if operation is WriteOperation.INSERT_OVERWRITE_TABLE else _partitions(records)
+    return None if operation is WriteOperation.INSERT_OVERWRITE_TABLE else _list_partitions(records)
 
 
-def _partitions(records: WriteRecords) -> list[str]:
+def _list_partitions(records: WriteRecords) -> list[str]:
     return [] if records.partition_paths is None else records.partition_paths.unique().to_pylist()

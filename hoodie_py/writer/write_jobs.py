@@ -45,30 +45,30 @@ class Tasks:
     settings: WriteSettings
     merger: Merger | None = None
 
-    def jobs(self, routed: Routed) -> Iterator[Job]:
+    def iterate_jobs(self, routed: Routed) -> Iterator[Job]:
         """Yield one job for each placement.
 
         Raises:
             MergeError: the table needs a merger that nobody supplied.
         """
-        for placement, task in zip(routed.placements, self.tasks(routed.placements), strict=True):
-            old = 0 if placement.file_slice is None else _base_size(placement.file_slice)
+        for placement, task in zip(routed.placements, self.iterate_tasks(routed.placements), strict=True):
+            old = 0 if placement.file_slice is None else _get_base_size(placement.file_slice)
             size = (old // 100 if isinstance(task, RewriteTask) else 0) + len(placement)
             yield Job(partial(_run, task, routed, placement), size)
 
-    def tasks(self, placements: Sequence[Placement]) -> Iterator[WriteTask]:
+    def iterate_tasks(self, placements: Sequence[Placement]) -> Iterator[WriteTask]:
         """Yield one task for each placement; errors as for ``jobs``."""
-        custom = _custom(self.snapshot, self.settings, self.merger)
-        hooked = _is_hooked(custom)
+        custom = _find_custom_merger(self.snapshot, self.settings, self.merger)
+        hooked = _has_insert_hook(custom)
         for index, placement in enumerate(placements):
             if placement.file_slice is None and not hooked:
                 yield InsertTask(self.facts, index, placement.partition_path, placement.file_id)
             elif placement.file_slice is None or not self.snapshot.config.is_merge_on_read:
-                yield self._rewrite(index, placement)
+                yield self._make_rewrite(index, placement)
             else:
-                yield self._append(index, placement.file_slice, placement.positions_of, custom)
+                yield self._make_append(index, placement.file_slice, placement.positions_of, custom)
 
-    def _rewrite(self, index: int, placement: Placement) -> RewriteTask:
+    def _make_rewrite(self, index: int, placement: Placement) -> RewriteTask:
         old = placement.file_slice
         if old is None:
             old = FileSlice(placement.partition_path, placement.file_id, self.facts.instant, None, ())
@@ -76,8 +76,10 @@ class Tasks:
         info = self.snapshot.read_info(old).as_stored(schema.arrow, schema.defaults)
         return RewriteTask(self.facts, index, old, info, self.merger, ReadOptions(options=self.settings.options))
 
-    def _append(self, index: int, old: FileSlice, positions_of: str | None, custom: RecordMerger | None) -> AppendTask:
-        task = append_task(self.snapshot, self.facts, self.settings, old, index, positions_of)
+    def _make_append(
+        self, index: int, old: FileSlice, positions_of: str | None, custom: RecordMerger | None
+    ) -> AppendTask:
+        task = make_append_task(self.snapshot, self.facts, self.settings, old, index, positions_of)
         if custom is None:
             return task
         config = self.facts.config
@@ -85,16 +87,16 @@ class Tasks:
         return replace(task, delete_rules=rules)
 
 
-def merges_inserts(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> bool:
+def is_merging_inserts(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> bool:
     """Say whether a merger decides about new records, too; errors as for ``Tasks.jobs``."""
-    return _is_hooked(_custom(snapshot, settings, merger))
+    return _has_insert_hook(_find_custom_merger(snapshot, settings, merger))
 
 
-def _custom(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> RecordMerger | None:
+def _find_custom_merger(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> RecordMerger | None:
     return select_strategy(snapshot.config, settings.options, merger, writing=True).merger
 
 
-def _is_hooked(custom: RecordMerger | None) -> bool:
+def _has_insert_hook(custom: RecordMerger | None) -> bool:
     return custom is not None and type(custom).insert_batch is not RecordMerger.insert_batch
 
 
@@ -121,7 +123,7 @@ def _run(task: WriteTask, routed: Routed, placement: Placement) -> TaskResult:
     return run_task(task, routed.of(placement), routed.positions_of(placement), placement.inserts)
 
 
-def append_task(
+def make_append_task(
     snapshot: Snapshot,
     facts: CommitFacts,
     settings: WriteSettings,
@@ -161,7 +163,7 @@ def append_task(
     )
 
 
-def workload(routed: Routed) -> dict[str, tuple[WriteStat, ...]]:
+def make_workload(routed: Routed) -> dict[str, tuple[WriteStat, ...]]:
     """Return what the inflight file says: inserts of each partition, then updates of each file group (Hudi
     ``WorkloadProfile``).
     """
@@ -184,5 +186,5 @@ def workload(routed: Routed) -> dict[str, tuple[WriteStat, ...]]:
     return {path: (stat, *updates.get(path, ())) for path, stat in new.items()}
 
 
-def _base_size(file_slice: FileSlice) -> int:
+def _get_base_size(file_slice: FileSlice) -> int:
     return 0 if file_slice.base_file is None else file_slice.base_file.size

@@ -69,7 +69,7 @@ class WriteResult:
             rows_inserted=sum(each.stat.num_inserts for each in results),
             rows_updated=sum(each.stat.num_update_writes for each in results),
             rows_deleted=sum(each.stat.num_deletes for each in results),
-            rows_in_logs=sum(_in_logs(each.stat) for each in results),
+            rows_in_logs=sum(_count_in_logs(each.stat) for each in results),
             bytes_written=sum(each.stat.file_size_in_bytes for each in results),
             seconds=seconds,
         )
@@ -87,5 +87,5 @@ class WriteResult:
         )
 
 
-def _in_logs(stat: WriteStat) -> int:
+def _count_in_logs(stat: WriteStat) -> int:
     return stat.num_inserts + stat.num_update_writes + stat.num_deletes if stat.log_files else 0

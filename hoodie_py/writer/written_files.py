@@ -17,7 +17,7 @@ from hoodie_py.writer.markers import Markers
 _FIRST_VERSION_OF_FREE_LOGS = 8
 
 
-def written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str, ...]]:
+def find_written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str, ...]]:
     """Return names of the data files that an instant wrote, by partition path.
 
     Args:
@@ -32,13 +32,15 @@ def written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str, ...]
     announced = {marker.path for marker in Markers(snapshot.files, instant).announced()} if by_block else set[str]()
     found: dict[str, tuple[str, ...]] = {}
     for listing in snapshot.view.folders():
-        names = [info.name for info in listing.files if _is_of(snapshot.files, info, instant, by_block, announced)]
+        names = [
+            info.name for info in listing.files if _is_written_by(snapshot.files, info, instant, by_block, announced)
+        ]
         if names:
             found[listing.partition.path] = tuple(sorted(names))
     return found
 
 
-def _is_of(files: TableFiles, info: FileInfo, instant: str, by_block: bool, announced: set[str]) -> bool:
+def _is_written_by(files: TableFiles, info: FileInfo, instant: str, by_block: bool, announced: set[str]) -> bool:
     if not info.name.startswith("."):
         base = parse_base_file_name(info.name)
         return base is not None and base.instant == instant
@@ -47,10 +49,10 @@ def _is_of(files: TableFiles, info: FileInfo, instant: str, by_block: bool, anno
         return False
     if not by_block:
         return log.instant == instant
-    return _blocks_are_of(files, info.path, instant, torn_is_own=info.path in announced)
+    return _has_blocks_of(files, info.path, instant, torn_is_own=info.path in announced)
 
 
-def _blocks_are_of(files: TableFiles, path: str, instant: str, *, torn_is_own: bool) -> bool:
+def _has_blocks_of(files: TableFiles, path: str, instant: str, *, torn_is_own: bool) -> bool:
     """Whether a log file is the instant's; one without a whole block is if the instant announced it."""
     try:
         data = read_bounded(files, path, "log_bytes")

@@ -70,7 +70,7 @@ def test_a_write_that_can_be_torn(folder: Folder, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_clean_that_takes_too_much(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    real: Callable[..., None] = clean._delete
+    real: Callable[..., None] = clean._delete_files
 
     def delete(files: Any, plan: Any) -> None:
         real(files, plan)
@@ -79,7 +79,7 @@ def test_a_clean_that_takes_too_much(folder: Folder, monkeypatch: pytest.MonkeyP
             if info.name.endswith(".parquet"):
                 files.delete(info.path)
 
-    monkeypatch.setattr(clean, "_delete", delete)
+    monkeypatch.setattr(clean, "_delete_files", delete)
     with pytest.raises(NotPossible, match=r"undisturbed: .*(rows are others|what follows failed)"):
         found(folder, "clean", ".clean", KILL_BEFORE)
 

@@ -81,7 +81,7 @@ def test_beside_other_writers_the_next_one_takes_a_failed_write_back(folder: Fol
 
 
 def test_failed_writes_without_heartbeat(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_guard.Alive, "pending", lambda *_: None)
+    monkeypatch.setattr(run_guard.GuardedRun, "pending", lambda *_: None)
     said = found(bench(folder, lock="file"), ".inflight", LOST_FOR_GOOD)
     assert "still pending" in said
 

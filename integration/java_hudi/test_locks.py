@@ -8,8 +8,8 @@ import pytest
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
-from hoodie_py.writer.lock import held
-from hoodie_py.writer.lock_choice import lock_for
+from hoodie_py.writer.lock import hold
+from hoodie_py.writer.lock_choice import choose_lock
 from integration.java_hudi.session import JavaHudiError
 from integration.java_hudi.tables import SCHEMA, Kind, Lake, make_row, same_rows
 
@@ -37,7 +37,7 @@ def test_a_lock_file_of_ours_keeps_java_out_and_javas_keeps_us_out(lake: Lake) -
     shared = replace(lake, kind=MultiWriter(9, True, True))
     before = lake.check()
     files = TableFiles.open(lake.path)
-    with held(lock_for(MULTI_WRITER, files)) as holding:
+    with hold(choose_lock(MULTI_WRITER, files)) as holding:
         with pytest.raises(JavaHudiError, match=r"(?i)lock"):
             shared.java.write(shared.path, [make_row(0, 9)], shared.kind.write_options, schema=SCHEMA)
         holding.ensure_held()

@@ -114,7 +114,7 @@ def tasks(tmp_path: Path) -> list[CompactionTask]:
     with pytest.raises(KeyboardInterrupt):
         HoodieTable.open(writable(PLAIN, tmp_path)).compact(Stop(), options=QUICK)
     facts = found[0].facts
-    facts.files.put(TimelineWriter(facts.files, facts.config).path(facts.inflight), b"")
+    facts.files.put(TimelineWriter(facts.files, facts.config).locate(facts.inflight), b"")
     return found
 
 

@@ -91,7 +91,7 @@ class HandEngine:
         file_of: Mapping[PieceKey, int],
         facts: WriteFacts,
     ) -> list[TaskResult]:
-        by_number = dict(enumerate(zip(tasks.tasks(placements), placements, strict=True)))
+        by_number = dict(enumerate(zip(tasks.iterate_tasks(placements), placements, strict=True)))
         step = WriteFiles.of(by_number, facts.packed_merger, facts.wire.located(), facts.attempts)
         found = []
         for number in by_number:

@@ -12,7 +12,7 @@ from hoodie_py import HoodieTable, HoodieWarning, InvalidTableError
 from hoodie_py.table import named_partitions
 from hoodie_py.table.partitions import PARTITION_METAFILES
 from hoodie_py.writer.partition_folder import PARTITION_METAFILE
-from hoodie_py.writer.written_files import written_files
+from hoodie_py.writer.written_files import find_written_files
 from integration.corpus_queries import Query, check, parameters
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import KINDS, Kind, Row, contents
@@ -92,7 +92,7 @@ def test_what_is_not_committed_makes_no_partition(tmp_path: Path):
     for name in ("part-0000.parquet", "f-0_0-0-0_20990101000000000.parquet", ".f-1_20990101000000000.log.1_0-0-0"):
         (tmp_path / "_temporary" / "0" / name).write_bytes(b"")
     assert table.scan().count() == 4
-    assert written_files(table._snapshot, "20990101000000000") == {
+    assert find_written_files(table._snapshot, "20990101000000000") == {
         "_temporary/0": (".f-1_20990101000000000.log.1_0-0-0", "f-0_0-0-0_20990101000000000.parquet")
     }
 

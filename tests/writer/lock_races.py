@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hoodie_py.writer.lock import Lock, held
+from hoodie_py.writer.lock import Lock, hold
 
 WAIT = 60.0
 
@@ -16,7 +16,7 @@ WAIT = 60.0
 def add_up(make: Callable[[], Lock], counter: Path, rounds: int) -> None:
     """Add to the counter, giving others every chance to do so in between."""
     for _ in range(rounds):
-        with held(make(), WAIT) as holding:
+        with hold(make(), WAIT) as holding:
             value = int(counter.read_text())
             time.sleep(0.002)
             holding.ensure_held()

@@ -33,7 +33,7 @@ def slowly(base: Path, given: WriteRecords, meanwhile: Callable[[], Any], **opti
         frozenset(each.partition_path for each in routed.placements if each.file_slice is None),
     )
     with open_commit(doing, Intent(WriteOperation.UPSERT, snapshot, schema_of(snapshot), claims)) as begun:
-        results = [job.run() for job in Tasks(snapshot, begun.facts, doing.settings).jobs(routed)]
+        results = [job.run() for job in Tasks(snapshot, begun.facts, doing.settings).iterate_jobs(routed)]
         meanwhile()
         begun.commit(results)
 

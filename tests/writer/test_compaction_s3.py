@@ -10,7 +10,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.testing import local_s3
-from hoodie_py.writer.lock_choice import lock_for
+from hoodie_py.writer.lock_choice import choose_lock
 from tests.writer.compaction_tables import QUICK, rows, writable
 
 pytestmark = pytest.mark.s3
@@ -38,7 +38,7 @@ def test_on_a_store_with_conditional_writes(name: str, tmp_path: Path) -> None:
         table = HoodieTable.open(uri, s3.storage_options)
         before = rows(table)
         options = {**QUICK, **STORAGE_LOCK}
-        other = lock_for(options, files)
+        other = choose_lock(options, files)
         other.acquire(0)
         with pytest.raises(ConflictError):
             table.schedule_compaction(options=options)

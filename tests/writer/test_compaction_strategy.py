@@ -7,7 +7,7 @@ import pytest
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.plans import CompactionOperation
-from hoodie_py.writer.compaction_strategy import STRATEGIES, Choice, Offer, choose, operation_metrics
+from hoodie_py.writer.compaction_strategy import STRATEGIES, Candidates, Choice, choose_operations, measure_operation
 from hoodie_py.writer.settings import PlanSettings
 
 MB = 1 << 20
@@ -19,7 +19,7 @@ def operation(
 ) -> CompactionOperation:
     names = tuple(f".{file_id}_20260101000000000.log.{index}_0-0-0" for index, _ in enumerate(logs, 1))
     return CompactionOperation(
-        "20260101000000000", file_id, partition, None, names, operation_metrics(base, list(logs), 120 * MB)
+        "20260101000000000", file_id, partition, None, names, measure_operation(base, list(logs), 120 * MB)
     )
 
 
@@ -27,7 +27,9 @@ def choice(
     strategy: str, *operations: CompactionOperation, partitions: tuple[str, ...] = (), **settings: Any
 ) -> Choice:
     every = partitions or tuple({each.partition_path for each in operations})
-    return choose(Offer(operations, every, TODAY), PlanSettings(strategies=tuple(strategy.split(",")), **settings))
+    return choose_operations(
+        Candidates(operations, every, TODAY), PlanSettings(strategies=tuple(strategy.split(",")), **settings)
+    )
 
 
 def ids(found: Choice) -> list[str]:
@@ -35,11 +37,11 @@ def ids(found: Choice) -> list[str]:
 
 
 def test_metrics_are_those_that_java_records() -> None:
-    assert operation_metrics(5 * MB + 1, [MB, MB, 7], 120 * MB) == {
+    assert measure_operation(5 * MB + 1, [MB, MB, 7], 120 * MB) == {
         "TOTAL_LOG_FILES": 3.0, "TOTAL_LOG_FILES_SIZE": 2.0 * MB + 7, "TOTAL_IO_READ_MB": 7.0,
         "TOTAL_IO_WRITE_MB": 5.0, "TOTAL_IO_MB": 12.0,
     }  # fmt: skip
-    assert operation_metrics(None, [10], 120 * MB)["TOTAL_IO_WRITE_MB"] == 120.0
+    assert measure_operation(None, [10], 120 * MB)["TOTAL_IO_WRITE_MB"] == 120.0
 
 
 def test_most_log_bytes_first_within_the_io() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.writer.file_system_lock import LOCK_FILE, FileSystemLock
-from hoodie_py.writer.lock import held
+from hoodie_py.writer.lock import hold
 from tests.writer.lock_races import race_processes, race_threads
 
 
@@ -32,7 +32,7 @@ def age(files: TableFiles, seconds: float) -> None:
 
 def test_the_file_is_the_lock(files: TableFiles) -> None:
     lock = lock_of(files)
-    with held(lock, 1) as holding:
+    with hold(lock, 1) as holding:
         assert json.loads(files.read(LOCK_FILE))["pid"] == os.getpid()
         with pytest.raises(ConflictError, match="has the table's lock"):
             lock_of(files).acquire(0.02)

@@ -16,7 +16,7 @@ from hoodie_py.formats.instants import INFLIGHT, REQUESTED, ROLLBACK, Instant
 from hoodie_py.formats.metadata_writers import write_rollback_plan
 from hoodie_py.formats.plans import RollbackMetadata, RollbackPlan, RolledBackInstant
 from hoodie_py.writer.rollback_record import begin_rollback
-from hoodie_py.writer.written_files import written_files
+from hoodie_py.writer.written_files import find_written_files
 from tests.writer.compaction_tables import QUICK, opened
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.written_tables import Kind, contents, data_files, put, records, row, session
@@ -39,9 +39,9 @@ def pending(base: Path, last: Instant, state: str) -> Instant:
     """Begin to roll the last commit back, as Java does, and come as far as the state says; return the rollback."""
     doing = session(base)
     snapshot = doing.look()
-    files = written_files(snapshot, last.request_time)
+    files = find_written_files(snapshot, last.request_time)
     rollback = begin_rollback(doing, snapshot, last, files)
-    timeline = doing.timeline(snapshot)
+    timeline = doing.open_timeline(snapshot)
     if state == "requested":
         timeline.remove(rollback)
         return replace(rollback, state=REQUESTED)
@@ -196,7 +196,7 @@ def planned(base: Path, version: int, action: str, state: str) -> tuple[str, Ins
     put(base, records([row(1, 2, "b")]))
     instant = str(HoodieTable.open(base).schedule_compaction(options=QUICK))
     doing = session(base)
-    timeline = doing.timeline(doing.look())
+    timeline = doing.open_timeline(doing.look())
     if state == INFLIGHT:
         timeline.begin(Instant(instant, None, "compaction", REQUESTED))
     return instant, begin_rollback(doing, doing.look(), Instant(instant, None, action, INFLIGHT), {})
@@ -238,11 +238,11 @@ def test_a_completed_compaction_that_was_being_rolled_back_goes(
 def test_a_compaction_that_completed_over_its_rollback_stays(tmp_path: Path) -> None:
     instant, rollback = planned(tmp_path, 9, "compaction", INFLIGHT)
     doing = session(tmp_path)
-    doing.timeline(doing.look()).remove(rollback)
+    doing.open_timeline(doing.look()).remove(rollback)
     plan = (tmp_path / f".hoodie/timeline/{rollback.request_time}.rollback.requested").rename(tmp_path / "kept")
     HoodieTable.open(tmp_path).run_compaction(instant, options=QUICK)
     plan.rename(tmp_path / f".hoodie/timeline/{rollback.request_time}.rollback.requested")
-    doing.timeline(doing.look()).begin(replace(rollback, state=REQUESTED))
+    doing.open_timeline(doing.look()).begin(replace(rollback, state=REQUESTED))
     before = contents(tmp_path)
     HoodieTable.open(tmp_path).upsert([row(4, 9, "new")], options=QUICK)
     assert contents(tmp_path) == before | {"k4": (9, "new")}
@@ -281,7 +281,7 @@ def test_a_plan_for_no_instant_of_the_table_ends(tmp_path: Path) -> None:
     put(tmp_path, records([row(1)]))
     doing = session(tmp_path)
     plan = RollbackPlan(RolledBackInstant("20200101000000000", "deltacommit"))
-    timeline = doing.timeline(doing.look())
+    timeline = doing.open_timeline(doing.look())
     timeline.begin(timeline.request("20261121230000000", ROLLBACK, write_rollback_plan(plan, str(tmp_path))))
     put(tmp_path, records([row(2)]))
     assert all(each.is_completed for each in HoodieTable.open(tmp_path).timeline)

@@ -8,7 +8,7 @@ import pytest
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
-from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER, Heartbeat, is_alive, life_of
+from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER, Heartbeat, is_alive, read_life
 
 INSTANT = "20260101000000000"
 QUICK = {"hoodie.client.heartbeat.interval_in_ms": "10", "hoodie.client.heartbeat.tolerable.misses": "3000"}
@@ -71,14 +71,14 @@ def test_who_has_stopped(files: TableFiles) -> None:
     files.put(begun, b"")
     place = files.local_path(begun)
     assert place is not None
-    assert not life_of(files, INSTANT, begun).is_over
+    assert not read_life(files, INSTANT, begun).is_over
     os.utime(place, (time.time() - 121,) * 2)
-    assert life_of(files, INSTANT, begun).is_over
-    assert not life_of(files, INSTANT, begun, {"hoodie.client.heartbeat.interval_in_ms": "600000"}).is_over
+    assert read_life(files, INSTANT, begun).is_over
+    assert not read_life(files, INSTANT, begun, {"hoodie.client.heartbeat.interval_in_ms": "600000"}).is_over
     files.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", b"")
-    assert not life_of(files, INSTANT, begun).is_over
+    assert not read_life(files, INSTANT, begun).is_over
     age(files, 121)
-    assert life_of(files, INSTANT, begun).is_over
+    assert read_life(files, INSTANT, begun).is_over
 
 
 def test_a_writer_that_was_taken_for_dead(files: TableFiles) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from hoodie_py.errors import ConflictError, HoodieWarning, StorageError
-from hoodie_py.writer.lock import NoLock, held
+from hoodie_py.writer.lock import NoLock, hold
 
 
 class ScriptedLock:
@@ -47,21 +47,21 @@ def fail(error: Exception) -> Callable[[], None]:
 
 def test_a_held_lock_is_confirmed_and_released() -> None:
     lock = ScriptedLock()
-    with held(lock, 5) as holding:
+    with hold(lock, 5) as holding:
         holding.ensure_held()
     assert lock.calls == ["acquire 5", "renew", "release"]
 
 
 def test_a_lock_is_released_when_the_block_fails() -> None:
     lock = ScriptedLock()
-    with pytest.raises(KeyError), held(lock):
+    with pytest.raises(KeyError), hold(lock):
         raise KeyError("x")
     assert lock.calls[-1] == "release"
 
 
 def test_a_lock_is_renewed_in_the_background() -> None:
     lock = ScriptedLock(renew_every=0.005)
-    with held(lock):
+    with hold(lock):
         for _ in range(3):
             lock.renewed.clear()
             assert lock.renewed.wait(30)
@@ -77,7 +77,7 @@ def test_a_lock_without_the_attribute_is_renewed_too() -> None:
         def renew(self) -> None: ...
         def release(self) -> None: ...
 
-    with held(Plain()) as holding:
+    with hold(Plain()) as holding:
         assert any(thread.name == "hoodie-lock" for thread in threading.enumerate())
         holding.ensure_held()
     assert not any(thread.name == "hoodie-lock" for thread in threading.enumerate())
@@ -86,7 +86,7 @@ def test_a_lock_without_the_attribute_is_renewed_too() -> None:
 def test_a_loss_in_the_background_is_remembered() -> None:
     lock = ScriptedLock(renew_every=0.005)
     lock.renewal = fail(ConflictError("taken over"))
-    with held(lock) as holding:
+    with hold(lock) as holding:
         assert lock.renewed.wait(30)
         lock.renewal = lambda: None
         while lock.calls.count("renew") < 1 or any(t.name == "hoodie-lock" for t in threading.enumerate()):
@@ -100,7 +100,7 @@ def test_a_loss_in_the_background_is_remembered() -> None:
 def test_a_loss_that_is_found_when_it_matters() -> None:
     lock = ScriptedLock()
     lock.renewal = fail(ConflictError("taken over"))
-    with held(lock) as holding:
+    with hold(lock) as holding:
         for _ in range(2):
             with pytest.raises(ConflictError, match="lost"):
                 holding.ensure_held()
@@ -109,7 +109,7 @@ def test_a_loss_that_is_found_when_it_matters() -> None:
 def test_a_store_that_fails_now_and_then_is_asked_again() -> None:
     lock = ScriptedLock(renew_every=0.005)
     lock.renewal = fail(StorageError("busy"))
-    with held(lock) as holding:
+    with hold(lock) as holding:
         assert lock.renewed.wait(30)
         with pytest.raises(ConflictError, match="could not be confirmed"):
             holding.ensure_held()
@@ -120,11 +120,11 @@ def test_a_store_that_fails_now_and_then_is_asked_again() -> None:
 def test_a_lock_that_cannot_be_released_is_a_warning() -> None:
     lock = ScriptedLock()
     lock.release_error = StorageError("gone")
-    with pytest.warns(HoodieWarning, match="not released: gone"), held(lock):
+    with pytest.warns(HoodieWarning, match="not released: gone"), hold(lock):
         pass
 
 
 def test_no_lock_is_always_held() -> None:
-    with held(NoLock()) as one, held(NoLock()) as other:
+    with hold(NoLock()) as one, hold(NoLock()) as other:
         one.ensure_held()
         other.ensure_held()

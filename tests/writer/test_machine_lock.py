@@ -16,7 +16,7 @@ import pytest
 from hoodie_py.errors import ConflictError, StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.writer import machine_lock
-from hoodie_py.writer.lock import held
+from hoodie_py.writer.lock import hold
 from hoodie_py.writer.machine_lock import MachineLock
 from tests.writer.lock_races import race_processes, race_threads
 
@@ -162,7 +162,7 @@ CHANGES = ["TMPDIR", pytest.param("user", marks=as_root), pytest.param("/tmp", m
 @pytest.mark.parametrize("what", CHANGES)
 def test_another_process_is_excluded_whatever_its(what: str, open_to_all: Path, tmp_path: Path) -> None:
     files = TableFiles.open(open_to_all)
-    with held(MachineLock(files), 0):
+    with hold(MachineLock(files), 0):
         before = surroundings(what, tmp_path / "elsewhere")
         said = in_another_process(lambda: outcome(files), before)
         if said.startswith("PermissionError"):
@@ -188,7 +188,7 @@ def test_of_a_table_elsewhere_too(
     files = TableFiles.open("memory://machine-lock")
     kept = os.umask(umask)
     try:
-        with held(MachineLock(files), 0):
+        with hold(MachineLock(files), 0):
             assert in_another_process(lambda: outcome(files), surroundings(what, tmp_path / "elsewhere")) == "kept out"
         assert in_another_process(lambda: outcome(files), surroundings(what, tmp_path / "elsewhere")) == "taken"
         other = TableFiles.open("memory://machine-lock-2")
@@ -218,7 +218,7 @@ def test_a_lock_whose_table_was_removed_is_lost(store: str, tmp_path: Path, monk
     with pytest.raises(ConflictError, match="no longer there"):
         lock.renew()
     (tmp_path / "table/.hoodie").mkdir(parents=True, exist_ok=True)
-    with held(MachineLock(files), 0), pytest.raises(ConflictError, match="no longer there"):
+    with hold(MachineLock(files), 0), pytest.raises(ConflictError, match="no longer there"):
         lock.renew()
     lock.release()
 
@@ -227,6 +227,6 @@ def test_one_table_by_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "table/.hoodie").mkdir(parents=True)
     (tmp_path / "link").symlink_to("table")
     monkeypatch.chdir(tmp_path)
-    with held(MachineLock(TableFiles.open(tmp_path / "table")), 0):
+    with hold(MachineLock(TableFiles.open(tmp_path / "table")), 0):
         for name in ("table", "./link", "table/../link/", str(tmp_path / "link"), (tmp_path / "table").as_uri()):
             assert outcome(TableFiles.open(name)) == "kept out", name

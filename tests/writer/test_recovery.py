@@ -14,7 +14,7 @@ from hoodie_py.formats.instants import Instant
 from hoodie_py.writer import recovery
 from hoodie_py.writer.heartbeat import LEFT_FOR_JAVA
 from hoodie_py.writer.recovery import undo_failed_writes
-from hoodie_py.writer.refusals import pending_writes
+from hoodie_py.writer.refusals import list_pending_writes
 from hoodie_py.writer.rollback import RollbackResult, rollback
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.write_records import WriteOperation
@@ -29,8 +29,8 @@ def left(base: Path, action: str = "deltacommit") -> Path:
     """A table where a write was begun and came no further."""
     Kind(9, True).create(base)
     put(base, records([row(1)]), WriteOperation.INSERT)
-    timeline = session(base).timeline(session(base).look())
-    requested = timeline.request(session(base).clock.next(), action, b"")
+    timeline = session(base).open_timeline(session(base).look())
+    requested = timeline.request(session(base).clock.take(), action, b"")
     timeline.begin(requested)
     return base
 
@@ -61,7 +61,7 @@ def test_a_lone_writer_rolls_back_whatever_is_pending(tmp_path: Path) -> None:
     left(tmp_path)
     grown_old(tmp_path, 121)
     snapshot = undo_failed_writes(session(tmp_path))
-    assert pending_writes(snapshot) == []
+    assert list_pending_writes(snapshot) == []
     assert pending(tmp_path) == []
     assert [each.action for each in HoodieTable.open(tmp_path).timeline][-1] == "rollback"
 
@@ -82,7 +82,7 @@ def test_what_was_left_for_java_says_nothing_of_a_writer(content: bytes, tmp_pat
     path = tmp_path / ".hoodie/.heartbeat" / pending(tmp_path)[0].request_time
     path.write_bytes(content)
     if content == LEFT_FOR_JAVA:
-        assert pending_writes(undo_failed_writes(session(tmp_path))) == []
+        assert list_pending_writes(undo_failed_writes(session(tmp_path))) == []
         return
     with pytest.raises(ConflictError, match="keeps the instant alive"):
         undo_failed_writes(session(tmp_path))
@@ -133,17 +133,17 @@ def test_a_write_that_ends_while_it_is_taken_for_dead(
     grown_old(tmp_path, 1000)
     [instant] = pending(tmp_path)
     other = session(tmp_path)
-    timeline = other.timeline(other.look())
+    timeline = other.open_timeline(other.look())
 
     def ends_first(doing: WriteSession, time: str) -> RollbackResult:
         if how == "commits":
-            timeline.complete(instant, other.clock.next(), b"")
+            timeline.complete(instant, other.clock.take(), b"")
         else:
             rollback(other, time)
         return rollback(doing, time)
 
     monkeypatch.setattr(recovery, "rollback", ends_first)
-    assert pending_writes(undo_failed_writes(session(tmp_path, MANY))) == []
+    assert list_pending_writes(undo_failed_writes(session(tmp_path, MANY))) == []
     assert pending(tmp_path) == []
 
 
@@ -162,7 +162,7 @@ def test_clusterings_stay_and_their_groups_are_not_written_to(tmp_path: Path) ->
     before = pending(base)
     assert [each.action for each in before] == ["clustering"]
     snapshot = undo_failed_writes(session(base))
-    assert pending_writes(snapshot) == []
+    assert list_pending_writes(snapshot) == []
     assert pending(base) == before
     table = HoodieTable.open(base)
     names = [name for name in table.schema.names if not name.startswith("_hoodie")]

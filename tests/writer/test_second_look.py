@@ -42,13 +42,13 @@ def before_the_completed_file(monkeypatch: pytest.MonkeyPatch, action: str, act:
 
 def take_for_dead(monkeypatch: pytest.MonkeyPatch, base: Path, instant: Instant) -> None:
     """Let others see that the heartbeat of an instant has stopped."""
-    life_of, is_alive = heartbeat.life_of, heartbeat.is_alive
+    life_of, is_alive = heartbeat.read_life, heartbeat.is_alive
 
     def dead(files: Any, time: str, *args: Any, **kwargs: Any) -> Any:
         found = life_of(files, time, *args, **kwargs)
-        return heartbeat.Life(False, False, 0) if time == instant.request_time else found
+        return heartbeat.WriterLife(False, False, 0) if time == instant.request_time else found
 
-    monkeypatch.setattr("hoodie_py.writer.recovery.life_of", dead)
+    monkeypatch.setattr("hoodie_py.writer.recovery.read_life", dead)
     monkeypatch.setattr(
         heartbeat,
         "is_alive",
@@ -241,7 +241,7 @@ def died(base: Path, monkeypatch: pytest.MonkeyPatch, given: Any, options: Any) 
     with monkeypatch.context() as patched:
         for action in ("commit", "deltacommit"):
             before_the_completed_file(patched, action, rolled_back)
-        patched.setattr("hoodie_py.writer.second_look.Completed.doubt", die)
+        patched.setattr("hoodie_py.writer.second_look.CompletedInstant.find_doubt", die)
         with pytest.raises(SystemExit):
             HoodieTable.open(base).upsert(given, options)
     return seen[0]

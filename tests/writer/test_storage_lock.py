@@ -12,7 +12,7 @@ import pytest
 from hoodie_py.errors import ConflictError, CorruptFileError, InvalidQueryError, StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.testing import LocalS3, local_s3
-from hoodie_py.writer.lock import held
+from hoodie_py.writer.lock import hold
 from hoodie_py.writer.storage_lock import LOCK_OBJECT, LockState, StorageLock
 from tests.storage.faults import faulty
 from tests.writer.lock_races import race_processes, race_threads
@@ -42,7 +42,7 @@ def state(files: TableFiles) -> LockState:
 def test_one_has_the_lock(files: TableFiles) -> None:
     one, other = lock_of(files), lock_of(files)
     before = time.time()
-    with held(one, 1) as holding:
+    with hold(one, 1) as holding:
         found = json.loads(files.read(LOCK_OBJECT))
         assert list(found) == ["expired", "validUntil", "owner"]
         assert found["expired"] is False
@@ -52,9 +52,9 @@ def test_one_has_the_lock(files: TableFiles) -> None:
         holding.ensure_held()
         until = state(files).valid_until
     assert state(files) == LockState(expired=True, valid_until=until, owner=found["owner"])
-    with held(other, 0):
+    with hold(other, 0):
         assert state(files).owner != found["owner"]
-    with held(one, 0):
+    with hold(one, 0):
         assert state(files).owner == found["owner"]
 
 

@@ -27,7 +27,7 @@ from hoodie_py.writer.routing import Routed
 from hoodie_py.writer.timeline_writer import TimelineWriter
 from hoodie_py.writer.write_commit import Intent, open_commit
 from hoodie_py.writer.write_conflicts import Claims
-from hoodie_py.writer.write_jobs import Tasks, workload
+from hoodie_py.writer.write_jobs import Tasks, make_workload
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 from hoodie_py.writer.write_runner import Job
 from tests.writer.compaction_tables import QUICK, leftovers
@@ -229,7 +229,7 @@ def taken_back(base: Path, given: WriteRecords) -> list[Job]:
     routed = placed(snapshot, given)
     intent = Intent(WriteOperation.UPSERT, snapshot, schema_of(snapshot), Claims())
     with open_commit(doing, intent) as begun:
-        return list(Tasks(snapshot, begun.facts, doing.settings).jobs(routed))
+        return list(Tasks(snapshot, begun.facts, doing.settings).iterate_jobs(routed))
 
 
 @pytest.mark.parametrize("kind", [MOR, COW, Kind(6, True), Kind(6, False)], ids=str)
@@ -254,7 +254,7 @@ def test_a_task_that_runs_while_its_write_is_taken_back_leaves_nothing(
     base = start(tmp_path, kind)
     before = data_files(base)
     given = records([row(i, 2) for i in range(4, 12)], partitioned=kind.partitioned)
-    remove, late, jobs = TimelineWriter.remove, [], Tasks.jobs
+    remove, late, jobs = TimelineWriter.remove, [], Tasks.iterate_jobs
 
     def kept(tasks: Tasks, routed: Routed) -> Iterator[Job]:
         late.extend(jobs(tasks, routed))
@@ -266,7 +266,7 @@ def test_a_task_that_runs_while_its_write_is_taken_back_leaves_nothing(
                 job.run()
         remove(writer, instant)
 
-    monkeypatch.setattr(Tasks, "jobs", kept)
+    monkeypatch.setattr(Tasks, "iterate_jobs", kept)
     monkeypatch.setattr(TimelineWriter, "remove", run_before)
     taken_back(base, given)
     assert (data_files(base), leftovers(base)) == (before, [])
@@ -291,7 +291,7 @@ def test_a_task_whose_write_was_taken_back_without_its_marker_leaves_nothing(
             return publish(file)
 
         monkeypatch.setattr(OutputFile, "publish", taken_back_first)
-        for job in Tasks(snapshot, facts, doing.settings).jobs(routed):
+        for job in Tasks(snapshot, facts, doing.settings).iterate_jobs(routed):
             with pytest.raises(ConflictError, match="finished or taken back"):
                 job.run()
         left = [path for path in leftovers(base) if not path.startswith(HEARTBEAT_FOLDER)]  # it is at work still
@@ -333,7 +333,7 @@ def test_files_of_lost_attempts_are_removed(tmp_path: Path) -> None:
         routed = placed(snapshot, records([row(0, 2, "b"), row(40)]))
         claims = Claims(frozenset(each.group for each in routed.placements))
         with open_commit(doing, Intent(WriteOperation.UPSERT, snapshot, schema_of(snapshot), claims)) as begun:
-            jobs = list(Tasks(snapshot, begun.facts, doing.settings).jobs(routed))
+            jobs = list(Tasks(snapshot, begun.facts, doing.settings).iterate_jobs(routed))
             for job in jobs:
                 job.run()
             results = [job.run() for job in jobs]
@@ -393,5 +393,5 @@ def test_tables_that_are_never_written(tmp_path: Path) -> None:
 def test_workload_of_nothing(tmp_path: Path) -> None:
     start(tmp_path)
     snapshot = open_snapshot(TableFiles.open(tmp_path))
-    assert workload(placed(snapshot, records([row(77)], deletes=[0]))) == {}
+    assert make_workload(placed(snapshot, records([row(77)], deletes=[0]))) == {}
     assert write_jobs.NO_COMMIT == "null"

@@ -110,7 +110,7 @@ def schema_of(snapshot: Snapshot) -> OutputSchema:
 def begun(snapshot: Snapshot, instant: str, action: str) -> CommitFacts:
     """What tasks of a commit know; its inflight file is there."""
     facts = CommitFacts(snapshot.files, snapshot.config, instant, action, 77, schema_of(snapshot))
-    snapshot.files.put(TimelineWriter(snapshot.files, snapshot.config).path(facts.inflight), b"")
+    snapshot.files.put(TimelineWriter(snapshot.files, snapshot.config).locate(facts.inflight), b"")
     return facts
 
 
