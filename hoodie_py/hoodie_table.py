@@ -118,17 +118,17 @@ class HoodieTable(TableWrites):
 
         files = TableFiles.open(fspath(uri), storage_options)
         new = NewTable(
-            name=name if name is not None else given.default_name(files),
-            schema=given.arrow_schema(schema),
-            record_key=given.field_names(record_key),
-            ordering=given.field_names(ordering or ()),
-            partition_by=given.field_names(partition_by),
+            name=name if name is not None else given.make_default_name(files),
+            schema=given.to_arrow_schema(schema),
+            record_key=given.split_field_names(record_key),
+            ordering=given.split_field_names(ordering or ()),
+            partition_by=given.split_field_names(partition_by),
             table_type=table_type,
             version=table_version,
             merge_mode=merge_mode,
-            merge_strategy_id=given.strategy_of(merger, merge_strategy_id),
+            merge_strategy_id=given.resolve_strategy_id(merger, merge_strategy_id),
             key_generator=key_generator,
-            properties=given.property_texts(properties),
+            properties=given.to_property_texts(properties),
         )
         create_table(files, new)
         return cls(open_snapshot(files, timezone=timezone))

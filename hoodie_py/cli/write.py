@@ -112,7 +112,7 @@ def write(
         from hoodie_py.cli.console import print_result, working
         from hoodie_py.cli.row_sources import read_rows
         from hoodie_py.reader.registry import merger_named
-        from hoodie_py.writer.table_creation import MadeTable
+        from hoodie_py.writer.table_creation import CreatedTable
 
         if create:
             rows = read_rows(source, kind)
@@ -134,7 +134,7 @@ def write(
             with working("reading the table's metadata"):
                 opened = HoodieTable.open(table, stored, timezone)
             rows = read_rows(source, kind, _columns(opened))
-        with working("writing"), MadeTable.at(opened.files).for_first_write() if create else nullcontext():
+        with working("writing"), CreatedTable.load(opened.files).undo_on_failure() if create else nullcontext():
             result = getattr(opened, operation.value)(rows, options, chosen_merger(opened.config, merger))
         print_result(result, as_json)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.writer.bucket_index import java_hashes
+from hoodie_py.writer.bucket_index import compute_java_hashes
 
 _BITS = 23  # of a hash: of a million keys that a write lacks, an eighth pass where it has a million
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -64,4 +64,4 @@ def mixed(hashes: np.ndarray, bits: int) -> npt.NDArray[np.uint64]:
 
 def _places(keys: pa.StringArray) -> npt.NDArray[np.int64]:
     """Return the bit of each key."""
-    return mixed(java_hashes(keys), _BITS).astype(np.int64)
+    return mixed(compute_java_hashes(keys), _BITS).astype(np.int64)

@@ -21,7 +21,7 @@ from hoodie_py.spark.write_places import PLACED, PlaceRecords
 from hoodie_py.spark.write_shards import SHARDED, SKETCH, DivideKeys, DivideRows, WriteFacts
 from hoodie_py.spark.write_wire import labels
 from hoodie_py.writer.compaction_task import TaskResult
-from hoodie_py.writer.routing import Placement
+from hoodie_py.writer.routing import FileAssignment
 from hoodie_py.writer.write_jobs import Tasks
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -93,7 +93,7 @@ class SparkEngine:
         self,
         placed: Any,
         tasks: Tasks,
-        placements: Sequence[Placement],
+        placements: Sequence[FileAssignment],
         file_of: Mapping[PieceKey, int],
         facts: WriteFacts,
     ) -> list[TaskResult]:

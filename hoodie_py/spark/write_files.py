@@ -20,9 +20,9 @@ from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.write_wire import Wire, by_label
 from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.rewrite_task import RewriteTask
-from hoodie_py.writer.routing import Placement, new_file_id
+from hoodie_py.writer.routing import FileAssignment, make_file_id
 from hoodie_py.writer.settings import WriteSettings
-from hoodie_py.writer.small_files import rooms
+from hoodie_py.writer.small_files import compute_free_rows
 from hoodie_py.writer.write_jobs import WriteTask, run_task
 
 FILE_BYTES_A_BYTE = 0.4
@@ -55,7 +55,7 @@ class FilePlan:
         file_of: number of the file that each piece goes into.
     """
 
-    placements: tuple[Placement, ...]
+    placements: tuple[FileAssignment, ...]
     file_of: Mapping[PieceKey, int]
 
 
@@ -85,7 +85,9 @@ def plan_files(
         else:
             members[path, file_id].append(key)
     file_bytes = settings.plan.max_file_size
-    room = rooms(slices, set(held), FILE_BYTES_A_BYTE, file_bytes, settings.small_file_bytes) if fill else {}
+    room = (
+        compute_free_rows(slices, set(held), FILE_BYTES_A_BYTE, file_bytes, settings.small_file_bytes) if fill else {}
+    )
     for path, keys in new.items():
         for file_id, some in _cut(keys, pieces, room.get(path, ()), int(file_bytes / FILE_BYTES_A_BYTE)):
             members[path, file_id].extend(some)
@@ -115,14 +117,14 @@ def _cut(
         shares[share].append(key)
         filled[share] += pieces[key].bytes
     for share_ in shares:
-        yield new_file_id(), share_
+        yield make_file_id(), share_
 
 
-def _placement(group: GroupKey, pieces: Sequence[Piece], there: Mapping[GroupKey, FileSlice]) -> Placement:
+def _placement(group: GroupKey, pieces: Sequence[Piece], there: Mapping[GroupKey, FileSlice]) -> FileAssignment:
     file_slice = there.get(group)
     base = None if file_slice is None or file_slice.base_file is None else file_slice.base_file.instant
     rows = sum(each.rows for each in pieces)
-    return Placement(
+    return FileAssignment(
         *group,
         file_slice,
         0,
@@ -152,7 +154,7 @@ class WriteFiles:
 
     @classmethod
     def of(
-        cls, tasks: Mapping[int, tuple[WriteTask, Placement]], packed_merger: bytes, wire: Wire, attempts: int
+        cls, tasks: Mapping[int, tuple[WriteTask, FileAssignment]], packed_merger: bytes, wire: Wire, attempts: int
     ) -> WriteFiles:
         """Pack tasks by label; what they have in common is sent once."""
         bare = {

@@ -19,9 +19,9 @@ from hoodie_py.spark.attempts import done, failed, worth_another
 from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.write_shards import Opened, gathered, opened
 from hoodie_py.writer.compaction_task import TaskResult
-from hoodie_py.writer.incoming_records import records_to_write
+from hoodie_py.writer.incoming_records import make_records
 from hoodie_py.writer.insert_task import InsertTask
-from hoodie_py.writer.routing import new_file_id, route_new, row_bytes
+from hoodie_py.writer.routing import assign_new_files, estimate_row_bytes, make_file_id
 from hoodie_py.writer.write_records import WriteRecords
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class WriteNewFiles:
         pieces = _Ahead(_pieces(there, batches))
         most = there.facts.settings.plan.max_file_size
         while pieces.next is not None:
-            task = InsertTask(self.commit, index, pieces.next.path, new_file_id())
+            task = InsertTask(self.commit, index, pieces.next.path, make_file_id())
             yield task.run(pieces.of_one_file(most))
             index += 1
 
@@ -96,8 +96,8 @@ def _pieces(there: Opened, batches: Iterator[pa.RecordBatch]) -> Iterator[_Piece
     facts, options = there.facts, there.facts.settings.options
     limit = _BYTES_OF_PARTITIONS if there.snapshot.config.is_partitioned else _BYTES_AT_ONCE
     for table in gathered(batches, limit):
-        records, _ = records_to_write(table, there.snapshot, options, facts.operation)
-        routed = route_new(records, facts.settings.plan.max_file_size)
-        for placement in routed.placements:
-            of_place = routed.of(placement)
-            yield _Piece(placement.partition_path, of_place, row_bytes(of_place) * len(of_place))
+        records, _ = make_records(table, there.snapshot, options, facts.operation)
+        routed = assign_new_files(records, facts.settings.plan.max_file_size)
+        for placement in routed.assignments:
+            of_place = routed.get_records(placement)
+            yield _Piece(placement.partition_path, of_place, estimate_row_bytes(of_place) * len(of_place))

@@ -22,7 +22,7 @@ from hoodie_py.options.check import check_write_options
 from hoodie_py.options.write import COMBINE_BEFORE_INSERT
 from hoodie_py.spark.options import PATH, LoadOptions
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.creation_arguments import default_name, field_names
+from hoodie_py.writer.creation_arguments import make_default_name, split_field_names
 from hoodie_py.writer.new_table import NewTable
 from hoodie_py.writer.table_creation import create_table
 from hoodie_py.writer.write_records import WriteOperation
@@ -96,7 +96,7 @@ class WriteOptions:
         """
         if self.operation is WriteOperation.DELETE:
             raise TableNotFoundError("There is no Hudi table to delete from.", path=self.files().uri)
-        self.table.new(schema, self._default_name).stored()
+        self.table.new(schema, self._default_name).make_properties()
 
     @contextmanager
     def open_or_create(self, schema: pa.Schema) -> Iterator[Snapshot]:
@@ -122,7 +122,7 @@ class WriteOptions:
         if found is not None:
             yield found
             return
-        with made.for_first_write():
+        with made.undo_on_failure():
             yield open_snapshot(self.path, storage_options=options.storage_options, timezone=options.timezone)
 
     def files(self) -> TableFiles:
@@ -131,7 +131,7 @@ class WriteOptions:
 
     @property
     def _default_name(self) -> str:
-        return default_name(self.files())
+        return make_default_name(self.files())
 
     def __repr__(self) -> str:
         return f"WriteOptions({self.path!r}, {self.operation.value!r})"
@@ -240,7 +240,7 @@ class TableDescription:
         return self.given.get(names[0]) or None
 
     def _names(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return field_names(self.given.get(names[0], ""))
+        return split_field_names(self.given.get(names[0], ""))
 
     def _key_generator(self) -> str | None:
         named = self._text(source_keys.KEY_GENERATOR_TYPE)

@@ -22,10 +22,10 @@ from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.write_shards import ENTRIES, ENTRY, RECORDS, Opened, opened
 from hoodie_py.spark.write_wire import Labelled, by_label
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.combine import combine, combines
-from hoodie_py.writer.key_lookup import Found, KeyLookup, Wanted, distinct
-from hoodie_py.writer.placing import place_records
-from hoodie_py.writer.routing import Placement, Routed
+from hoodie_py.writer.combine import combine, needs_combining
+from hoodie_py.writer.key_lookup import KeyLookup, KeyLookupRequest, KeyLookupResult, deduplicate
+from hoodie_py.writer.placing import assign_records
+from hoodie_py.writer.routing import AssignedRecords, FileAssignment
 
 PLACED = pa.schema(
     [
@@ -72,7 +72,7 @@ class PlaceRecords:
         facts = there.facts
         records, _ = facts.wire.read(payloads)
         snapshot, merger = _with_slices(there.snapshot, self.slices), facts.merger
-        if combines(facts.operation, facts.settings.options):
+        if needs_combining(facts.operation, facts.settings.options):
             records = combine(records, snapshot, facts.settings, merger)
         entries = pa.Table.from_batches(
             [pa.ipc.read_record_batch(each, ENTRY) for each in shard.payloads.get(ENTRIES, [])], ENTRY
@@ -80,10 +80,10 @@ class PlaceRecords:
         lookup = _KnownKeys(there, snapshot, self.slices, entries)
         plan = replace(facts.settings.plan, max_file_size=sys.maxsize)  # new files are cut once all shards are known
         settings = replace(facts.settings, plan=plan, small_file_bytes=0)
-        routed = place_records(records, snapshot, facts.operation, settings, merger, lookup)
+        routed = assign_records(records, snapshot, facts.operation, settings, merger, lookup)
         wire = facts.wire.located()
         at = facts.shards.index(shard.label) * _PLACES_OF_A_SHARD
-        for placement in routed.placements:
+        for placement in routed.assignments:
             is_new = placement.file_slice is None and not facts.is_bucket  # a bucket's file id is its own
             rows = list(_rows(wire, routed, placement))
             for row in rows:
@@ -101,10 +101,10 @@ def _successes(batches: Iterator[pa.RecordBatch], failures: list[bytes]) -> Iter
         yield batch if failed.null_count == len(failed) else batch.filter(failed.is_null())
 
 
-def _rows(wire: Any, routed: Routed, placement: Placement) -> Iterator[dict[str, Any]]:
+def _rows(wire: Any, routed: AssignedRecords, placement: FileAssignment) -> Iterator[dict[str, Any]]:
     """Yield a placement's records as rows of the step's result; the first one has the counts."""
     counts = {"inserts": placement.inserts, "updates": placement.updates, "deletes": placement.deletes}
-    for count, payload in wire.payloads(routed.of(placement), routed.positions_of(placement)):
+    for count, payload in wire.payloads(routed.get_records(placement), routed.get_positions(placement)):
         yield {
             "path": placement.partition_path,
             "file_id": placement.file_id,
@@ -132,9 +132,9 @@ class _KnownKeys(KeyLookup):
     def keys_at_once(self) -> int:
         return sys.maxsize  # they are all in memory
 
-    def find(self, wanted: Sequence[Wanted]) -> Found:
+    def find(self, wanted: Sequence[KeyLookupRequest]) -> KeyLookupResult:
         """Find keys; see ``KeyLookup.find``."""
-        hits: list[Found] = []
+        hits: list[KeyLookupResult] = []
         for group, each in enumerate(wanted):
             places = np.full(len(self._slices) + 1, -1, np.int64)
             for number, file_slice in enumerate(each.slices):
@@ -143,9 +143,11 @@ class _KnownKeys(KeyLookup):
             at = np.concatenate([np.empty(0, np.int32), *(numbers(chunk, -1) for chunk in index.chunks)])
             hit = np.flatnonzero((at >= 0) & (places[self._of] >= 0))
             hits.append(
-                Found(np.full(len(hit), group), at[hit].astype(np.int64), places[self._of[hit]], self._rows_[hit])
+                KeyLookupResult(
+                    np.full(len(hit), group), at[hit].astype(np.int64), places[self._of[hit]], self._rows_[hit]
+                )
             )
-        return distinct(hits)
+        return deduplicate(hits)
 
 
 class _Slices:

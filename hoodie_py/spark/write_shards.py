@@ -30,12 +30,12 @@ from hoodie_py.spark.python_process import settle
 from hoodie_py.spark.write_wire import Wire
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline_loader import TableTimeline
-from hoodie_py.writer.bucket_index import java_hashes
-from hoodie_py.writer.bucket_places import divided
-from hoodie_py.writer.incoming_records import records_to_write
+from hoodie_py.writer.bucket_index import compute_java_hashes
+from hoodie_py.writer.bucket_places import assign_buckets
+from hoodie_py.writer.incoming_records import make_records
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.record_versions import joined
-from hoodie_py.writer.routing import sliced
+from hoodie_py.writer.routing import slice_records
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 
@@ -146,7 +146,7 @@ class DivideRows:
 
     def _divided(self, there: Opened, table: pa.Table, at: int) -> Iterator[pa.RecordBatch]:
         facts = there.facts
-        records, _ = records_to_write(table, there.snapshot, facts.settings.options, facts.operation)
+        records, _ = make_records(table, there.snapshot, facts.settings.options, facts.operation)
         if self.sketches and len(records):
             sketch = KeySketch.of(joined(records.keys)).packed()
             row = {"shard": 0, "kind": SKETCH, "at": len(sketch), "payload": sketch}
@@ -155,7 +155,7 @@ class DivideRows:
         order = np.argsort(shards, kind="stable")
         sorted_ = records.take(from_numpy(order))
         for shard, start, stop in runs(shards[order]):
-            part = sliced(sorted_, start, stop - start)
+            part = slice_records(sorted_, start, stop - start)
             known = part.partition_paths is not None and facts.wire.has_paths
             paths = part.partition_paths.unique().to_pylist() if known and part.partition_paths is not None else []
             payloads = [payload for _, payload in facts.wire.payloads(part)]
@@ -188,7 +188,7 @@ class DivideKeys:
         try:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    for keys, row in lookup.all_keys(self.slices[number]):
+                    for keys, row in lookup.iterate_keys(self.slices[number]):
                         for start in range(0, len(keys), _ENTRY_ROWS):
                             first = row if row == UNKNOWN_ROW else row + start
                             yield from self._entries(there.facts, keys.slice(start, _ENTRY_ROWS), number, first)
@@ -204,7 +204,7 @@ class DivideKeys:
         if not len(at):
             return
         keys = keys.take(from_numpy(at))
-        shards = _spread(java_hashes(keys), len(facts.shards))
+        shards = _spread(compute_java_hashes(keys), len(facts.shards))
         order = np.argsort(shards, kind="stable")
         rows = np.full(len(keys), UNKNOWN_ROW, np.int64) if row == UNKNOWN_ROW else row + at[order]
         slices = from_numpy(np.full(len(keys), number, np.int32))
@@ -252,9 +252,9 @@ def _shards_of(records: WriteRecords, there: Opened) -> np.ndarray:
     facts = there.facts
     index = facts.settings.index
     if not index.is_bucket or records.partition_paths is None:
-        return _spread(java_hashes(joined(records.keys)), len(facts.shards))
-    hashes = java_hashes(joined(records.partition_paths))
-    for part in divided(there.snapshot, records, index):
+        return _spread(compute_java_hashes(joined(records.keys)), len(facts.shards))
+    hashes = compute_java_hashes(joined(records.partition_paths))
+    for part in assign_buckets(there.snapshot, records, index):
         hashes[slice(None) if part.members is None else part.members] += part.numbers.astype(np.uint32)
     return _spread(hashes, len(facts.shards))
 

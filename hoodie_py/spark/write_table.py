@@ -46,15 +46,22 @@ from hoodie_py.spark.write_wire import Wire, labels
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_places import check_buckets
 from hoodie_py.writer.commit_records import Write, commit_new_files, commit_records
-from hoodie_py.writer.incoming_records import records_to_write
+from hoodie_py.writer.incoming_records import make_records
 from hoodie_py.writer.key_spelling import check_spelling
 from hoodie_py.writer.moved_on import turn_missing_into_conflict
 from hoodie_py.writer.output_schema import OutputSchema
-from hoodie_py.writer.placing import LOOKED_UP, OVERWRITES, is_independent, looks_up, replaced_groups, searches
+from hoodie_py.writer.placing import (
+    LOOKED_UP,
+    OVERWRITES,
+    is_independent,
+    list_replaced_groups,
+    needs_insert_conflict_check,
+    needs_lookup,
+)
 from hoodie_py.writer.recovery import undo_failed_writes
-from hoodie_py.writer.routing import Placement, Routed
+from hoodie_py.writer.routing import AssignedRecords, FileAssignment
 from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.table_index import with_table_index
+from hoodie_py.writer.table_index import resolve_table_index
 from hoodie_py.writer.write_conflicts import iterate_pending_clusterings
 from hoodie_py.writer.write_jobs import Tasks, is_merging_inserts
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
@@ -123,18 +130,18 @@ class DistributedWrite:
         """Write and commit."""
         snapshot = undo_failed_writes(self.session)
         with turn_missing_into_conflict(self.session, snapshot):
-            self.session = with_table_index(self.session, snapshot, self.operation, self.merger)
+            self.session = resolve_table_index(self.session, snapshot, self.operation, self.merger)
             return self._written(snapshot)
 
     def _written(self, snapshot: Snapshot) -> WriteResult:
         settings = self.session.settings
-        empty, output = records_to_write(self.schema.empty_table(), snapshot, settings.options, self.operation)
+        empty, output = make_records(self.schema.empty_table(), snapshot, settings.options, self.operation)
         self._check_spelling(snapshot, empty, [])
         facts = self._facts(snapshot, Wire.of(empty))
         packed = facts.packed()
         if is_independent(self.operation, settings) and not is_merging_inserts(snapshot, settings, self.merger):
             return self._written_at_once(snapshot, output, packed)
-        by_key = looks_up(self.operation, settings) or not facts.wire.has_paths
+        by_key = needs_lookup(self.operation, settings) or not facts.wire.has_paths
         sharded = self.engine.divided(DivideRows(packed, by_key))
         paths = self.engine.paths(sharded)
         if paths is None and self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
@@ -149,8 +156,8 @@ class DistributedWrite:
         plan = plan_files(pieces, slices, settings, fill=self._fills(snapshot, facts), held=_held(snapshot))
         write = self._write(snapshot, output, paths or [])
 
-        def run(tasks: Tasks, routed: Routed) -> Sequence[TaskResult]:
-            return self.engine.written(placed, tasks, routed.placements, plan.file_of, facts)
+        def run(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
+            return self.engine.written(placed, tasks, routed.assignments, plan.file_of, facts)
 
         return commit_records(write, _counted(plan.placements), run, self.engine.services)
 
@@ -193,7 +200,7 @@ class DistributedWrite:
         replaced = None
         if self.operation in OVERWRITES:
             whole = self.operation is WriteOperation.INSERT_OVERWRITE_TABLE
-            replaced = replaced_groups(snapshot, None if whole else paths)
+            replaced = list_replaced_groups(snapshot, None if whole else paths)
         return Write(
             session=self.session,
             snapshot=snapshot,
@@ -201,7 +208,7 @@ class DistributedWrite:
             schema=output,
             merger=self.merger,
             replaced=replaced,
-            looked_up=searches(self.operation, self.session.settings),
+            looked_up=needs_insert_conflict_check(self.operation, self.session.settings),
         )
 
     @property
@@ -212,10 +219,10 @@ class DistributedWrite:
         return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else None
 
 
-def _counted(placements: tuple[Placement, ...]) -> Routed:
+def _counted(placements: tuple[FileAssignment, ...]) -> AssignedRecords:
     """Return placements whose records are with Spark."""
     none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), pa.chunked_array([], pa.string()))
-    return Routed(none, np.empty(0, np.int64), placements)
+    return AssignedRecords(none, np.empty(0, np.int64), placements)
 
 
 def _held(snapshot: Snapshot) -> frozenset[tuple[str, str]]:

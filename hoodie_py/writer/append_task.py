@@ -33,13 +33,13 @@ from hoodie_py.reader.records import is_delete_code
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, DataFile
 from hoodie_py.writer.markers import Marker
-from hoodie_py.writer.meta_columns import RowStamp, constant, file_batches, missing_columns, whole
+from hoodie_py.writer.meta_columns import RowStamp, as_array, find_missing_columns, make_file_batches, repeat_text
 from hoodie_py.writer.write_records import WriteRecords
 
 FIRST_VERSION_OF_FREE_LOGS = 8
 
 
-def names_rows(config: TableConfig, options: Mapping[str, str]) -> bool:
+def writes_positions(config: TableConfig, options: Mapping[str, str]) -> bool:
     """Say whether log files tell which rows of the base file their records are about."""
     free_logs = config.is_merge_on_read and config.version >= FIRST_VERSION_OF_FREE_LOGS
     return free_logs and RECORD_POSITIONS.of(options)
@@ -78,7 +78,7 @@ class AppendTask:
         return self.partition_path, self.file_id
 
     @property
-    def named_by_commit(self) -> bool:
+    def is_named_by_commit(self) -> bool:
         """Whether the log file carries the commit's instant in its name."""
         return self.facts.config.version >= FIRST_VERSION_OF_FREE_LOGS
 
@@ -94,28 +94,28 @@ class AppendTask:
             HoodieError: a value that cannot be written, or a store that refuses; what was written stays invisible.
         """
         began = time.monotonic()
-        instant = self.facts.instant if self.named_by_commit else self.base_instant
-        name = log_file_name(self.file_id, instant, self.version, self.facts.token(self.index))
-        marker = Marker(self.partition_path, name, MarkerType.CREATE if self.named_by_commit else MarkerType.APPEND)
-        order, known = self._order(positions)
+        instant = self.facts.instant if self.is_named_by_commit else self.base_instant
+        name = log_file_name(self.file_id, instant, self.version, self.facts.make_token(self.index))
+        marker = Marker(self.partition_path, name, MarkerType.CREATE if self.is_named_by_commit else MarkerType.APPEND)
+        order, known = self._sort_by_position(positions)
         ordered = records if order is None else records.take(order)
         deleted = _deleted(ordered)
-        as_rows = ~deleted | self._says_so(ordered)
+        as_rows = ~deleted | self._find_self_marked_deletes(ordered)
         try:
             with DataFile(self.facts, marker) as file:
-                for block in self._blocks(ordered, as_rows, known):
+                for block in self._encode_blocks(ordered, as_rows, known):
                     file.sink.write(block)
                 size = file.publish()
         except HoodieError as error:
             raise error.located(file_group=self.file_id, partition=self.partition_path or None) from error.__cause__
         dead = int(deleted.sum())  # also those that are written as rows
         live = len(ordered) - dead
-        stat = self._stat(marker, size, live, min(inserts, live), dead)
+        stat = self._make_stat(marker, size, live, min(inserts, live), dead)
         return TaskResult(stat, 0, time.monotonic() - began)
 
-    def _order(self, positions: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def _sort_by_position(self, positions: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return the order to write in and the row numbers in that order; None for any order, and for none."""
-        if positions is None or self.positions_of is None or not self.named_by_commit or (positions < 0).any():
+        if positions is None or self.positions_of is None or not self.is_named_by_commit or (positions < 0).any():
             return None, None
         order = np.argsort(positions, kind="stable")
         sorted_ = positions[order]
@@ -123,43 +123,45 @@ class AppendTask:
             return None, None
         return order, sorted_
 
-    def _says_so(self, records: WriteRecords) -> np.ndarray:
+    def _find_self_marked_deletes(self, records: WriteRecords) -> np.ndarray:
         """Return which rows tell every reader that they delete."""
         rules = self.delete_rules
-        if rules is None or missing_columns(records, self.facts.schema.arrow):
+        if rules is None or find_missing_columns(records, self.facts.schema.arrow):
             return np.zeros(len(records), bool)
         told = records.rows.select([name for name in rules.columns if name in records.rows.schema.names])
         codes = [rules.operations(batch) for batch in told.to_batches()] if told.num_columns else []
         return is_delete_code(np.concatenate(codes)) if codes else np.zeros(len(records), bool)
 
-    def _blocks(self, records: WriteRecords, as_rows: np.ndarray, positions: np.ndarray | None) -> Iterator[bytes]:
+    def _encode_blocks(
+        self, records: WriteRecords, as_rows: np.ndarray, positions: np.ndarray | None
+    ) -> Iterator[bytes]:
         schema = AvroSchema.parse(self.facts.schema.avro)
         stamp = RowStamp(self.facts.instant, self.index, self.partition_path, self.file_id)
         places = np.flatnonzero(as_rows)
         rows = records if len(places) == len(records) else records.take(places)
         done = 0
-        for batch in file_batches(rows, self.facts.schema.arrow, stamp) if len(rows) else ():
+        for batch in make_file_batches(rows, self.facts.schema.arrow, stamp) if len(rows) else ():
             here = None if positions is None else positions[places[done : done + batch.num_rows]]
             done += batch.num_rows
-            yield encode_block(BlockType.AVRO_DATA, self._headers(here), encode_records(batch, schema))
+            yield encode_block(BlockType.AVRO_DATA, self._make_headers(here), encode_records(batch, schema))
         places = np.flatnonzero(~as_rows)
         if len(places):
             deletes = records.take(places)
-            paths = constant(self.partition_path, len(deletes))
-            ordering: list[pa.Array] = [whole(each) for each in deletes.ordering]
+            paths = repeat_text(self.partition_path, len(deletes))
+            ordering: list[pa.Array] = [as_array(each) for each in deletes.ordering]
             here = None if positions is None else positions[places]
-            content = encode_delete_content(whole(deletes.keys), paths, ordering)
-            yield encode_block(BlockType.DELETE, self._headers(here), content)
+            content = encode_delete_content(as_array(deletes.keys), paths, ordering)
+            yield encode_block(BlockType.DELETE, self._make_headers(here), content)
 
-    def _headers(self, positions: np.ndarray | None) -> dict[HeaderKey, str]:
+    def _make_headers(self, positions: np.ndarray | None) -> dict[HeaderKey, str]:
         headers = {HeaderKey.INSTANT_TIME: self.facts.instant, HeaderKey.SCHEMA: self.facts.schema.avro}
         if positions is not None and self.positions_of is not None:
             headers[HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS] = self.positions_of
             headers[HeaderKey.RECORD_POSITIONS] = encode_positions(positions)
         return headers
 
-    def _stat(self, marker: Marker, size: int, rows: int, inserts: int, deletes: int) -> WriteStat:
-        by_commit = self.named_by_commit
+    def _make_stat(self, marker: Marker, size: int, rows: int, inserts: int, deletes: int) -> WriteStat:
+        by_commit = self.is_named_by_commit
         return WriteStat(
             file_id=self.file_id,
             path=marker.path,
@@ -181,4 +183,4 @@ class AppendTask:
 def _deleted(records: WriteRecords) -> np.ndarray:
     if records.deletes is None:
         return np.zeros(len(records), bool)
-    return booleans(whole(records.deletes))
+    return booleans(as_array(records.deletes))

@@ -15,7 +15,7 @@ from hoodie_py.formats.names import parse_base_file_name
 from hoodie_py.table.partitions import list_folders
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.compaction_strategy import GroupKey
-from hoodie_py.writer.data_file import write_run
+from hoodie_py.writer.data_file import parse_run_id
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import undo_metadata_commit
 from hoodie_py.writer.session import WriteSession
@@ -61,7 +61,9 @@ def remove_files(
     Raises:
         ConflictError: by ``check``.
     """
-    announced = {marker.path for marker in Markers(files, instant).announced() if _is_file_of(marker.path, instant)}
+    announced = {
+        marker.path for marker in Markers(files, instant).list_announced() if _is_file_of(marker.path, instant)
+    }
     listed = list_files_of_instant(files, instant, groups).keys()
     if check is not None:
         check()
@@ -73,8 +75,8 @@ def remove_files(
 def remove_files_of_run(files: TableFiles, instant: str, run_id: int) -> None:
     """Delete what one run wrote and announced, and nothing that another run of the same compaction did."""
     markers = Markers(files, instant)
-    for marker in markers.announced():
-        if _is_file_of(marker.path, instant) and write_run(marker.file_name) == run_id:
+    for marker in markers.list_announced():
+        if _is_file_of(marker.path, instant) and parse_run_id(marker.file_name) == run_id:
             delete_with_checksum(files, marker.path)
             markers.remove(marker)
 

@@ -23,7 +23,7 @@ from hoodie_py.writer.settings import FileSettings
 _MOST_COMMITS, _MOST_FILES = 16, 4
 
 
-def with_codec(settings: FileSettings, snapshot: Snapshot, slices: Sequence[FileSlice] = ()) -> FileSettings:
+def choose_codec(settings: FileSettings, snapshot: Snapshot, slices: Sequence[FileSlice] = ()) -> FileSettings:
     """Return settings that name a codec.
 
     Args:
@@ -37,12 +37,14 @@ def with_codec(settings: FileSettings, snapshot: Snapshot, slices: Sequence[File
     if settings.codec is not None:
         return settings
     at_hand = [each.base_file for each in slices if each.base_file is not None]
-    newest: Iterable[BaseFile] = sorted(at_hand, key=lambda each: each.instant, reverse=True) or _of_commits(snapshot)
-    found = (_codec(snapshot, each) for each in islice(newest, _MOST_FILES))
+    newest: Iterable[BaseFile] = sorted(
+        at_hand, key=lambda each: each.instant, reverse=True
+    ) or _iterate_newest_base_files(snapshot)
+    found = (_read_codec(snapshot, each) for each in islice(newest, _MOST_FILES))
     return replace(settings, codec=next(filter(None, found), DEFAULT_CODEC))
 
 
-def _of_commits(snapshot: Snapshot) -> Iterator[BaseFile]:
+def _iterate_newest_base_files(snapshot: Snapshot) -> Iterator[BaseFile]:
     """Yield a base file of each of the newest commits that wrote some."""
     for instant in reversed(snapshot.timeline.completed_writes()[-_MOST_COMMITS:]):
         stats = (each for some in snapshot.timeline.metadata(instant).write_stats.values() for each in some)
@@ -52,7 +54,7 @@ def _of_commits(snapshot: Snapshot) -> Iterator[BaseFile]:
                 break
 
 
-def _codec(snapshot: Snapshot, base_file: BaseFile) -> str | None:
+def _read_codec(snapshot: Snapshot, base_file: BaseFile) -> str | None:
     """Return a file's codec; None where it does not tell, or is not there any more."""
     try:
         footer = BaseFileReader(snapshot.files, base_file).metadata

@@ -31,7 +31,7 @@ _FACTOR = np.uint32(31)  # of Java's hashes
 _POSITIVE = 0x7FFFFFFF  # a hash without its sign
 
 
-def bucket_numbers(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets: int) -> np.ndarray:
+def compute_buckets(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets: int) -> np.ndarray:
     """Return the bucket of each key.
 
     Args:
@@ -43,24 +43,24 @@ def bucket_numbers(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets:
         int64, from 0 to ``buckets`` - 1.
     """
     parts = [
-        _buckets(chunk.slice(start, _CHUNK_KEYS), hash_fields, buckets)
+        _compute_chunk_buckets(chunk.slice(start, _CHUNK_KEYS), hash_fields, buckets)
         for chunk in keys.chunks
         for start in range(0, len(chunk), _CHUNK_KEYS)
     ]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-def list_hashes(keys: pa.ChunkedArray, hash_fields: Collection[str]) -> np.ndarray:
-    """Return the hash that ``bucket_numbers`` divides, as int64 from 0 to 2^31 - 1; arguments are the same."""
+def compute_hashes(keys: pa.ChunkedArray, hash_fields: Collection[str]) -> np.ndarray:
+    """Return the hash that ``compute_buckets`` divides, as int64 from 0 to 2^31 - 1; arguments are the same."""
     parts = [
-        _hashes_of_lists(chunk.slice(start, _CHUNK_KEYS), hash_fields) & np.uint32(_POSITIVE)
+        _hash_keys(chunk.slice(start, _CHUNK_KEYS), hash_fields) & np.uint32(_POSITIVE)
         for chunk in keys.chunks
         for start in range(0, len(chunk), _CHUNK_KEYS)
     ]
     return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, np.int64)
 
 
-def range_numbers(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds: Sequence[int]) -> np.ndarray:
+def find_hash_ranges(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds: Sequence[int]) -> np.ndarray:
     """Return which range of hashes each key falls into.
 
     Args:
@@ -75,26 +75,26 @@ def range_numbers(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds: S
     parts = [np.empty(0, np.int64)]
     for chunk in keys.chunks:
         for start in range(0, len(chunk), _CHUNK_KEYS):
-            texts = _joined_values(chunk.slice(start, _CHUNK_KEYS), hash_fields)
+            texts = _join_values(chunk.slice(start, _CHUNK_KEYS), hash_fields)
             hashes = (xxhash32(texts) & np.uint32(_POSITIVE)).astype(np.int64)
             parts.append(np.searchsorted(edges, hashes, side="left") % len(edges))
     return np.concatenate(parts)
 
 
-def bucket_of_file_id(file_id: str) -> int | None:
+def parse_bucket(file_id: str) -> int | None:
     """Return the bucket that a file id names; None if it names none."""
     digits = file_id[:_DIGITS]
     return int(digits) if len(digits) == _DIGITS and digits.isascii() and digits.isdigit() else None
 
 
-def new_bucket_file_id(bucket: int) -> str:
+def make_bucket_file_id(bucket: int) -> str:
     """Return a fresh file id for a bucket."""
     return f"{bucket:0{_DIGITS}d}{str(uuid.uuid4())[_DIGITS:]}-0"
 
 
-def java_hashes(texts: pa.Array) -> np.ndarray:
+def compute_java_hashes(texts: pa.Array) -> np.ndarray:
     """Return Java's hash code of each string, as uint32; 0 for null, as in a list of strings."""
-    lengths, starts, units = _utf16(texts)
+    lengths, starts, units = _split_utf16(texts)
     order = np.argsort(-lengths, kind="stable")
     falling, first = lengths[order], starts[order]
     hashes = np.zeros(len(lengths), np.uint32)
@@ -110,7 +110,7 @@ def java_hashes(texts: pa.Array) -> np.ndarray:
     return result
 
 
-def _utf16(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _split_utf16(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the length and start of each string in UTF-16 units, and the units; null is an empty string."""
     texts = texts.cast(pa.large_string()).fill_null("")
     _, offset_buffer, data_buffer = texts.buffers()
@@ -127,25 +127,25 @@ def _utf16(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.diff(places), places[:-1], units
 
 
-def _buckets(keys: pa.Array, hash_fields: Collection[str], buckets: int) -> np.ndarray:
-    hashes = _hashes_of_lists(keys, hash_fields)
+def _compute_chunk_buckets(keys: pa.Array, hash_fields: Collection[str], buckets: int) -> np.ndarray:
+    hashes = _hash_keys(keys, hash_fields)
     return np.asarray((hashes & np.uint32(_POSITIVE)) % np.uint32(buckets)).astype(np.int64)
 
 
-def _hashes_of_lists(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
+def _hash_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
     composite = booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
     if not composite.any():
-        return java_hashes(keys) + _FACTOR
+        return compute_java_hashes(keys) + _FACTOR
     hashes = np.empty(len(keys), np.uint32)
     plain = np.flatnonzero(~composite)
     if len(plain):
-        hashes[plain] = java_hashes(keys.take(from_numpy(plain))) + _FACTOR
+        hashes[plain] = compute_java_hashes(keys.take(from_numpy(plain))) + _FACTOR
     at = np.flatnonzero(composite)
-    hashes[at] = _hashes_of_fields(keys.take(from_numpy(at)), hash_fields)
+    hashes[at] = _hash_composite_keys(keys.take(from_numpy(at)), hash_fields)
     return hashes
 
 
-def _hashes_of_fields(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
+def _hash_composite_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
     """Hash keys of several fields: those at once whose values hold no comma and no colon, the rest one by one."""
     pieces = pc.split_pattern(keys, ",")
     starts = np.asarray(numbers(pieces.offsets)).astype(np.int64)
@@ -157,10 +157,10 @@ def _hashes_of_fields(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarra
     hashes = np.ones(len(keys), np.uint32)
     even = np.flatnonzero(~odd)
     if len(even):
-        hashes[even] = _hashes_of_regular(keys, flat, starts, even, hash_fields)
+        hashes[even] = _hash_regular_keys(keys, flat, starts, even, hash_fields)
     for i in np.flatnonzero(odd).tolist():
-        values = key_values(keys[i].as_py(), hash_fields)
-        codes = java_hashes(pa.array(values, pa.string())).tolist()
+        values = split_key(keys[i].as_py(), hash_fields)
+        codes = compute_java_hashes(pa.array(values, pa.string())).tolist()
         code = 1
         for each in codes:
             code = (code * int(_FACTOR) + each) & 0xFFFFFFFF
@@ -168,7 +168,7 @@ def _hashes_of_fields(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarra
     return hashes
 
 
-def _hashes_of_regular(
+def _hash_regular_keys(
     keys: pa.Array, pieces: pa.Array, starts: np.ndarray, at: np.ndarray, hash_fields: Collection[str]
 ) -> np.ndarray:
     """Hash the keys at some places, whose pieces are a name, a colon and a value each."""
@@ -176,7 +176,7 @@ def _hashes_of_regular(
     wanted = np.repeat(starts[at] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
     halves = pc.split_pattern(pieces.take(from_numpy(wanted)), ":", max_splits=1)
     names, values = pc.list_element(halves, 0), pc.list_element(halves, 1)
-    codes = java_hashes(values)
+    codes = compute_java_hashes(values)
     codes[booleans(pc.is_in(values, pa.array([_NULL, _EMPTY])))] = 0
     counted = np.ones(len(codes), bool)
     if hash_fields:
@@ -192,11 +192,11 @@ def _hashes_of_regular(
         met[has] = True
     if not met.all():
         none = np.flatnonzero(~met)
-        hashes[none] = java_hashes(keys.take(from_numpy(at[none]))) + _FACTOR
+        hashes[none] = compute_java_hashes(keys.take(from_numpy(at[none]))) + _FACTOR
     return hashes
 
 
-def _joined_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
+def _join_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
     """Return the values of the hash fields of each key, joined; keys of one value as they are."""
     composite = booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
     if not composite.any():
@@ -220,13 +220,13 @@ def _joined_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
     texts[at[regular]] = np.arange(len(joined))
     odd = at[~regular]
     texts[odd] = len(joined) + np.arange(len(odd))
-    split = [key_values(key, hash_fields) for key in keys.take(from_numpy(odd)).to_pylist()]
+    split = [split_key(key, hash_fields) for key in keys.take(from_numpy(odd)).to_pylist()]
     own = pa.array(["".join("null" if each is None else each for each in values_) for values_ in split], pa.string())
     found = pa.concat_arrays([joined.cast(pa.string()), own]).take(from_numpy(texts, texts < 0))
     return pc.if_else(from_numpy(composite), found, keys)
 
 
-def key_values(key: str, hash_fields: Collection[str]) -> list[str | None]:
+def split_key(key: str, hash_fields: Collection[str]) -> list[str | None]:
     """Return the values of a key's hash fields, in the order in which the key has them; the key itself for none.
 
     Args:
@@ -239,7 +239,7 @@ def key_values(key: str, hash_fields: Collection[str]) -> list[str | None]:
         colon = key.find(":", at)
         if colon < 0:
             break
-        end = _value_end(key, colon)
+        end = _find_value_end(key, colon)
         if not hash_fields or key[at:colon] in hash_fields:
             text = key[colon + 1 : end]
             values.append(None if text == _NULL else "" if text == _EMPTY else text)
@@ -247,7 +247,7 @@ def key_values(key: str, hash_fields: Collection[str]) -> list[str | None]:
     return values or [key]
 
 
-def _value_end(key: str, colon: int) -> int:
+def _find_value_end(key: str, colon: int) -> int:
     """Return where the value behind a colon ends: at the last comma before the next colon that has one."""
     following = key.find(":", colon + 1)
     while following >= 0:

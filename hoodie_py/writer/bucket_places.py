@@ -37,11 +37,11 @@ from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.parallel import count_threads
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.bucket_index import bucket_numbers, bucket_of_file_id, new_bucket_file_id, range_numbers
-from hoodie_py.writer.combine import numbered
+from hoodie_py.writer.bucket_index import compute_buckets, find_hash_ranges, make_bucket_file_id, parse_bucket
+from hoodie_py.writer.combine import number_strings
 from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
-from hoodie_py.writer.places import Places
+from hoodie_py.writer.places import RecordLocations
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_conflicts import iterate_pending_clusterings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
@@ -66,7 +66,7 @@ class PartitionBuckets:
     ranges: HashingMetadata | None
 
 
-def divided(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> Iterator[PartitionBuckets]:
+def assign_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> Iterator[PartitionBuckets]:
     """Find the bucket of each record, partition by partition.
 
     Args:
@@ -81,28 +81,28 @@ def divided(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> 
     """
     assert records.partition_paths is not None
     fields = index.hash_fields or snapshot.config.record_key_fields
-    for partition, members in members_of(records.partition_paths).items():
+    for partition, members in group_by_partition(records.partition_paths).items():
         keys = records.keys if members is None else records.keys.take(from_numpy(members))
         if index.consistent:
-            ranges = ranges_of(snapshot, partition, index.buckets)
-            yield PartitionBuckets(partition, members, range_numbers(keys, fields, ranges.bounds), ranges)
+            ranges = load_hash_ranges(snapshot, partition, index.buckets)
+            yield PartitionBuckets(partition, members, find_hash_ranges(keys, fields, ranges.bounds), ranges)
         else:
-            numbers = bucket_numbers(keys, fields, index.buckets_of(partition))
+            numbers = compute_buckets(keys, fields, index.count_buckets(partition))
             yield PartitionBuckets(partition, members, numbers, None)
 
 
-def in_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> TaggedRecords:
+def tag_by_bucket(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> TaggedRecords:
     """Tag each record with the file group of its bucket, old or new.
 
     Raises:
         InvalidTableError: two file groups have one bucket.
         InvalidQueryError: the table has file groups that are none of the index's.
-        HoodieError: as ``divided``.
+        HoodieError: as ``assign_buckets``.
     """
     everywhere: list[FileSlice] = []
     at = np.empty(len(records), np.int64)
-    parts = list(divided(snapshot, records, index))
-    slices = slices_by_partition(snapshot, [each.partition for each in parts])
+    parts = list(assign_buckets(snapshot, records, index))
+    slices = find_slices_by_partition(snapshot, [each.partition for each in parts])
     for part in parts:
         numbers, inverse = np.unique(part.numbers, return_inverse=True)
         places = len(everywhere) + inverse.reshape(-1)
@@ -112,10 +112,12 @@ def in_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) 
             at[part.members] = places
         own = slices.get(part.partition, [])
         if part.ranges is None:
-            everywhere += _of_numbers(part.partition, own, numbers.tolist(), index.buckets_of(part.partition))
+            everywhere += _find_bucket_slices(
+                part.partition, own, numbers.tolist(), index.count_buckets(part.partition)
+            )
         else:
-            everywhere += _of_ranges(snapshot, own, numbers.tolist(), part.ranges)
-    placed = Places(tuple(everywhere), at, np.full(len(records), UNKNOWN_ROW)).tagged(records)
+            everywhere += _find_range_slices(snapshot, own, numbers.tolist(), part.ranges)
+    placed = RecordLocations(tuple(everywhere), at, np.full(len(records), UNKNOWN_ROW)).tag_records(records)
     bases = [None if each.base_file is None else each.base_file.instant for each in everywhere]
     return replace(placed, base_instants=pa.array(bases, pa.string()).take(from_numpy(at)))
 
@@ -136,23 +138,23 @@ def check_buckets(
 
     Raises:
         InvalidQueryError: names the file group, a key, and the options that say where keys go.
-        HoodieError: as ``in_buckets``.
+        HoodieError: as ``tag_by_bucket``.
     """
     if not settings.index.is_bucket or not partitions:
         return
     lookup = KeyLookup(snapshot, settings, merger)
-    slices = slices_by_partition(snapshot, partitions)
+    slices = find_slices_by_partition(snapshot, partitions)
     with ThreadPoolExecutor(count_threads(settings.options), "hoodie-buckets") as pool:
         for _ in pool.map(lambda each: _check_partition(snapshot, settings.index, lookup, each), slices.values()):
             pass
 
 
 def _check_partition(snapshot: Snapshot, index: IndexSettings, lookup: KeyLookup, slices: list[FileSlice]) -> None:
-    for file_slice in some_slices(slices, _CHECKED_SLICES):
-        keys = some_keys(lookup, file_slice)
+    for file_slice in sample_slices(slices, _CHECKED_SLICES):
+        keys = read_first_keys(lookup, file_slice)
         paths = pa.chunked_array([pa.repeat(pa.scalar(file_slice.partition_path, pa.string()), len(keys))])
-        for part in divided(snapshot, WriteRecords(pa.table({}), keys, paths), index):
-            own = _bucket_of(file_slice, part.ranges)
+        for part in assign_buckets(snapshot, WriteRecords(pa.table({}), keys, paths), index):
+            own = _find_bucket(file_slice, part.ranges)
             astray = np.flatnonzero(part.numbers != own)
             if own is not None and len(astray):
                 raise InvalidQueryError(
@@ -165,23 +167,23 @@ def _check_partition(snapshot: Snapshot, index: IndexSettings, lookup: KeyLookup
                 )
 
 
-def _bucket_of(file_slice: FileSlice, ranges: HashingMetadata | None) -> int | None:
+def _find_bucket(file_slice: FileSlice, ranges: HashingMetadata | None) -> int | None:
     if ranges is None:
-        return bucket_of_file_id(file_slice.file_id)
+        return parse_bucket(file_slice.file_id)
     return ranges.file_ids.index(file_slice.file_id) if file_slice.file_id in ranges.file_ids else None
 
 
-def some_slices(slices: Sequence[FileSlice], most: int) -> list[FileSlice]:
+def sample_slices(slices: Sequence[FileSlice], most: int) -> list[FileSlice]:
     """Return some slices of all buckets; those with base files, whose keys are read sooner, where there are any."""
     based = [each for each in slices if each.base_file is not None] or list(slices)
     ordered = sorted(based, key=lambda each: each.file_id)
     return ordered[:: max(1, -(-len(ordered) // most))]
 
 
-def some_keys(lookup: KeyLookup, file_slice: FileSlice) -> pa.ChunkedArray:
+def read_first_keys(lookup: KeyLookup, file_slice: FileSlice) -> pa.ChunkedArray:
     """Return the first keys of a file slice."""
     chunks, left = [], _MOST_KEYS
-    with closing(lookup.all_keys(file_slice)) as found:
+    with closing(lookup.iterate_keys(file_slice)) as found:
         for keys, _ in found:
             chunks.append(keys.slice(0, left))
             left -= len(chunks[-1])
@@ -190,9 +192,9 @@ def some_keys(lookup: KeyLookup, file_slice: FileSlice) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, pa.string())
 
 
-def members_of(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:
+def group_by_partition(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:
     """Return the records of each partition, as rising numbers; None for all of them."""
-    names, codes = numbered(paths)
+    names, codes = number_strings(paths)
     if len(names) == 1:
         return {names[0].as_py(): None}
     order = np.argsort(codes, kind="stable")
@@ -200,7 +202,7 @@ def members_of(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:
     return dict(zip(names.to_pylist(), np.split(order, cuts), strict=True)) if len(names) else {}
 
 
-def slices_by_partition(snapshot: Snapshot, partitions: Iterable[str]) -> dict[str, list[FileSlice]]:
+def find_slices_by_partition(snapshot: Snapshot, partitions: Iterable[str]) -> dict[str, list[FileSlice]]:
     """Return the file slices of some partitions, by partition path."""
     found: dict[str, list[FileSlice]] = {}
     for each in snapshot.view.slices(None, list(partitions)):
@@ -208,11 +210,11 @@ def slices_by_partition(snapshot: Snapshot, partitions: Iterable[str]) -> dict[s
     return found
 
 
-def ranges_of(snapshot: Snapshot, partition: str, buckets: int) -> HashingMetadata:
+def load_hash_ranges(snapshot: Snapshot, partition: str, buckets: int) -> HashingMetadata:
     """Return the ranges of hashes of a partition that are in force; where it has none, begin with so many.
 
     Raises:
-        HoodieError: see ``divided``.
+        HoodieError: see ``assign_buckets``.
     """
     for instant, groups in iterate_pending_clusterings(snapshot):
         if any(path == partition for path, _ in groups):
@@ -223,16 +225,16 @@ def ranges_of(snapshot: Snapshot, partition: str, buckets: int) -> HashingMetada
                 hint="Let the clustering finish, or roll it back.",
             )
     folder = f"{CONSISTENT_FOLDER}/{partition}".rstrip("/")
-    known = _files(snapshot, folder)
+    known = _list_files(snapshot, folder)
     if any(name.endswith(HASHING_SUFFIX) for name in known):
-        path = f"{folder}/{_in_force(snapshot, known, folder)}{HASHING_SUFFIX}"
+        path = f"{folder}/{_find_instant_in_force(snapshot, known, folder)}{HASHING_SUFFIX}"
         found = HashingMetadata.from_bytes(read_bounded(snapshot.files, path))
     else:
         found = HashingMetadata.first(partition, buckets)
         try:
             snapshot.files.put_if_absent(f"{folder}/{FIRST_INSTANT}{HASHING_SUFFIX}", found.to_bytes())
         except ConflictError:  # another writer began the partition, perhaps with another number of ranges
-            return ranges_of(snapshot, partition, buckets)
+            return load_hash_ranges(snapshot, partition, buckets)
     if found.partition_path != partition:
         raise InvalidTableError(
             "hashing metadata of another partition", path=folder, partition=found.partition_path[:200] or None
@@ -240,7 +242,7 @@ def ranges_of(snapshot: Snapshot, partition: str, buckets: int) -> HashingMetada
     return found
 
 
-def _in_force(snapshot: Snapshot, names: Sequence[str], folder: str) -> str:
+def _find_instant_in_force(snapshot: Snapshot, names: Sequence[str], folder: str) -> str:
     """Return the instant of the newest ranges that are in force.
 
     Those of a clustering are once it has completed. Where the timeline does not have it any more a file beside them
@@ -262,23 +264,25 @@ def _in_force(snapshot: Snapshot, names: Sequence[str], folder: str) -> str:
     )
 
 
-def _files(snapshot: Snapshot, folder: str) -> list[str]:
+def _list_files(snapshot: Snapshot, folder: str) -> list[str]:
     try:
         return sorted(each.name for each in snapshot.files.list(folder) if not each.is_dir)
     except FileMissingError:
         return []
 
 
-def _of_numbers(partition: str, slices: Iterable[FileSlice], numbers: Iterable[int], count: int) -> list[FileSlice]:
-    known = _slices_by_bucket(slices, count)
-    return [known.get(number) or FileSlice(partition, new_bucket_file_id(number), "", None, ()) for number in numbers]
+def _find_bucket_slices(
+    partition: str, slices: Iterable[FileSlice], numbers: Iterable[int], count: int
+) -> list[FileSlice]:
+    known = _index_by_bucket(slices, count)
+    return [known.get(number) or FileSlice(partition, make_bucket_file_id(number), "", None, ()) for number in numbers]
 
 
-def _slices_by_bucket(slices: Iterable[FileSlice], buckets: int) -> dict[int, FileSlice]:
+def _index_by_bucket(slices: Iterable[FileSlice], buckets: int) -> dict[int, FileSlice]:
     found: dict[int, FileSlice] = {}
     for each in slices:
         place = {"partition": each.partition_path or None, "file_group": each.file_id}
-        bucket = bucket_of_file_id(each.file_id)
+        bucket = parse_bucket(each.file_id)
         if bucket is None or bucket >= buckets:
             raise InvalidQueryError(
                 f"The table has a file group that is none of the {buckets} buckets of a bucket index.",
@@ -293,7 +297,7 @@ def _slices_by_bucket(slices: Iterable[FileSlice], buckets: int) -> dict[int, Fi
     return found
 
 
-def _of_ranges(
+def _find_range_slices(
     snapshot: Snapshot, slices: Iterable[FileSlice], numbers: Iterable[int], ranges: HashingMetadata
 ) -> list[FileSlice]:
     known = {each.file_id: each for each in slices}

@@ -17,7 +17,7 @@ from hoodie_py.formats.arrays import numbers
 from hoodie_py.options import write as write_keys
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.record_versions import Versions
+from hoodie_py.writer.record_versions import RecordVersions
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 
@@ -27,7 +27,7 @@ _OPTIONS = {
 }
 
 
-def combines(operation: WriteOperation, options: Mapping[str, str]) -> bool:
+def needs_combining(operation: WriteOperation, options: Mapping[str, str]) -> bool:
     """Say whether a write makes one record of those of a key, by Hudi's options and their defaults."""
     return _OPTIONS.get(operation, write_keys.COMBINE_BEFORE_INSERT).of(options)
 
@@ -59,8 +59,8 @@ def combine(
         return records
     repeats = np.bincount(codes, minlength=count) > 1
     at = np.flatnonzero(repeats[codes])
-    versions = Versions(records, snapshot, settings, merger)
-    return versions.replaced(np.flatnonzero(~repeats[codes]), versions.fold(at, codes[at]))
+    versions = RecordVersions(records, snapshot, settings, merger)
+    return versions.replace_merged(np.flatnonzero(~repeats[codes]), versions.fold(at, codes[at]))
 
 
 def number_records(records: WriteRecords, *, by_key_alone: bool) -> tuple[np.ndarray, int]:
@@ -73,10 +73,10 @@ def number_records(records: WriteRecords, *, by_key_alone: bool) -> tuple[np.nda
     Returns:
         (codes, count): int64 number of each record's key, and how many keys there are.
     """
-    names, codes = numbered(records.keys)
+    names, codes = number_strings(records.keys)
     if by_key_alone or records.partition_paths is None or len(names) == len(records):
         return codes, len(names)
-    paths, partitions = numbered(records.partition_paths)
+    paths, partitions = number_strings(records.partition_paths)
     if len(paths) == 1:
         return codes, len(names)
     _, both = np.unique(codes * len(paths) + partitions, return_inverse=True)
@@ -84,7 +84,7 @@ def number_records(records: WriteRecords, *, by_key_alone: bool) -> tuple[np.nda
     return both, int(both.max()) + 1
 
 
-def numbered(values: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
+def number_strings(values: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
     """Number the distinct strings of a column without nulls.
 
     Returns:

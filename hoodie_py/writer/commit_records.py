@@ -14,7 +14,7 @@ from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.inline_services import run_inline_services
 from hoodie_py.writer.local_runner import Runner
 from hoodie_py.writer.output_schema import OutputSchema
-from hoodie_py.writer.routing import Routed
+from hoodie_py.writer.routing import AssignedRecords
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.write_commit import Intent, open_commit
 from hoodie_py.writer.write_conflicts import Claims
@@ -49,16 +49,18 @@ class Write:
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-Run = Callable[[Tasks, Routed], Sequence[TaskResult]]
+Run = Callable[[Tasks, AssignedRecords], Sequence[TaskResult]]
 """Carries out the tasks of routed records, and returns the results of those attempts that count."""
 
 
-def run_here(tasks: Tasks, routed: Routed) -> Sequence[TaskResult]:
+def run_here(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
     """Carry out tasks in this process."""
     return run_jobs(list(tasks.iterate_jobs(routed)))
 
 
-def commit_records(write: Write, routed: Routed, run: Run = run_here, services: Runner | None = None) -> WriteResult:
+def commit_records(
+    write: Write, routed: AssignedRecords, run: Run = run_here, services: Runner | None = None
+) -> WriteResult:
     """Write and commit records.
 
     Args:
@@ -74,7 +76,7 @@ def commit_records(write: Write, routed: Routed, run: Run = run_here, services: 
         CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
         StorageError: the store refused; the table is as it was.
     """
-    if not routed.placements and not write.replaced:
+    if not routed.assignments and not write.replaced:
         return WriteResult(write.operation)
 
     def write_files(facts: CommitFacts) -> Sequence[TaskResult]:
@@ -134,10 +136,10 @@ def _commit(
     )  # fmt: skip
 
 
-def _make_claims(write: Write, routed: Routed) -> Claims:
+def _make_claims(write: Write, routed: AssignedRecords) -> Claims:
     return Claims(
-        touched=frozenset(each.group for each in routed.placements),
+        touched=frozenset(each.group for each in routed.assignments),
         replaced=write.replaced,
-        new_keys_in=frozenset(each.partition_path for each in routed.placements if each.inserts),
+        new_keys_in=frozenset(each.partition_path for each in routed.assignments if each.inserts),
         looked_up=write.looked_up,
     )

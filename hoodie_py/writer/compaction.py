@@ -41,18 +41,18 @@ from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import list_files_of_instant, remove_files, remove_files_of_run, undo_attempt
-from hoodie_py.writer.base_codec import with_codec
+from hoodie_py.writer.base_codec import choose_codec
 from hoodie_py.writer.compaction_merger import check_merger
 from hoodie_py.writer.compaction_result import CompactionResult, OnProgress, Progress
 from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.compaction_task import CompactionTask, TaskResult
-from hoodie_py.writer.data_file import CommitFacts, new_run_id, write_run
+from hoodie_py.writer.data_file import CommitFacts, make_run_id, parse_run_id
 from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.local_runner import LocalRunner, Runner
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable
 from hoodie_py.writer.moved_on import turn_missing_into_conflict
-from hoodie_py.writer.output_schema import output_schema
+from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.planned_slices import find_planned_slices
 from hoodie_py.writer.recovery import finish_rollbacks
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes, list_pending_writes
@@ -209,15 +209,15 @@ def _plan_tasks(
     slices: Sequence[FileSlice],
     merger: RecordMerger | type[RecordMerger] | None,
 ) -> _OpenCompaction:
-    schema = output_schema(snapshot)
+    schema = load_output_schema(snapshot)
     facts = CommitFacts(
         files=snapshot.files,
         config=snapshot.bare_config,
         instant=pending.request_time,
         action=COMPACTION,
-        run_id=new_run_id(),
+        run_id=make_run_id(),
         schema=schema,
-        file=with_codec(session.settings.file, snapshot, slices),
+        file=choose_codec(session.settings.file, snapshot, slices),
     )
     options = ReadOptions(
         memory_limit=COMPACTION_MEMORY.of(session.settings.options) or None, options=session.settings.options
@@ -402,8 +402,8 @@ def _remove_leftovers(session: WriteSession, begun: _OpenCompaction, results: Se
     markers = Markers(session.files, begun.instant.request_time)
     written = {result.path for result in results}
     try:
-        for marker in markers.announced():
-            if marker.path not in written and write_run(marker.file_name) == begun.run_id:
+        for marker in markers.list_announced():
+            if marker.path not in written and parse_run_id(marker.file_name) == begun.run_id:
                 delete_with_checksum(session.files, marker.path)
         markers.remove_all()
     except HoodieError as error:

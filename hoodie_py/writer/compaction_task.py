@@ -106,12 +106,12 @@ class CompactionTask:
                 refuses; whatever was written stays invisible.
         """
         began = time.monotonic()
-        name = base_file_name(self.file_slice.file_id, self.facts.token(self.index), self.facts.instant)
+        name = base_file_name(self.file_slice.file_id, self.facts.make_token(self.index), self.facts.instant)
         marker = Marker(self.file_slice.partition_path, name, MarkerType.MERGE)
         reader = FileGroupReader(self.file_slice, self.info, None, self.merger, self.options)
         try:
             with DataFile(self.facts, marker) as file:
-                writer = self.facts.base_writer(file.sink)
+                writer = self.facts.open_base_writer(file.sink)
                 for batch in _set_file_name(reader.to_batches(), name):
                     writer.write(batch)
                     if on_rows is not None:

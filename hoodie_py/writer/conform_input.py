@@ -20,14 +20,14 @@ from hoodie_py.formats.base_schema import stored_schema
 from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
-from hoodie_py.writer.data_columns import NOT_DATA, columns_of_user, data_columns
+from hoodie_py.writer.data_columns import NOT_DATA, select_data_columns, select_user_columns
 from hoodie_py.writer.offending_rows import refuse_rows
-from hoodie_py.writer.output_schema import OutputSchema, output_schema, schema_of_text
-from hoodie_py.writer.schema_growth import grown_schema
+from hoodie_py.writer.output_schema import OutputSchema, load_output_schema, parse_output_schema
+from hoodie_py.writer.schema_growth import evolve_schema
 from hoodie_py.writer.value_fit import check_cast, fit_column
 
 
-def known_schema(snapshot: Snapshot) -> OutputSchema | None:
+def find_write_schema(snapshot: Snapshot) -> OutputSchema | None:
     """Return the schema that a table's files have; None for a table without a commit that does not say.
 
     Raises:
@@ -39,7 +39,7 @@ def known_schema(snapshot: Snapshot) -> OutputSchema | None:
         raise UnsupportedFeatureError("Writing to a table whose files leave out partition columns.", table=config.name)
     if not config.create_schema and not snapshot.timeline.completed_writes():
         return None
-    schema = output_schema(snapshot)
+    schema = load_output_schema(snapshot)
     if OPERATION_COLUMN in schema.arrow.names:
         raise UnsupportedFeatureError("Writing to a table whose files keep operations.", table=config.name)
     return schema
@@ -62,16 +62,16 @@ def conform_input(
     """
     table = rows if isinstance(rows, pa.Table) else rows.read_all()
     check_names(table.schema)
-    columns = columns_of_user(table.schema)
-    known = known_schema(snapshot)
+    columns = select_user_columns(table.schema)
+    known = find_write_schema(snapshot)
     if known is None:
-        schema = schema_of_text(avro_schema_text(columns, snapshot.config.name), META_COLUMNS)
+        schema = parse_output_schema(avro_schema_text(columns, snapshot.config.name), META_COLUMNS)
     else:
-        schema = schema_of_text(grown_schema(known.table, columns), _meta(known))
+        schema = parse_output_schema(evolve_schema(known.table, columns), _list_meta_columns(known))
     fill = NULL_FOR_MISSING.of(options) or RECONCILE_SCHEMA.of(options)
-    target = data_columns(schema.arrow)
+    target = select_data_columns(schema.arrow)
     _refuse_missing(target, columns, schema, fill_missing=fill)
-    arrays = [_column(table, field, schema, fill_missing=fill) for field in target]
+    arrays = [_make_column(table, field, schema, fill_missing=fill) for field in target]
     found = pa.Table.from_arrays(arrays, schema=target)
     _refuse_unstorable(found, schema)
     return found, schema
@@ -103,7 +103,7 @@ def check_names(schema: pa.Schema) -> None:
         raise InvalidQueryError(f"The rows have the column {twice[0]!r} more than once.", column=twice[0])
 
 
-def _meta(schema: OutputSchema) -> list[str]:
+def _list_meta_columns(schema: OutputSchema) -> list[str]:
     return [name for name in schema.arrow.names if name in NOT_DATA]
 
 
@@ -123,7 +123,7 @@ def _refuse_missing(target: pa.Schema, columns: pa.Schema, schema: OutputSchema,
             )
 
 
-def _column(table: pa.Table, field: pa.Field, schema: OutputSchema, *, fill_missing: bool) -> pa.ChunkedArray:
+def _make_column(table: pa.Table, field: pa.Field, schema: OutputSchema, *, fill_missing: bool) -> pa.ChunkedArray:
     if field.name in table.column_names:
         return fit_column(table.column(field.name), field, fill_missing=fill_missing)
     value = schema.defaults.get(field.name)
@@ -135,7 +135,7 @@ def _refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
     """Refuse values that files cannot hold though the type in memory can: of enums, milliseconds, fixed lengths."""
     avro = AvroSchema.parse(schema.avro)
     for field, stored in zip(avro.record.fields, stored_schema(avro), strict=True):
-        name, node = field.name, _only_member(field.type)
+        name, node = field.name, _unwrap_union(field.type)
         if name in NOT_DATA:
             continue
         column = rows.column(name)
@@ -146,5 +146,5 @@ def _refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
             check_cast(column, stored)
 
 
-def _only_member(node: AvroType) -> AvroType:
+def _unwrap_union(node: AvroType) -> AvroType:
     return node.members[0] if isinstance(node, Union) and len(node.members) == 1 else node

@@ -12,12 +12,12 @@ from hoodie_py.files import TableFiles
 from hoodie_py.reader.merger import RecordMerger
 
 
-def default_name(files: TableFiles) -> str:
+def make_default_name(files: TableFiles) -> str:
     """Return what a table is called that its maker gives no name: the last part of its base path."""
     return files.uri.rstrip("/").rsplit("/", 1)[-1]
 
 
-def arrow_schema(schema: Any) -> pa.Schema:
+def to_arrow_schema(schema: Any) -> pa.Schema:
     """Take a schema, or anything that exports one.
 
     Raises:
@@ -30,13 +30,13 @@ def arrow_schema(schema: Any) -> pa.Schema:
     raise InvalidQueryError(f"schema must be an Arrow schema, not {type(schema).__name__}.")
 
 
-def field_names(given: str | Sequence[str]) -> tuple[str, ...]:
+def split_field_names(given: str | Sequence[str]) -> tuple[str, ...]:
     """Return names of fields, which may be given in one text with commas."""
     names = given.split(",") if isinstance(given, str) else given
     return tuple(each.strip() for each in names if each.strip())
 
 
-def strategy_of(merger: RecordMerger | type[RecordMerger] | None, strategy_id: str | None) -> str | None:
+def resolve_strategy_id(merger: RecordMerger | type[RecordMerger] | None, strategy_id: str | None) -> str | None:
     """Return the merge strategy id that a merger names, or the one given where there is no merger.
 
     Raises:
@@ -52,7 +52,7 @@ def strategy_of(merger: RecordMerger | type[RecordMerger] | None, strategy_id: s
     return str(named)
 
 
-def property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
+def to_property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
     """Return table properties as they are stored: booleans in lower case."""
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (properties or {}).items()

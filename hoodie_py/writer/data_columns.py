@@ -17,12 +17,12 @@ NOT_DATA = (*META_COLUMNS, OPERATION_COLUMN)
 _RESERVED = {folded(name): name for name in NOT_DATA}
 
 
-def data_columns(schema: pa.Schema) -> pa.Schema:
+def select_data_columns(schema: pa.Schema) -> pa.Schema:
     """Return a table's schema without meta columns."""
     return pa.schema([field for field in schema if field.name not in NOT_DATA])
 
 
-def columns_of_user(schema: pa.Schema) -> pa.Schema:
+def select_user_columns(schema: pa.Schema) -> pa.Schema:
     """Return the columns of a schema that a user gave without meta columns.
 
     ``_hoodie_operation`` says what rows do, so it may come without the others.
@@ -40,7 +40,7 @@ def columns_of_user(schema: pa.Schema) -> pa.Schema:
             hint="Rename it. Rows of a scan bring all five meta columns, which count for nothing.",
             column=field.name,
         )
-    return data_columns(schema)
+    return select_data_columns(schema)
 
 
 def _is_text(type_: pa.DataType) -> bool:

@@ -57,11 +57,11 @@ class CommitFacts:
         """The instant while tasks run."""
         return Instant(self.instant, None, self.action, INFLIGHT)
 
-    def token(self, index: int) -> str:
+    def make_token(self, index: int) -> str:
         """Return a write token for an attempt at task number ``index``."""
         return f"{index}-{self.run_id}-{secrets.randbits(_TOKEN_BITS)}"
 
-    def base_writer(self, sink: IO[bytes]) -> BaseFileWriter:
+    def open_base_writer(self, sink: IO[bytes]) -> BaseFileWriter:
         """Return what writes a base file of the commit."""
         return BaseFileWriter(
             sink,
@@ -74,12 +74,12 @@ class CommitFacts:
         )
 
 
-def new_run_id() -> int:
+def make_run_id() -> int:
     """Return a number that no other run has."""
     return secrets.randbits(_TOKEN_BITS)
 
 
-def write_run(name: str) -> int | None:
+def parse_run_id(name: str) -> int | None:
     """Return the run that a base file's name tells; None if it tells none."""
     parsed = parse_base_file_name(name)
     parts = [] if parsed is None else parsed.write_token.split("-")
@@ -114,12 +114,12 @@ class DataFile:
             StorageError: the store refused.
         """
         if not self._markers.is_announced(self._marker):
-            raise self._outlived()
+            raise self._make_outlived_error()
         size = self._output.publish()
         if not self._markers.is_announced(self._marker) or not self._is_under_way():
             delete_with_checksum(self._facts.files, self._marker.path)
             self._markers.remove(self._marker)
-            raise self._outlived()
+            raise self._make_outlived_error()
         return size
 
     def __enter__(self) -> Self:
@@ -127,7 +127,7 @@ class DataFile:
         inflight = TimelineWriter(self._facts.files, self._facts.config).locate(self._facts.inflight)
         if not self._facts.files.exists(inflight):
             self._markers.remove(self._marker)
-            raise self._outlived()
+            raise self._make_outlived_error()
         self._output.__enter__()
         return self
 
@@ -144,7 +144,7 @@ class DataFile:
         timeline = Timeline.from_file_names(of_instant, facts.config.timeline_layout)
         return timeline.find(facts.instant, facts.inflight.comparable_action) == facts.inflight
 
-    def _outlived(self) -> ConflictError:
+    def _make_outlived_error(self) -> ConflictError:
         return ConflictError(
             "The commit was finished or taken back while one of its tasks ran.", instant=self._facts.instant
         )

@@ -21,7 +21,7 @@ from hoodie_py.writer.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
 
-def deletes_by_filter(
+def make_deletes_by_filter(
     snapshot: Snapshot,
     chosen: str | pc.Expression,
     options: Mapping[str, str],
@@ -50,11 +50,11 @@ def deletes_by_filter(
         deletes=pa.chunked_array([pa.repeat(pa.scalar(True), len(rows))]),
     )
     file_ids = pc.replace_substring_regex(rows.column(FILE_NAME), "_.*", "").combine_chunks()
-    _check(snapshot, records, file_ids)
+    _check_file_groups(snapshot, records, file_ids)
     return TaggedRecords(records, file_ids, pa.nulls(len(rows), pa.string()), np.full(len(rows), -1, np.int64))
 
 
-def _check(snapshot: Snapshot, records: WriteRecords, file_ids: pa.Array) -> None:
+def _check_file_groups(snapshot: Snapshot, records: WriteRecords, file_ids: pa.Array) -> None:
     """Refuse rows whose file group is not one of the table's: their deletes would go nowhere."""
     places = pa.table({"partition": records.partition_paths, "file_id": file_ids}).group_by(["partition", "file_id"])
     known = {(each.partition_path, each.file_id) for each in snapshot.view.slices()}

@@ -210,7 +210,7 @@ def _remove_rollback_blocks(files: TableFiles, rollback: str) -> None:
     """Remove log files that Java's attempt made, up to table version 6: their blocks undo what is gone by now, and the
     metadata table does not know them.
     """
-    for marker in Markers(files, rollback).announced():
+    for marker in Markers(files, rollback).list_announced():
         if parse_log_file_name(marker.file_name) is None:
             continue
         with suppress(FileMissingError):

@@ -29,8 +29,8 @@ from hoodie_py.reader.fields import field_type, top_level
 from hoodie_py.reader.records import is_delete_code
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.table_schema import OPERATION_COLUMN
-from hoodie_py.writer.conform_input import check_names, conform_columns, conform_input, known_schema
-from hoodie_py.writer.data_columns import data_columns
+from hoodie_py.writer.conform_input import check_names, conform_columns, conform_input, find_write_schema
+from hoodie_py.writer.data_columns import select_data_columns
 from hoodie_py.writer.input_data import read_input
 from hoodie_py.writer.key_generation import KeyGenerator
 from hoodie_py.writer.merge_options import check_merge_options
@@ -41,7 +41,7 @@ from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 _KEY, _PARTITION = "_hoodie_record_key", "_hoodie_partition_path"
 
 
-def records_to_write(
+def make_records(
     data: Any, snapshot: Snapshot, options: Mapping[str, str], operation: WriteOperation
 ) -> tuple[WriteRecords, OutputSchema]:
     """Return the records of a write in the order in which they came, and the schema that its files have.
@@ -59,18 +59,18 @@ def records_to_write(
     """
     check_merge_options(snapshot.config, options)
     if operation is WriteOperation.DELETE:
-        return _deletes(data, snapshot, options)
-    generator = KeyGenerator.of_table(snapshot, options)
-    known = known_schema(snapshot)
-    table = read_input(data, None if known is None else data_columns(known.arrow)).read_all()
+        return _make_deletes(data, snapshot, options)
+    generator = KeyGenerator.from_snapshot(snapshot, options)
+    known = find_write_schema(snapshot)
+    table = read_input(data, None if known is None else select_data_columns(known.arrow)).read_all()
     rows, schema = conform_input(table, snapshot, options)
     _refuse_millis(generator, schema)
     records = WriteRecords(
         rows=rows,
-        keys=generator.keys(rows),
-        partition_paths=generator.partition_paths(rows),
-        deletes=_delete_marks(table, rows, snapshot.config, options, operation),
-        ordering=_ordering(rows, snapshot.config, options),
+        keys=generator.make_keys(rows),
+        partition_paths=generator.make_partition_paths(rows),
+        deletes=_find_deletes(table, rows, snapshot.config, options, operation),
+        ordering=_read_ordering_values(rows, snapshot.config, options),
         made_of=generator.columns,
     )
     return records, schema
@@ -80,14 +80,14 @@ def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
     """Refuse keys of times that files keep in milliseconds: their text in Java would be another than here."""
     stored = stored_schema(AvroSchema.parse(schema.avro))
     for name in generator.columns:
-        if name not in generator.key_fields and generator.time_of(name) is not None:
+        if name not in generator.key_fields and generator.find_time(name) is not None:
             continue
         type_ = field_type(stored, name)
         if type_ is not None and pa.types.is_timestamp(type_) and type_.unit == "ms":
             raise UnsupportedFeatureError(f"Keys and partition paths made of a column of type {type_}.", column=name)
 
 
-def _delete_marks(
+def _find_deletes(
     table: pa.Table, rows: pa.Table, config: TableConfig, options: Mapping[str, str], operation: WriteOperation
 ) -> pa.ChunkedArray | None:
     """Say which rows are deletes; None if none is."""
@@ -105,7 +105,9 @@ def _delete_marks(
     return pa.chunked_array([pa.array(mask)]) if mask.any() else None
 
 
-def _ordering(rows: pa.Table, config: TableConfig, options: Mapping[str, str]) -> tuple[pa.ChunkedArray, ...]:
+def _read_ordering_values(
+    rows: pa.Table, config: TableConfig, options: Mapping[str, str]
+) -> tuple[pa.ChunkedArray, ...]:
     """Return the ordering values that the table's merges want, or those of this write alone."""
     fields = config.merge_ordering_fields or config_for_write(config, options, batch=False).merge_ordering_fields
     missing = [name for name in fields if field_type(rows.schema, name) is None]
@@ -113,35 +115,35 @@ def _ordering(rows: pa.Table, config: TableConfig, options: Mapping[str, str]) -
         raise InvalidQueryError(
             f"The ordering field {missing[0]!r} is neither in the rows nor in the table.", column=missing[0]
         )
-    return tuple(_values(rows, name) for name in fields)
+    return tuple(_read_field(rows, name) for name in fields)
 
 
-def _values(rows: pa.Table, name: str) -> pa.ChunkedArray:
+def _read_field(rows: pa.Table, name: str) -> pa.ChunkedArray:
     if name in rows.column_names:
         return rows.column(name)
     head, *path = name.split(".")
     return pc.struct_field(rows.column(head), path)
 
 
-def _deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> tuple[WriteRecords, OutputSchema]:
-    schema = known_schema(snapshot)
+def _make_deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> tuple[WriteRecords, OutputSchema]:
+    schema = find_write_schema(snapshot)
     if schema is None:
         raise InvalidQueryError("The table has no rows and no schema, so there is nothing to delete.")
-    generator = KeyGenerator.of_table(snapshot, options)
+    generator = KeyGenerator.from_snapshot(snapshot, options)
     _refuse_millis(generator, schema)
-    keys = _bare_keys(data, generator, schema)
+    keys = _read_bare_keys(data, generator, schema)
     if keys is not None:
-        paths = None if generator.partition_fields else _unpartitioned(len(keys))
-        return WriteRecords(pa.table({}), keys, paths, _all_true(len(keys))), schema
-    table = read_input(data, data_columns(schema.arrow)).read_all()
+        paths = None if generator.partition_fields else _make_empty_paths(len(keys))
+        return WriteRecords(pa.table({}), keys, paths, _mark_all(len(keys))), schema
+    table = read_input(data, select_data_columns(schema.arrow)).read_all()
     check_names(table.schema)
     has = {name for name in generator.columns if _is_known(table, schema, name)}
     rows = conform_columns(table, list(dict.fromkeys(top_level(schema.arrow, name) for name in has)), schema)
     records = WriteRecords(
         rows=pa.table({}),
-        keys=_keys_of_rows(table, rows, generator),
-        partition_paths=_paths_of_rows(table, rows, generator, has),
-        deletes=_all_true(table.num_rows),
+        keys=_make_keys(table, rows, generator),
+        partition_paths=_make_partition_paths(table, rows, generator, has),
+        deletes=_mark_all(table.num_rows),
         made_of=tuple(has),
     )
     return records, schema
@@ -151,33 +153,35 @@ def _is_known(table: pa.Table, schema: OutputSchema, name: str) -> bool:
     return field_type(table.schema, name) is not None and field_type(schema.arrow, name) is not None
 
 
-def _keys_of_rows(table: pa.Table, rows: pa.Table, generator: KeyGenerator) -> pa.ChunkedArray:
+def _make_keys(table: pa.Table, rows: pa.Table, generator: KeyGenerator) -> pa.ChunkedArray:
     """Make keys of rows, or take those that a scan gave where the key fields are not among its columns."""
     absent = [name for name in generator.key_fields if field_type(rows.schema, name) is None]
     if not absent or _KEY not in table.column_names:
-        return generator.keys(rows)
+        return generator.make_keys(rows)
     keys = table.column(_KEY).cast(pa.string())
     refuse_rows(pc.fill_null(pc.equal(keys, ""), True), "Rows whose record key is null or empty.", column=_KEY)
     return keys
 
 
-def _paths_of_rows(table: pa.Table, rows: pa.Table, generator: KeyGenerator, has: set[str]) -> pa.ChunkedArray | None:
+def _make_partition_paths(
+    table: pa.Table, rows: pa.Table, generator: KeyGenerator, has: set[str]
+) -> pa.ChunkedArray | None:
     if not generator.partition_fields:
-        return _unpartitioned(table.num_rows)
+        return _make_empty_paths(table.num_rows)
     if has.issuperset(generator.partition_fields):
-        return generator.partition_paths(rows)
+        return generator.make_partition_paths(rows)
     if _PARTITION in table.column_names and not table.column(_PARTITION).null_count:
         return table.column(_PARTITION).cast(pa.string())
     return None
 
 
-def _bare_keys(data: Any, generator: KeyGenerator, schema: OutputSchema) -> pa.ChunkedArray | None:
+def _read_bare_keys(data: Any, generator: KeyGenerator, schema: OutputSchema) -> pa.ChunkedArray | None:
     """Return keys where the data is a list or an array of them; None where it is rows.
 
     Raises:
         InvalidQueryError: values of the key field that have not its type.
     """
-    values = _list_of_keys(data)
+    values = _list_keys(data)
     if values is None:
         return None
     if generator.named:
@@ -194,10 +198,10 @@ def _bare_keys(data: Any, generator: KeyGenerator, schema: OutputSchema) -> pa.C
     rows = read_input([{name: value} for value in values], pa.schema([(name, type_)])).read_all()
     if not rows.num_rows:
         return pa.chunked_array([], pa.string())
-    return replace(generator, key_fields=(name,)).keys(rows)
+    return replace(generator, key_fields=(name,)).make_keys(rows)
 
 
-def _list_of_keys(data: Any) -> list[Any] | None:
+def _list_keys(data: Any) -> list[Any] | None:
     if isinstance(data, pa.Array | pa.ChunkedArray):
         return None if pa.types.is_struct(data.type) else list(data.to_pylist())
     if not isinstance(data, Sequence) or isinstance(data, str | bytes):
@@ -205,9 +209,9 @@ def _list_of_keys(data: Any) -> list[Any] | None:
     return None if any(isinstance(each, Mapping) for each in data) else list(data)
 
 
-def _unpartitioned(length: int) -> pa.ChunkedArray:
+def _make_empty_paths(length: int) -> pa.ChunkedArray:
     return pa.chunked_array([pa.repeat(pa.scalar(""), length)])
 
 
-def _all_true(length: int) -> pa.ChunkedArray:
+def _mark_all(length: int) -> pa.ChunkedArray:
     return pa.chunked_array([pa.repeat(pa.scalar(True), length)])

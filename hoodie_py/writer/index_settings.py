@@ -62,7 +62,7 @@ class IndexSettings:
         """Whether the key's hash says which file group a record belongs to."""
         return self.type is IndexType.BUCKET
 
-    def buckets_of(self, partition: str) -> int:
+    def count_buckets(self, partition: str) -> int:
         """Return how many buckets a partition has.
 
         Raises:
@@ -78,7 +78,7 @@ class IndexSettings:
         return self.buckets
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> IndexSettings:
+    def from_options(cls, options: Mapping[str, str]) -> IndexSettings:
         """Read Hudi's writer options; keys that are missing take Hudi's defaults.
 
         Raises:
@@ -93,22 +93,22 @@ class IndexSettings:
             )
         type_ = IndexType(named)
         if type_ is IndexType.BUCKET:
-            return cls(type_, buckets=_bucket_count(options), hash_fields=hash_fields(options))
+            return cls(type_, buckets=_read_bucket_count(options), hash_fields=read_hash_fields(options))
         bloom = type_ is IndexType.GLOBAL_BLOOM
         key = keys.BLOOM_UPDATE_PARTITION if bloom else keys.SIMPLE_UPDATE_PARTITION
         return cls(type_, update_partition=key.of(options))
 
 
-def _bucket_count(options: Mapping[str, str]) -> int:
+def _read_bucket_count(options: Mapping[str, str]) -> int:
     engine = keys.BUCKET_ENGINE.of(options) or _SIMPLE_ENGINE
     if engine.upper() != _SIMPLE_ENGINE:
         raise UnsupportedFeatureError(f"Writing with a bucket index of the engine {engine[:100]!r}.")
     if keys.BUCKET_EXPRESSIONS.of(options):
         raise UnsupportedFeatureError(f"Numbers of buckets that differ between partitions ({keys.BUCKET_EXPRESSIONS}).")
-    return given_buckets(options) or DEFAULT_BUCKETS
+    return read_given_buckets(options) or DEFAULT_BUCKETS
 
 
-def given_buckets(options: Mapping[str, str]) -> int | None:
+def read_given_buckets(options: Mapping[str, str]) -> int | None:
     """Return the number of buckets that options name.
 
     Raises:
@@ -117,6 +117,6 @@ def given_buckets(options: Mapping[str, str]) -> int | None:
     return keys.BUCKET_COUNT.given(options)
 
 
-def hash_fields(options: Mapping[str, str]) -> tuple[str, ...]:
+def read_hash_fields(options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the fields of the record key that choose the bucket; none for all."""
     return keys.BUCKET_HASH_FIELD.of(options)

@@ -34,7 +34,7 @@ def read_input(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchRead
     if isinstance(data, pa.RecordBatch):
         return pa.RecordBatchReader.from_batches(data.schema, [data])
     if _is_from(data, "pandas", "DataFrame"):
-        return _of_pandas(data)
+        return _read_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
     if hasattr(data, "__arrow_c_array__"):
@@ -44,7 +44,7 @@ def read_input(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchRead
         scanner = data.scanner() if hasattr(data, "scanner") else data
         return scanner.to_reader()
     if isinstance(data, Sequence) and not isinstance(data, str | bytes | bytearray):
-        return _of_dicts(data, schema or pa.schema([])).to_reader()
+        return _read_dicts(data, schema or pa.schema([])).to_reader()
     raise InvalidQueryError(f"The data is a {type(data).__name__}, which is not rows.", hint=_TAKEN)
 
 
@@ -53,7 +53,7 @@ def _is_from(data: Any, package: str, name: str) -> bool:
     return any(cls.__name__ == name and cls.__module__.startswith(package) for cls in type(data).__mro__)
 
 
-def _of_pandas(frame: Any) -> pa.RecordBatchReader:
+def _read_pandas(frame: Any) -> pa.RecordBatchReader:
     """Rows of a pandas frame without its index; missing values of text columns are null."""
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None).to_reader()
@@ -61,27 +61,27 @@ def _of_pandas(frame: Any) -> pa.RecordBatchReader:
         raise InvalidQueryError(f"The pandas frame has values that do not go together: {error}") from error
 
 
-def _of_dicts(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
+def _read_dicts(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
     for at, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise InvalidQueryError(f"Row {at} is a {type(row).__name__}, not a dict.", hint=_TAKEN, rows=[at])
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not names and not rows:
         names = schema.names
-    arrays = [_column(rows, name, schema) for name in names]
+    arrays = [_make_column(rows, name, schema) for name in names]
     return pa.table(dict(zip(names, arrays, strict=True)))
 
 
-def _column(rows: Sequence[Mapping[str, Any]], name: Any, schema: pa.Schema) -> pa.Array:
+def _make_column(rows: Sequence[Mapping[str, Any]], name: Any, schema: pa.Schema) -> pa.Array:
     if not isinstance(name, str):
         raise InvalidQueryError(f"A dict has the key {name!r}, which is no name of a column.")
     values = [row.get(name) for row in rows]
     at = schema.get_field_index(name)
     type_ = schema.field(at).type if at >= 0 else None
     try:
-        return _array(values, type_)
+        return _make_array(values, type_)
     except _MISFITS as error:
-        bad = _first_misfits(values, type_)
+        bad = _find_first_misfits(values, type_)
         wanted = "one type" if type_ is None else str(type_)
         raise InvalidQueryError(
             f"Values of column {name!r} cannot be stored as {wanted}: {error}.",
@@ -95,7 +95,7 @@ _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _MOST_SHOWN = 5
 
 
-def _array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
+def _make_array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
     """Make a column of Python values, none of which may change: pyarrow alone would cut 1.5 to a whole number."""
     if type_ is None:
         return pa.array(values)
@@ -108,21 +108,21 @@ def _array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
         except _MISFITS:  # such as maps as lists of pairs
             continue
         _check_kind(natural, type_)
-        type_ = _with_fields(type_, natural)
+        type_ = _add_fields(type_, natural)
     return pa.array(values, type_)
 
 
-def _with_fields(type_: pa.DataType, natural: pa.DataType) -> pa.DataType:
+def _add_fields(type_: pa.DataType, natural: pa.DataType) -> pa.DataType:
     """Return a type with the fields of structs that values have and it lacks; pyarrow alone would drop them."""
     if pa.types.is_list(natural) and pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_with_fields(type_.value_type, natural.value_type)))
+        return pa.list_(type_.value_field.with_type(_add_fields(type_.value_type, natural.value_type)))
     if not pa.types.is_struct(natural) or not pa.types.is_struct(type_):
         return type_
     own = {field.name: field for field in type_}
     for field in natural:
         known = own.get(field.name)
         if known is not None:
-            own[field.name] = known.with_type(_with_fields(known.type, field.type))
+            own[field.name] = known.with_type(_add_fields(known.type, field.type))
         elif not pa.types.is_null(field.type):
             own[field.name] = field
     return pa.struct(list(own.values()))
@@ -165,26 +165,26 @@ _KINDS = (
 )  # fmt: skip
 
 
-def _first_misfits(values: Sequence[Any], type_: pa.DataType | None) -> list[int]:
+def _find_first_misfits(values: Sequence[Any], type_: pa.DataType | None) -> list[int]:
     """Find the first values that are at fault; without a type, the first that differs from those before it."""
     if type_ is None:
         low, high = 0, len(values)  # the longest start that goes together
         while low + 1 < high:
             middle = (low + high) // 2
-            low, high = (middle, high) if _goes(values[:middle], None) else (low, middle)
+            low, high = (middle, high) if _can_convert(values[:middle], None) else (low, middle)
         return [max(high - 1, 0)] if values else []
     found: list[int] = []
     for at, value in enumerate(values):
-        if not _goes([value], type_):
+        if not _can_convert([value], type_):
             found.append(at)
             if len(found) == _MOST_SHOWN:
                 break
     return found
 
 
-def _goes(values: Sequence[Any], type_: pa.DataType | None) -> bool:
+def _can_convert(values: Sequence[Any], type_: pa.DataType | None) -> bool:
     try:
-        _array(values, type_)
+        _make_array(values, type_)
     except _MISFITS:
         return False
     return True

@@ -12,7 +12,7 @@ from hoodie_py.formats.names import MarkerType, base_file_name
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, DataFile
 from hoodie_py.writer.markers import Marker
-from hoodie_py.writer.meta_columns import RowStamp, file_batches
+from hoodie_py.writer.meta_columns import RowStamp, make_file_batches
 from hoodie_py.writer.partition_folder import ensure_partition
 from hoodie_py.writer.write_records import WriteRecords
 
@@ -50,16 +50,16 @@ class InsertTask:
             HoodieError: a value that cannot be written, or a store that refuses; what was written stays invisible.
         """
         began = time.monotonic()
-        name = base_file_name(self.file_id, self.facts.token(self.index), self.facts.instant)
+        name = base_file_name(self.file_id, self.facts.make_token(self.index), self.facts.instant)
         marker = Marker(self.partition_path, name, MarkerType.CREATE)
         stamp = RowStamp(self.facts.instant, self.index, self.partition_path, name)
         rows = 0
         try:
             ensure_partition(self.facts.files, self.partition_path, self.facts.instant)
             with DataFile(self.facts, marker) as file:
-                writer = self.facts.base_writer(file.sink)
+                writer = self.facts.open_base_writer(file.sink)
                 for part in parts:
-                    for batch in file_batches(part, self.facts.schema.arrow, stamp, rows):
+                    for batch in make_file_batches(part, self.facts.schema.arrow, stamp, rows):
                         writer.write(batch)
                         rows += batch.num_rows
                 writer.close()

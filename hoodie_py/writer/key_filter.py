@@ -46,13 +46,13 @@ class KeyFilter:
             CorruptFileError: a bloom filter that is damaged.
         """
         said = {name.decode("latin-1"): value for name, value in (footer.metadata or {}).items()}
-        rows, bounds = footer.num_rows, _bounds(said)
+        rows, bounds = footer.num_rows, _read_bounds(said)
         if bounds is None:
             return self._may_be_in_bloom(said, rows, self._keys)
         share = _count_between(self._sample, bounds) / len(self._sample)
         if share and (BLOOM_KEY not in said or len(self._keys) * share * _ROWS_A_PROBE > rows):
             return True
-        first, last = self._places(bounds)
+        first, last = self._find_span(bounds)
         if first == last:
             return False
         return self._may_be_in_bloom(said, rows, self._keys.take(self._sorted[0].slice(first, last - first)))
@@ -74,14 +74,14 @@ class KeyFilter:
         order = pc.sort_indices(comparable)
         return order, comparable.take(order)
 
-    def _places(self, bounds: tuple[bytes, bytes]) -> tuple[int, int]:
+    def _find_span(self, bounds: tuple[bytes, bytes]) -> tuple[int, int]:
         """Return where in key order the keys between two bounds begin and end."""
         with self._lock:
             ordered = self._sorted[1]
-        return _place(ordered, bounds[0], after=False), _place(ordered, bounds[1], after=True)
+        return _bisect(ordered, bounds[0], after=False), _bisect(ordered, bounds[1], after=True)
 
 
-def _bounds(said: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
+def _read_bounds(said: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
     """Return the least and the greatest key of a file as bytes that compare as Java compares the strings."""
     least, greatest = said.get(MIN_KEY), said.get(MAX_KEY)
     if least is None or greatest is None:
@@ -98,7 +98,7 @@ def _count_between(keys: pa.Array, bounds: tuple[bytes, bytes]) -> int:
     return int(booleans(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).sum())
 
 
-def _place(ordered: pa.Array, bound: bytes, *, after: bool) -> int:
+def _bisect(ordered: pa.Array, bound: bytes, *, after: bool) -> int:
     """Return how many of some sorted keys come before a bound, those that equal it included with ``after``."""
     low, high = 0, len(ordered)
     while low < high:

@@ -29,7 +29,7 @@ from hoodie_py.reader.fields import field_type
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.partition_time import PartitionTime
-from hoodie_py.writer.timestamp_text import java_timestamp_texts
+from hoodie_py.writer.timestamp_text import format_java_timestamps
 
 _NULL, _EMPTY = "__null__", "__empty__"
 _PLAIN_KEY = ("SIMPLE", "TIMESTAMP")
@@ -66,7 +66,7 @@ class KeyGenerator:
     times_in_millis: frozenset[str] = frozenset()
 
     @classmethod
-    def of(
+    def from_config(
         cls, config: TableConfig, options: Mapping[str, str] | None = None, timezone: str | None = None
     ) -> KeyGenerator:
         """Find the key generator of a table.
@@ -83,7 +83,7 @@ class KeyGenerator:
         """
         given = options or {}
         fields = config.record_key_fields
-        generator = config.key_generator or _inferred(config)
+        generator = config.key_generator or _infer_key_generator(config)
         if not fields:
             raise UnsupportedFeatureError("Writing to a table whose keys writers make up.", table=config.name)
         if generator not in _HANDLED:
@@ -95,9 +95,9 @@ class KeyGenerator:
         partition_fields = config.partition_fields if partitioned else ()
         return cls(
             key_fields=fields,
-            named=len(fields) > 1 or (generator == "COMPLEX" and _names_one_field(config, given)),
+            named=len(fields) > 1 or (generator == "COMPLEX" and _is_single_key_named(config, given)),
             partition_fields=partition_fields,
-            times=_times(config, generator, given),
+            times=_read_partition_times(config, generator, given),
             hive_style=config.hive_style_partitioning,
             url_encode=config.url_encode_partitioning,
             slashed_dates=config.slash_separated_date_partitioning
@@ -106,14 +106,14 @@ class KeyGenerator:
         )
 
     @classmethod
-    def of_table(cls, snapshot: Snapshot, options: Mapping[str, str]) -> KeyGenerator:
+    def from_snapshot(cls, snapshot: Snapshot, options: Mapping[str, str]) -> KeyGenerator:
         """Find the key generator of a table; errors as for ``of``.
 
         Args:
             snapshot: the table.
             options: the write's.
         """
-        found = cls.of(snapshot.config, options, snapshot.timezone)
+        found = cls.from_config(snapshot.config, options, snapshot.timezone)
         if not found.times:
             return found
         units = {name: None if snapshot.times is None else field_type(snapshot.times, name) for name in found.times}
@@ -125,18 +125,20 @@ class KeyGenerator:
         """The fields that keys and partition paths are made of."""
         return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
 
-    def time_of(self, name: str) -> PartitionTime | None:
+    def find_time(self, name: str) -> PartitionTime | None:
         """Return how a partition field becomes a time; None where its text counts."""
         return (self.times or {}).get(name)
 
-    def keys(self, table: pa.Table) -> pa.ChunkedArray:
+    def make_keys(self, table: pa.Table) -> pa.ChunkedArray:
         """Return the record key of every row.
 
         Raises:
             InvalidQueryError: a key field is not there, or rows have no key; names the first rows.
             UnsupportedFeatureError: a key field of a type whose text is not defined here.
         """
-        texts = [value_texts(_column(table, name, "record key"), name, self.text_zone) for name in self.key_fields]
+        texts = [
+            format_values(_read_column(table, name, "record key"), name, self.text_zone) for name in self.key_fields
+        ]
         columns = ",".join(self.key_fields)
         missing = [pc.fill_null(pc.equal(each, ""), True) for each in texts]
         nowhere = missing[0]
@@ -149,9 +151,9 @@ class KeyGenerator:
         for at, (name, text) in enumerate(zip(self.key_fields, texts, strict=True)):
             parts.append(pa.scalar(f"{',' if at else ''}{name}:"))
             parts.append(pc.fill_null(pc.if_else(pc.equal(text, ""), _EMPTY, text), _NULL))
-        return _joined(parts, "")
+        return _join_columns(parts, "")
 
-    def partition_paths(self, table: pa.Table) -> pa.ChunkedArray:
+    def make_partition_paths(self, table: pa.Table) -> pa.ChunkedArray:
         """Return the relative partition path of every row.
 
         Raises:
@@ -162,27 +164,27 @@ class KeyGenerator:
             return pa.chunked_array([pa.repeat(pa.scalar(""), table.num_rows)])
         parts: list[pa.ChunkedArray | pa.Scalar] = []
         for at, name in enumerate(self.partition_fields):
-            values = _column(table, name, "partition")
+            values = _read_column(table, name, "partition")
             if at:
                 parts.append(pa.scalar("/"))
-            parts.append(self._part(name, values))
-        return parts[0] if len(parts) == 1 else _joined(parts, "")
+            parts.append(self._make_path_part(name, values))
+        return parts[0] if len(parts) == 1 else _join_columns(parts, "")
 
-    def _part(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        time = self.time_of(name)
+    def _make_path_part(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        time = self.find_time(name)
         if name in self.times_in_millis:
             values = values.cast(pa.timestamp("ms", values.type.tz), safe=False)
         if time is None:
-            texts = value_texts(values, name, self.text_zone)
+            texts = format_values(values, name, self.text_zone)
         elif self.text_zone is not None and pa.types.is_timestamp(values.type):
             raise UnsupportedFeatureError(
                 f"{input_keys.CONSISTENT_TIMESTAMPS} beside a timestamp key generator over a timestamp.", column=name
             )
         else:
-            texts = time.texts(values, name)
+            texts = time.format_texts(values, name)
         coded = texts.combine_chunks().dictionary_encode()  # few partitions, many rows
-        distinct = [self._spelt(name, each.as_py(), time is not None) for each in coded.dictionary]
-        spelt = pa.array([*distinct, self._spelt(name, None, time is not None)], pa.string())
+        distinct = [self._format_part(name, each.as_py(), time is not None) for each in coded.dictionary]
+        spelt = pa.array([*distinct, self._format_part(name, None, time is not None)], pa.string())
         found = spelt.take(pc.fill_null(coded.indices, len(distinct)))
         bad = pc.match_substring_regex(spelt, _BAD_PATH)
         if time is None and not self.hive_style and not self.url_encode:
@@ -198,7 +200,7 @@ class KeyGenerator:
             )
         return pa.chunked_array([found])
 
-    def _spelt(self, name: str, text: str | None, is_time: bool) -> str:
+    def _format_part(self, name: str, text: str | None, is_time: bool) -> str:
         part = text or DEFAULT_PARTITION
         if self.url_encode:
             part = escape_partition_value(part)
@@ -209,7 +211,7 @@ class KeyGenerator:
         return part
 
 
-def value_texts(values: pa.ChunkedArray, name: str, text_zone: str | None = None) -> pa.ChunkedArray:
+def format_values(values: pa.ChunkedArray, name: str, text_zone: str | None = None) -> pa.ChunkedArray:
     """Return the text of every value as keys have it; null stays null.
 
     Args:
@@ -226,7 +228,7 @@ def value_texts(values: pa.ChunkedArray, name: str, text_zone: str | None = None
         return values
     if pa.types.is_timestamp(type_):
         if text_zone is not None and type_.tz is not None:
-            return java_timestamp_texts(values, name, text_zone)
+            return format_java_timestamps(values, name, text_zone)
         return values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64()).cast(pa.string())
     if (
         pa.types.is_integer(type_)
@@ -239,7 +241,7 @@ def value_texts(values: pa.ChunkedArray, name: str, text_zone: str | None = None
     raise UnsupportedFeatureError(f"Keys and partition paths made of a column of type {type_}.", column=name)
 
 
-def _column(table: pa.Table, name: str, role: str) -> pa.ChunkedArray:
+def _read_column(table: pa.Table, name: str, role: str) -> pa.ChunkedArray:
     if field_type(table.schema, name) is None:
         raise InvalidQueryError(
             f"The {role} field {name!r} is not in the rows.",
@@ -252,12 +254,12 @@ def _column(table: pa.Table, name: str, role: str) -> pa.ChunkedArray:
     return pc.struct_field(table.column(head), path)
 
 
-def _joined(parts: list[pa.ChunkedArray | pa.Scalar], separator: str) -> pa.ChunkedArray:
+def _join_columns(parts: list[pa.ChunkedArray | pa.Scalar], separator: str) -> pa.ChunkedArray:
     whole = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in parts]
     return pa.chunked_array([pc.binary_join_element_wise(*whole, separator)])
 
 
-def _inferred(config: TableConfig) -> str:
+def _infer_key_generator(config: TableConfig) -> str:
     """Hudi's rule for tables that do not say (KeyGenUtils.inferKeyGeneratorType)."""
     if not config.partition_fields:
         return "NON_PARTITION"
@@ -266,7 +268,7 @@ def _inferred(config: TableConfig) -> str:
     return "COMPLEX" if len(config.partition_fields) > 1 or len(config.record_key_fields) > 1 else "SIMPLE"
 
 
-def _names_one_field(config: TableConfig, options: Mapping[str, str]) -> bool:
+def _is_single_key_named(config: TableConfig, options: Mapping[str, str]) -> bool:
     """Whether a complex key of one field names it; below version 9 only the writers of the table know.
 
     Hudi 0.14.1 to 1.0.2 did not, releases before and after do, so Hudi 1.2.0 asks as well.
@@ -284,7 +286,7 @@ def _names_one_field(config: TableConfig, options: Mapping[str, str]) -> bool:
     return not input_keys.COMPLEX_KEY_VALUE_ONLY.of(options)
 
 
-def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, PartitionTime]:
+def _read_partition_times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, PartitionTime]:
     """Return how fields become times: as the table says, else the options (Flink stores nothing of it)."""
     if generator == "TIMESTAMP":
         fields = config.partition_fields
@@ -301,6 +303,6 @@ def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> d
         return {}
     settings = {**timestamp_keygen_settings(options), **config.timestamp_keygen}
     try:
-        return {name: PartitionTime.of(settings) for name in fields}
+        return {name: PartitionTime.from_settings(settings) for name in fields}
     except InvalidTableError as error:
         raise error.located(table=config.name) from None

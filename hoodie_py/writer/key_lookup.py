@@ -32,8 +32,8 @@ from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.table.parallel import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.append_task import names_rows
-from hoodie_py.writer.bucket_index import bucket_of_file_id
+from hoodie_py.writer.append_task import writes_positions
+from hoodie_py.writer.bucket_index import parse_bucket
 from hoodie_py.writer.key_filter import KeyFilter
 from hoodie_py.writer.settings import WriteSettings
 
@@ -49,7 +49,7 @@ _KEY = "key"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class KeyLookupRequest:
     """Keys to look for, and where.
 
     Attributes:
@@ -62,7 +62,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class KeyLookupResult:
     """What was found: an entry for each key and row of a base file that has it, or log that has it alone.
 
     Entries are in the order of groups, keys, slices and rows.
@@ -79,17 +79,17 @@ class Found:
     slices: np.ndarray
     rows: np.ndarray
 
-    def take(self, at: np.ndarray) -> Found:
+    def take(self, at: np.ndarray) -> KeyLookupResult:
         """Return some of the entries."""
-        return Found(self.groups[at], self.keys[at], self.slices[at], self.rows[at])
+        return KeyLookupResult(self.groups[at], self.keys[at], self.slices[at], self.rows[at])
 
-    def once_a_slice(self) -> Found:
+    def deduplicate_by_slice(self) -> KeyLookupResult:
         """Return one entry for each key and file slice, of ``SEVERAL_ROWS`` where a base file has the key again."""
         again = np.zeros(len(self.keys), bool)
         again[1:] = (np.diff(self.groups) == 0) & (np.diff(self.keys) == 0) & (np.diff(self.slices) == 0)
         rows = self.rows.copy()
         rows[np.flatnonzero(again) - 1] = SEVERAL_ROWS
-        return Found(self.groups, self.keys, self.slices, rows).take(np.flatnonzero(~again))
+        return KeyLookupResult(self.groups, self.keys, self.slices, rows).take(np.flatnonzero(~again))
 
 
 class KeyLookup:
@@ -101,7 +101,7 @@ class KeyLookup:
         merger: decides instead of the table's merge mode, where logs are merged.
 
     Attributes:
-        names_rows: whether log files of the write tell rows of base files by their number.
+        writes_positions: whether log files of the write tell rows of base files by their number.
         record_keys: of the table.
     """
 
@@ -115,7 +115,7 @@ class KeyLookup:
         self._budget = MemoryBudget.from_options(self._options)
         config = snapshot.config
         self._by_bucket = settings.index.is_bucket
-        self.names_rows = names_rows(config, settings.options)
+        self.writes_positions = writes_positions(config, settings.options)
         self.record_keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
 
     @property
@@ -123,7 +123,7 @@ class KeyLookup:
         """How many keys to look up in one pass over the files."""
         return max(_AT_ONCE, self._budget.limit // 512)
 
-    def find(self, wanted: Sequence[Wanted]) -> Found:
+    def find(self, wanted: Sequence[KeyLookupRequest]) -> KeyLookupResult:
         """Find keys in base files and logs.
 
         Raises:
@@ -138,30 +138,30 @@ class KeyLookup:
             for number, file_slice in enumerate(each.slices if len(each.keys) else ()):
                 if file_slice.base_file is not None:
                     places.append((group, number, False))
-                    jobs.append(partial(self._base_keys, file_slice.base_file, keys))
+                    jobs.append(partial(self._read_base_keys, file_slice.base_file, keys))
                 if self._may_add_keys(file_slice):
                     places.append((group, number, True))
-                    jobs.append(partial(self._log_keys, file_slice))
-        looking = _Looking(wanted, places, max(1, self._budget.portion))
+                    jobs.append(partial(self._read_log_keys, file_slice))
+        looking = _KeyMatcher(wanted, places, max(1, self._budget.portion))
         with closing(read_in_threads(jobs, self._threads)) as batches:
             for job, batch in batches:
                 looking.add(job, batch.column(0))
-        return looking.found()
+        return looking.finish()
 
-    def all_keys(self, file_slice: FileSlice) -> Generator[tuple[pa.Array, int], None, None]:
+    def iterate_keys(self, file_slice: FileSlice) -> Generator[tuple[pa.Array, int], None, None]:
         """Yield all keys of a file slice, with the row number of the first; -1 for keys of its log.
 
         Raises:
             HoodieError: as ``find``.
         """
         row = 0
-        for batch in () if file_slice.base_file is None else self._base_keys(file_slice.base_file, None):
+        for batch in () if file_slice.base_file is None else self._read_base_keys(file_slice.base_file, None):
             yield batch.column(0), row
             row += batch.num_rows
-        for batch in self._log_keys(file_slice) if self._may_add_keys(file_slice) else ():
+        for batch in self._read_log_keys(file_slice) if self._may_add_keys(file_slice) else ():
             yield batch.column(0), UNKNOWN_ROW
 
-    def alive(self, file_slice: FileSlice, keys: pa.Array) -> np.ndarray:
+    def find_alive(self, file_slice: FileSlice, keys: pa.Array) -> np.ndarray:
         """Say of each key of a file slice whether a merged read has it.
 
         Args:
@@ -171,14 +171,14 @@ class KeyLookup:
         if not file_slice.log_files:
             return np.ones(len(keys), bool)
         living = np.zeros(len(keys), bool)
-        for _, found in self._merged(file_slice, keys, self._key_columns):
+        for _, found in self._read_merged(file_slice, keys, self._key_columns):
             living[found[found >= 0]] = True
         return living
 
-    def rows(self, file_slice: FileSlice, keys: pa.Array) -> tuple[pa.Table, np.ndarray]:
+    def read_rows(self, file_slice: FileSlice, keys: pa.Array) -> tuple[pa.Table, np.ndarray]:
         """Return the merged rows of some keys in all columns of the table, and which key each has."""
         tables, numbers_ = [], []
-        for batch, found in self._merged(file_slice, keys, None):
+        for batch, found in self._read_merged(file_slice, keys, None):
             at = np.flatnonzero(found >= 0)
             tables.append(batch.take(pa.array(at)))
             numbers_.append(found[at])
@@ -192,7 +192,7 @@ class KeyLookup:
         schema = self._snapshot.schema.arrow
         return list(dict.fromkeys(top_level(schema, name) for name in self.record_keys.columns))
 
-    def _merged(
+    def _read_merged(
         self, file_slice: FileSlice, keys: pa.Array, columns: list[str] | None
     ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         """Yield batches of a merged read, and of each row the number of its key, -1 for others."""
@@ -201,7 +201,7 @@ class KeyLookup:
             found = pc.index_in(self.record_keys.keys_of_batch(batch), value_set=keys)
             yield batch, numbers(found, -1).astype(np.int64)
 
-    def _base_keys(self, base_file: BaseFile, keys: KeyFilter | None) -> Generator[pa.RecordBatch, None, None]:
+    def _read_base_keys(self, base_file: BaseFile, keys: KeyFilter | None) -> Generator[pa.RecordBatch, None, None]:
         base = BaseFileReader(self._snapshot.files, base_file, self._snapshot.times)
         if keys is not None and not keys.may_hold(base.metadata):
             return
@@ -210,7 +210,7 @@ class KeyLookup:
         for batch in base.read_batches(columns, _BATCH_ROWS):
             yield pa.RecordBatch.from_arrays([self.record_keys.keys_of_batch(batch)], [_KEY])
 
-    def _log_keys(self, file_slice: FileSlice) -> Generator[pa.RecordBatch, None, None]:
+    def _read_log_keys(self, file_slice: FileSlice) -> Generator[pa.RecordBatch, None, None]:
         info = self._snapshot.read_info(file_slice)
         with closing(LogReader(file_slice, info, [], self._merger, self._options, ReadStats())) as log:
             for block in log.read_blocks():
@@ -220,7 +220,7 @@ class KeyLookup:
         """Whether a slice's log may hold keys that its base file lacks."""
         if not file_slice.log_files:
             return False
-        bucket = bucket_of_file_id(file_slice.file_id)
+        bucket = parse_bucket(file_slice.file_id)
         if file_slice.base_file is None or self._by_bucket or (bucket is not None and bucket < _LIKELY_BUCKETS):
             return True
         said = self._snapshot.timeline.stats_by_path
@@ -244,7 +244,7 @@ class KeyLookup:
         return log.name.instant < visibility.completion_time(base.instant, log.name.instant)
 
 
-class _Looking:
+class _KeyMatcher:
     """Holds keys of files against those wanted, many at once.
 
     Args:
@@ -253,7 +253,9 @@ class _Looking:
         most_bytes: bytes of keys to gather.
     """
 
-    def __init__(self, wanted: Sequence[Wanted], places: Sequence[tuple[int, int, bool]], most_bytes: int) -> None:
+    def __init__(
+        self, wanted: Sequence[KeyLookupRequest], places: Sequence[tuple[int, int, bool]], most_bytes: int
+    ) -> None:
         self._wanted = wanted
         self._places = places
         self._most_bytes = most_bytes
@@ -272,18 +274,18 @@ class _Looking:
         self._rows[group] += len(keys)
         self._bytes += keys.nbytes
         if self._rows[group] >= max(_AT_ONCE, _TIMES * len(self._wanted[group].keys)):
-            self._look(group)
+            self._match(group)
         elif self._bytes > self._most_bytes:
             for other in list(self._waiting):
-                self._look(other)
+                self._match(other)
 
-    def found(self) -> Found:
+    def finish(self) -> KeyLookupResult:
         """Return what was found, each key once a slice."""
         for group in list(self._waiting):
-            self._look(group)
-        return distinct([Found(*hits) for hits in self._hits])
+            self._match(group)
+        return deduplicate([KeyLookupResult(*hits) for hits in self._hits])
 
-    def _look(self, group: int) -> None:
+    def _match(self, group: int) -> None:
         waiting = self._waiting.pop(group)
         self._rows[group] = 0
         keys = pa.chunked_array([each[2] for each in waiting], pa.string())
@@ -301,16 +303,16 @@ class _Looking:
         self._hits.append((np.full(len(hits), group), at[hits].astype(np.int64), slices, rows))
 
 
-def distinct(hits: Sequence[Found]) -> Found:
+def deduplicate(hits: Sequence[KeyLookupResult]) -> KeyLookupResult:
     """Return places found, in order, those in logs only of keys that the slice's base file lacks, and once each."""
     if not hits:
         none = np.empty(0, np.int64)
-        return Found(none, none, none, none)
+        return KeyLookupResult(none, none, none, none)
     columns = zip(*((each.groups, each.keys, each.slices, each.rows) for each in hits), strict=True)
     groups, keys, slices, rows = map(np.concatenate, columns)
     last = np.where(rows == UNKNOWN_ROW, np.iinfo(np.int64).max, rows)
     order = np.lexsort((last, slices, keys, groups))
-    found = Found(groups, keys, slices, rows).take(order)
+    found = KeyLookupResult(groups, keys, slices, rows).take(order)
     again = np.zeros(len(order), bool)
     again[1:] = (np.diff(found.groups) == 0) & (np.diff(found.keys) == 0) & (np.diff(found.slices) == 0)
     return found.take(np.flatnonzero(~again | (found.rows != UNKNOWN_ROW)))

@@ -26,7 +26,7 @@ from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.key_generation import KeyGenerator
 from hoodie_py.writer.meta_columns import PARTITION_PATH, RECORD_KEY
-from hoodie_py.writer.output_schema import output_schema
+from hoodie_py.writer.output_schema import load_output_schema
 
 _SLICES, _ROWS = 4, 64  # so many slices are looked at, and so many rows of each
 
@@ -53,7 +53,7 @@ def check_spelling(
     """
     if snapshot.instant is None or not made_of:
         return
-    generator = KeyGenerator.of_table(snapshot, options)
+    generator = KeyGenerator.from_snapshot(snapshot, options)
     schema = snapshot.schema.arrow
     known = {name for name in made_of if field_type(schema, name) is not None}
     if not known.issuperset(generator.key_fields):
@@ -63,8 +63,8 @@ def check_spelling(
     if not generator.columns or not _may_differ(generator, schema):
         return
     wanted = [RECORD_KEY, PARTITION_PATH, *dict.fromkeys(top_level(schema, name) for name in generator.columns)]
-    for file_slice in _chosen(snapshot, partitions):
-        found = _some_rows(snapshot, file_slice, wanted, merger, options)
+    for file_slice in _sample_slices(snapshot, partitions):
+        found = _read_first_rows(snapshot, file_slice, wanted, merger, options)
         if found.num_rows:
             _compare(found, generator, file_slice)
 
@@ -78,18 +78,18 @@ def _may_differ(generator: KeyGenerator, schema: pa.Schema) -> bool:
     return not all(any(is_plain(each) for is_plain in plain) for each in types)
 
 
-def _chosen(snapshot: Snapshot, partitions: Sequence[str]) -> list[FileSlice]:
+def _sample_slices(snapshot: Snapshot, partitions: Sequence[str]) -> list[FileSlice]:
     """Return some file slices, from the oldest to the newest: of partitions, or of those of the newest commit."""
     slices = snapshot.view.slices(None, list(partitions)) if partitions else []
     if not slices:
-        newest = _newest_partitions(snapshot)
+        newest = _find_newest_partitions(snapshot)
         slices = snapshot.view.slices(None, newest) if newest else []
     slices = sorted(slices, key=lambda each: each.base_instant)
     step = max(1, -(-len(slices) // (_SLICES - 1)))
     return [*slices[:-1:step], *slices[-1:]]
 
 
-def _newest_partitions(snapshot: Snapshot) -> list[str]:
+def _find_newest_partitions(snapshot: Snapshot) -> list[str]:
     for instant in reversed(snapshot.timeline.completed_writes()):
         found = {stat.partition_path for stat in snapshot.timeline.metadata(instant).stats() if stat.path}
         if found:
@@ -97,7 +97,7 @@ def _newest_partitions(snapshot: Snapshot) -> list[str]:
     return []
 
 
-def _some_rows(
+def _read_first_rows(
     snapshot: Snapshot,
     file_slice: FileSlice,
     columns: list[str],
@@ -106,7 +106,7 @@ def _some_rows(
 ) -> pa.Table:
     """Read the first rows of a base file, or of a log that has none, as files have them."""
     alone = file_slice if file_slice.base_file is None else replace(file_slice, log_files=())
-    schema = output_schema(snapshot)
+    schema = load_output_schema(snapshot)
     info = snapshot.read_info(alone).as_stored(schema.arrow, schema.defaults)
     with FileGroupReader(alone, info, columns, merger, ReadOptions(options=options)) as reader:
         for batch in reader.to_batches():
@@ -121,19 +121,19 @@ def _compare(found: pa.Table, generator: KeyGenerator, file_slice: FileSlice) ->
     """
     place = {"file_group": file_slice.file_id, "partition": file_slice.partition_path or None}
     if generator.key_fields:
-        stored, made = found.column(RECORD_KEY), generator.keys(found)
+        stored, made = found.column(RECORD_KEY), generator.make_keys(found)
         other = booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
         if other.any():
             at = int(other.argmax())
-            raise _refused("record keys", stored[at].as_py(), made[at].as_py(), generator, place)
+            raise _make_error("record keys", stored[at].as_py(), made[at].as_py(), generator, place)
     if generator.partition_fields:
-        stored, made = found.column(PARTITION_PATH), generator.partition_paths(found)
+        stored, made = found.column(PARTITION_PATH), generator.make_partition_paths(found)
         other = booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
         if other.all():
-            raise _refused("partition paths", stored[0].as_py(), made[0].as_py(), generator, place)
+            raise _make_error("partition paths", stored[0].as_py(), made[0].as_py(), generator, place)
 
 
-def _refused(
+def _make_error(
     what: str, stored: str | None, made: str | None, generator: KeyGenerator, place: dict[str, str | None]
 ) -> InvalidQueryError:
     told = "true" if generator.text_zone is None else "false"

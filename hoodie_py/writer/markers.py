@@ -47,32 +47,32 @@ class Markers:
 
     def announce(self, marker: Marker) -> None:
         """Write the marker of a data file that is about to be made."""
-        self._files.put(self._path(marker), b"")
+        self._files.put(self._make_path(marker), b"")
 
     def is_announced(self, marker: Marker) -> bool:
         """Whether the marker is there still; once it is gone, somebody has finished or undone the instant."""
-        return self._files.exists(self._path(marker))
+        return self._files.exists(self._make_path(marker))
 
-    def announced(self) -> list[Marker]:
+    def list_announced(self) -> list[Marker]:
         """Return all markers, sorted by path; files that are no markers are left out.
 
         Raises:
             InvalidTableError: a marker leads out of the table.
         """
-        return sorted(self._found(), key=lambda marker: (marker.path, marker.kind))
+        return sorted(self._iterate_markers(), key=lambda marker: (marker.path, marker.kind))
 
     def remove(self, marker: Marker) -> None:
         """Remove one marker."""
-        self._files.delete(self._path(marker))
+        self._files.delete(self._make_path(marker))
 
     def remove_all(self) -> None:
         """Remove everything below the instant's folder, and the folder itself."""
         remove_tree(self._files, self._folder)
 
-    def _path(self, marker: Marker) -> str:
+    def _make_path(self, marker: Marker) -> str:
         return marker_path(self._instant, marker.partition_path, marker.file_name, marker.kind)
 
-    def _found(self) -> Iterator[Marker]:
+    def _iterate_markers(self) -> Iterator[Marker]:
         for path in list_tree(self._files, self._folder):
             found = marked_file(path.removeprefix(f"{self._folder}/"))
             if found is not None:

@@ -34,18 +34,18 @@ def check_merge_options(config: TableConfig, options: Mapping[str, str]) -> None
     Raises:
         InvalidQueryError: names the option, what it says, and what the table says.
     """
-    mode = _said(options, RECORD_MERGE_MODE)
+    mode = _find_option(options, RECORD_MERGE_MODE)
     if mode is not None and mode[1].upper() != config.merge_mode.value:
-        raise _other(*mode, config.merge_mode.value)
-    strategy = _said(options, RECORD_MERGE_STRATEGY)
+        raise _make_error(*mode, config.merge_mode.value)
+    strategy = _find_option(options, RECORD_MERGE_STRATEGY)
     if strategy is not None and strategy[1] != config.merge_strategy_id:
-        raise _other(*strategy, config.merge_strategy_id or "none")
-    stored = _said(options, [PAYLOAD_CLASS])
-    if stored is not None and _class(stored[1]) != _stored_class(config):
-        raise _other(stored[0], stored[1], _stored_class(config) or "none, but a merge mode")
-    payload = _said(options, [WRITER_PAYLOAD_CLASS])
+        raise _make_error(*strategy, config.merge_strategy_id or "none")
+    stored = _find_option(options, [PAYLOAD_CLASS])
+    if stored is not None and _normalize_class(stored[1]) != _find_payload_class(config):
+        raise _make_error(stored[0], stored[1], _find_payload_class(config) or "none, but a merge mode")
+    payload = _find_option(options, [WRITER_PAYLOAD_CLASS])
     if payload is not None:
-        _check_payload(config, _class(payload[1]))
+        _check_payload(config, _normalize_class(payload[1]))
 
 
 def check_compaction_options(config: TableConfig, options: Mapping[str, str]) -> None:
@@ -55,44 +55,44 @@ def check_compaction_options(config: TableConfig, options: Mapping[str, str]) ->
         InvalidQueryError: as ``check_merge_options``, and for a payload class that is not the table's.
     """
     check_merge_options(config, options)
-    payload = _said(options, [WRITER_PAYLOAD_CLASS])
-    if payload is None or _class(payload[1]) == _stored_class(config):
+    payload = _find_option(options, [WRITER_PAYLOAD_CLASS])
+    if payload is None or _normalize_class(payload[1]) == _find_payload_class(config):
         return
     mode = merge_for_write(config, options).mode
     if mode is MergeMode.CUSTOM or mode is not config.merge_mode:
-        raise _other(*payload, _stored_class(config) or config.merge_mode.value)
+        raise _make_error(*payload, _find_payload_class(config) or config.merge_mode.value)
 
 
 def _check_payload(config: TableConfig, payload: str) -> None:
-    if payload == _stored_class(config):
+    if payload == _find_payload_class(config):
         return
     if config.merge_mode is MergeMode.CUSTOM and (config.version >= 9 or not _is_payload_based(config)):
         has = config.payload_class if _is_payload_based(config) else f"merge strategy {config.merge_strategy_id}"
-        raise _other(WRITER_PAYLOAD_CLASS, payload, str(has))
+        raise _make_error(WRITER_PAYLOAD_CLASS, payload, str(has))
     known = is_replaced(payload) if config.version >= 9 else builtin_payload_merger(payload) is not None
     if not known:
-        raise _other(WRITER_PAYLOAD_CLASS, payload, f"merge mode {config.merge_mode}")
+        raise _make_error(WRITER_PAYLOAD_CLASS, payload, f"merge mode {config.merge_mode}")
 
 
 def _is_payload_based(config: TableConfig) -> bool:
     return config.merge_strategy_id == PAYLOAD_STRATEGY_ID
 
 
-def _stored_class(config: TableConfig) -> str | None:
+def _find_payload_class(config: TableConfig) -> str | None:
     """Return the table's payload class; version 9 keeps one that a mode replaces as a legacy."""
     return config.payload_class or config.legacy_payload_class
 
 
-def _class(text: str) -> str:
+def _normalize_class(text: str) -> str:
     return text.strip().replace(_OLD_PACKAGE, _PACKAGE)
 
 
-def _said(options: Mapping[str, str], names: Sequence[str]) -> tuple[str, str] | None:
+def _find_option(options: Mapping[str, str], names: Sequence[str]) -> tuple[str, str] | None:
     """Return the first of an option's names that is given, and its value."""
     return next(((name, text) for name in names if (text := options.get(name, "").strip())), None)
 
 
-def _other(key: str, said: str, has: str) -> InvalidQueryError:
+def _make_error(key: str, said: str, has: str) -> InvalidQueryError:
     return InvalidQueryError(
         f"The option {key} says {said[:200]!r}, but the table has {has!r}.",
         hint="Leave the option out: the table says how its records merge.",

@@ -36,12 +36,12 @@ class RowStamp:
     partition_path: str
     file_name: str
 
-    def sequence(self, first: int, count: int) -> pa.Array:
+    def make_sequence_numbers(self, first: int, count: int) -> pa.Array:
         """Return the sequence numbers of rows: instant, task, and the row's number in the file."""
         numbers = from_numpy(np.arange(first, first + count)).cast(pa.string())
         return pc.binary_join_element_wise(f"{self.instant}_{self.index}_", numbers, "")
 
-    def columns(self, keys: pa.Array, first: int) -> dict[str, pa.Array]:
+    def make_columns(self, keys: pa.Array, first: int) -> dict[str, pa.Array]:
         """Return the meta columns of rows with these keys.
 
         Args:
@@ -50,15 +50,17 @@ class RowStamp:
         """
         count = len(keys)
         return {
-            COMMIT_TIME: constant(self.instant, count),
-            SEQUENCE: self.sequence(first, count),
+            COMMIT_TIME: repeat_text(self.instant, count),
+            SEQUENCE: self.make_sequence_numbers(first, count),
             RECORD_KEY: keys,
-            PARTITION_PATH: constant(self.partition_path, count),
-            FILE_NAME: constant(self.file_name, count),
+            PARTITION_PATH: repeat_text(self.partition_path, count),
+            FILE_NAME: repeat_text(self.file_name, count),
         }
 
 
-def file_batches(records: WriteRecords, schema: pa.Schema, stamp: RowStamp, first: int = 0) -> Iterator[pa.RecordBatch]:
+def make_file_batches(
+    records: WriteRecords, schema: pa.Schema, stamp: RowStamp, first: int = 0
+) -> Iterator[pa.RecordBatch]:
     """Yield records as the rows of a file, in batches.
 
     Args:
@@ -70,7 +72,7 @@ def file_batches(records: WriteRecords, schema: pa.Schema, stamp: RowStamp, firs
     Raises:
         InvalidTableError: the records lack a column.
     """
-    missing = missing_columns(records, schema)
+    missing = find_missing_columns(records, schema)
     if missing:
         raise InvalidTableError("the rows to write lack a column of the table", column=missing[0])
     row_bytes = records.rows.nbytes // max(1, len(records)) + 1
@@ -78,32 +80,32 @@ def file_batches(records: WriteRecords, schema: pa.Schema, stamp: RowStamp, firs
     for start in range(0, len(records), at_once):
         count = min(at_once, len(records) - start)
         rows = records.rows.slice(start, count)
-        meta = stamp.columns(whole(records.keys.slice(start, count)), first + start)
-        columns = [_column(meta, rows, field, count) for field in schema]
+        meta = stamp.make_columns(as_array(records.keys.slice(start, count)), first + start)
+        columns = [_pick_column(meta, rows, field, count) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in schema]))
 
 
-def missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:
+def find_missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:
     """Return the data columns of a file that the records do not bring; deletes by key bring few."""
     there = {*META_COLUMNS, OPERATION_COLUMN, *records.rows.schema.names}
     return [name for name in schema.names if name not in there]
 
 
-def constant(text: str, count: int) -> pa.Array:
+def repeat_text(text: str, count: int) -> pa.Array:
     """Return a string column that says the same in every row."""
     return pa.repeat(pa.scalar(text, pa.string()), count)
 
 
-def whole(column: pa.ChunkedArray) -> pa.Array:
+def as_array(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _column(meta: dict[str, pa.Array], rows: pa.Table, field: pa.Field, count: int) -> pa.Array:
+def _pick_column(meta: dict[str, pa.Array], rows: pa.Table, field: pa.Field, count: int) -> pa.Array:
     if field.name in meta:
         return meta[field.name]
     if field.name == OPERATION_COLUMN and field.name not in rows.schema.names:
         return pa.nulls(count, field.type)
-    return whole(rows.column(field.name))
+    return as_array(rows.column(field.name))

@@ -237,7 +237,7 @@ def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], ob
     timeline = load_timeline(place, config)
     found = timeline.find(instant, DELTA_COMMIT)
     markers = Markers(place, instant)
-    paths = {marker.path for marker in markers.announced()}
+    paths = {marker.path for marker in markers.list_announced()}
     writer = TimelineWriter(place, config)
     if found is not None and found.is_completed:
         stats = CommitMetadata.from_bytes(read_bounded(place, writer.locate(found))).stats()

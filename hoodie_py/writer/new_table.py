@@ -21,7 +21,7 @@ from hoodie_py.formats.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, Tabl
 from hoodie_py.options.check import check_table_properties
 from hoodie_py.options.input import OUTPUT_DATE_FORMAT, PARTITION_EXTRACTOR, TIMESTAMP_TYPE
 from hoodie_py.reader.fields import field_type
-from hoodie_py.writer.data_columns import columns_of_user
+from hoodie_py.writer.data_columns import select_user_columns
 
 KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
 FIRST_LAYOUT_2 = 8  # the table version
@@ -81,7 +81,7 @@ class NewTable:
     key_generator: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
-    def stored(self) -> dict[str, str]:
+    def make_properties(self) -> dict[str, str]:
         """Return what the properties file says.
 
         Raises:
@@ -89,22 +89,22 @@ class NewTable:
             UnsupportedFeatureError: a version, key generator or column type that is not handled.
         """
         self._check_arguments()
-        columns = columns_of_user(self.schema)
-        generator = self._key_generator()
+        columns = select_user_columns(self.schema)
+        generator = self._resolve_key_generator()
         self._check_fields(columns)
         found = {
             keys.NAME: self.name,
-            keys.TYPE: self._table_type(),
+            keys.TYPE: self._resolve_table_type(),
             keys.VERSION: str(self.version),
             keys.RECORD_KEY_FIELDS: ",".join(self.record_key),
             keys.PARTITION_FIELDS: ",".join(self.partition_by),
             keys.KEY_GENERATOR_TYPE: generator,
-            PARTITION_EXTRACTOR: self._partition_extractor(),
+            PARTITION_EXTRACTOR: self._choose_partition_extractor(),
             keys.CREATE_SCHEMA: avro_schema_text(columns, self.name),
             keys.TIMEZONE: "UTC",
-            **_defaults(self.version),
+            **_make_defaults(self.version),
             **({keys.ORDERING_FIELDS: ",".join(self.ordering)} if self.ordering else {}),
-            **self._merging(),
+            **self._make_merge_properties(),
             **{key: value for key, value in self.properties.items() if key not in _PAYLOAD_CLASS},
         }
         found[keys.CHECKSUM] = str(table_checksum(self.name, found.get(keys.DATABASE, "")))
@@ -124,7 +124,7 @@ class NewTable:
             )
         for key in self.properties:
             if key in _BY_ARGUMENT and not self._is_for_old_readers(key):
-                raise InvalidQueryError(f"The property {key} is an argument of its own.", hint=_argument(key))
+                raise InvalidQueryError(f"The property {key} is an argument of its own.", hint=_name_argument(key))
             if key in _NOT_FOR_CALLERS:
                 raise InvalidQueryError(f"The property {key} cannot be chosen.", hint="Leave it out.")
         check_table_properties(self.properties)
@@ -141,7 +141,7 @@ class NewTable:
         again = key == keys.PRECOMBINE_FIELD and self.version < FIRST_LAYOUT_2
         return again and self.properties[key] == ",".join(self.ordering)
 
-    def _table_type(self) -> str:
+    def _resolve_table_type(self) -> str:
         upper = self.table_type.upper()
         name = _TYPE_NAMES.get(upper, upper)
         if name not in TABLE_TYPES:
@@ -150,7 +150,7 @@ class NewTable:
             )
         return name
 
-    def _key_generator(self) -> str:
+    def _resolve_key_generator(self) -> str:
         """Hudi's rule (KeyGenUtils.inferKeyGeneratorType), unless the caller names one that fits."""
         typed = [each for each in self.partition_by if ":" in each]
         if not self.partition_by:
@@ -183,7 +183,7 @@ class NewTable:
             )
         elif chosen in ("SIMPLE", "TIMESTAMP") and (len(self.record_key) > 1 or len(self.partition_by) > 1):
             raise InvalidQueryError(f"Key generator {chosen} takes one key field and one partition field.")
-        if chosen == "TIMESTAMP" or any(_partition_type(each) == "TIMESTAMP" for each in typed):
+        if chosen == "TIMESTAMP" or any(_parse_partition_type(each) == "TIMESTAMP" for each in typed):
             given = {
                 key for key in self.properties for prefix in keys.TIMESTAMP_KEYGEN_PREFIXES if key.startswith(prefix)
             }
@@ -198,13 +198,13 @@ class NewTable:
                 "Custom key generators on table version 6, which does not record the types of partition fields."
             )
         for each in self.partition_by:
-            if each not in typed or _partition_type(each) not in _PARTITION_TYPES:
+            if each not in typed or _parse_partition_type(each) not in _PARTITION_TYPES:
                 raise InvalidQueryError(
                     f"{each!r} is no partition field of a custom key generator.",
                     hint="Give field:SIMPLE or field:TIMESTAMP.",
                 )
 
-    def _partition_extractor(self) -> str:
+    def _choose_partition_extractor(self) -> str:
         if not self.partition_by:
             return f"{_EXTRACTORS}.NonPartitionedExtractor"
         if len(self.partition_by) > 1:
@@ -230,7 +230,7 @@ class NewTable:
             if len(set(names)) != len(names):
                 raise InvalidQueryError(f"{argument} names a column more than once.")
 
-    def _merging(self) -> dict[str, str]:
+    def _make_merge_properties(self) -> dict[str, str]:
         payload = payload_class_of({key: self.properties.get(key, "") for key in _PAYLOAD_CLASS})
         mode = MergeMode(self.merge_mode) if self.merge_mode else None
         try:
@@ -258,7 +258,7 @@ def _check_result(found: Mapping[str, str]) -> None:
         raise UnsupportedFeatureError("Making tables whose files leave out partition columns.")
 
 
-def _defaults(version: int) -> dict[str, str]:
+def _make_defaults(version: int) -> dict[str, str]:
     layout_2 = version >= FIRST_LAYOUT_2
     stored = {
         keys.TIMELINE_LAYOUT: "2" if layout_2 else "1",
@@ -292,9 +292,9 @@ def _check_role(argument: str, name: str, type_: pa.DataType) -> None:
         raise UnsupportedFeatureError(f"{argument} cannot be a column of type {type_}.", column=name)
 
 
-def _partition_type(entry: str) -> str:
+def _parse_partition_type(entry: str) -> str:
     return entry.partition(":")[2].strip().upper()
 
 
-def _argument(key: str) -> str:
+def _name_argument(key: str) -> str:
     return f"Give {_BY_ARGUMENT[key]}=."

@@ -34,13 +34,15 @@ def refuse_rows(
     Raises:
         InvalidQueryError: ``where`` has the column, how many rows are bad, and numbers and values of the first.
     """
-    mask = np.concatenate([booleans(chunk) for chunk in _chunks(bad)] or [np.zeros(0, bool)])
+    mask = np.concatenate([booleans(chunk) for chunk in _list_chunks(bad)] or [np.zeros(0, bool)])
     at = np.flatnonzero(mask)
     if len(at):
-        raise rows_error(at[:_MOST_ROWS].tolist(), message, column=column, values=values, hint=hint, bad_rows=len(at))
+        raise make_rows_error(
+            at[:_MOST_ROWS].tolist(), message, column=column, values=values, hint=hint, bad_rows=len(at)
+        )
 
 
-def rows_error(
+def make_rows_error(
     rows: Sequence[int],
     message: str,
     *,
@@ -59,15 +61,15 @@ def rows_error(
         hint: what to do.
         bad_rows: how many there are, where that is known.
     """
-    shown = None if values is None else [_shown(values[each]) for each in rows]
+    shown = None if values is None else [_format_value(values[each]) for each in rows]
     return InvalidQueryError(message, hint=hint, column=column, bad_rows=bad_rows, rows=list(rows), values=shown)
 
 
-def _chunks(mask: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+def _list_chunks(mask: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return mask.chunks if isinstance(mask, pa.ChunkedArray) else [mask]
 
 
-def _shown(value: pa.Scalar) -> str:
+def _format_value(value: pa.Scalar) -> str:
     try:
         text = repr(value.as_py())
     except (OverflowError, ValueError):  # a time beyond what Python has

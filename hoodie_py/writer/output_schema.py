@@ -36,7 +36,7 @@ class OutputSchema:
     defaults: dict[str, Any] = field(default_factory=dict)
 
 
-def output_schema(snapshot: Snapshot) -> OutputSchema:
+def load_output_schema(snapshot: Snapshot) -> OutputSchema:
     """Return the schema that a table service writes with.
 
     Raises:
@@ -49,10 +49,10 @@ def output_schema(snapshot: Snapshot) -> OutputSchema:
             "Writing to a table whose commits record no schema.", table=snapshot.config.name, instant=snapshot.instant
         )
     meta = [name for name in snapshot.schema.arrow.names if name in (*META_COLUMNS, OPERATION_COLUMN)]
-    return schema_of_text(stored, meta, instant=snapshot.schema.instant)
+    return parse_output_schema(stored, meta, instant=snapshot.schema.instant)
 
 
-def schema_of_text(stored: str, meta: Sequence[str], *, instant: str | None = None) -> OutputSchema:
+def parse_output_schema(stored: str, meta: Sequence[str], *, instant: str | None = None) -> OutputSchema:
     """Return the schema of files from the Avro schema (JSON) of a table.
 
     Args:
@@ -68,15 +68,15 @@ def schema_of_text(stored: str, meta: Sequence[str], *, instant: str | None = No
         raise CorruptFileError("the table's schema is no record", instant=instant)
     fields = record["fields"]
     data = [each for each in fields if each.get("name") not in (*META_COLUMNS, OPERATION_COLUMN)]
-    table = stored if len(data) == len(fields) else _text({**record, "fields": data})
-    avro = _text({**record, "fields": [*map(_meta_field, meta), *data]})
+    table = stored if len(data) == len(fields) else _to_json({**record, "fields": data})
+    avro = _to_json({**record, "fields": [*map(_make_meta_field, meta), *data]})
     parsed = AvroSchema.parse(avro)
     return OutputSchema(parsed.arrow, avro, table, dict(parsed.defaults))
 
 
-def _meta_field(name: str) -> dict[str, Any]:
+def _make_meta_field(name: str) -> dict[str, Any]:
     return {"name": name, "type": ["null", "string"], "doc": "", "default": None}
 
 
-def _text(record: dict[str, Any]) -> str:
+def _to_json(record: dict[str, Any]) -> str:
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)

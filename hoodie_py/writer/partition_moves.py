@@ -21,8 +21,8 @@ from hoodie_py.reader.fields import field_values
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
-from hoodie_py.writer.places import NOWHERE, Places
-from hoodie_py.writer.record_versions import PARTITION_PATH_FIELD, Folded, Versions, joined
+from hoodie_py.writer.places import NOWHERE, RecordLocations
+from hoodie_py.writer.record_versions import PARTITION_PATH_FIELD, MergedVersions, RecordVersions, joined
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
@@ -30,10 +30,10 @@ PartitionPaths = Callable[[pa.Table], pa.ChunkedArray]
 Merger = RecordMerger | type[RecordMerger] | None
 
 
-def moved(
+def merge_partition_updates(
     snapshot: Snapshot,
     records: WriteRecords,
-    places: Places,
+    places: RecordLocations,
     lookup: KeyLookup,
     settings: WriteSettings,
     merger: Merger,
@@ -61,31 +61,31 @@ def moved(
     own = joined(records.partition_paths)
     elsewhere = ~missing & ~booleans(pc.equal(home, own).fill_null(True))
     if not elsewhere.any():
-        return places.tagged(records)
+        return places.tag_records(records)
     stay = elsewhere.copy()
     if settings.index.update_partition and snapshot.config.partition_fields:
         deletes = np.zeros(len(records), bool) if records.deletes is None else booleans(joined(records.deletes))
         stay &= deletes
     paths = pc.if_else(from_numpy(stay), home, own)
-    records = _with_paths(records, paths)
+    records = _replace_paths(records, paths)
     moving = np.flatnonzero(elsewhere & ~stay)
     if not len(moving):
-        return places.tagged(records)
-    existing, which = _existing(snapshot, records, places.take(moving), moving, lookup)
-    versions = Versions(records, snapshot, settings, merger, existing)
-    met = versions.meet(moving, which)
-    return _parted(records, places, home, versions, met, partition_paths)
+        return places.tag_records(records)
+    existing, which = _read_existing(snapshot, records, places.take(moving), moving, lookup)
+    versions = RecordVersions(records, snapshot, settings, merger, existing)
+    met = versions.merge_with_existing(moving, which)
+    return _split_moves(records, places, home, versions, met, partition_paths)
 
 
-def _existing(
-    snapshot: Snapshot, records: WriteRecords, places: Places, moving: np.ndarray, lookup: KeyLookup
+def _read_existing(
+    snapshot: Snapshot, records: WriteRecords, places: RecordLocations, moving: np.ndarray, lookup: KeyLookup
 ) -> tuple[WriteRecords, np.ndarray]:
     """Read what the table has of moving records; also return for each record the number of what it meets."""
     keys = joined(records.keys.take(from_numpy(moving)))
     tables, which, read = [], np.full(len(moving), NOWHERE), 0
     for number in np.unique(places.at).tolist():
         here = np.flatnonzero(places.at == number)
-        rows, key_numbers = lookup.rows(places.slices[number], keys.take(from_numpy(here)))
+        rows, key_numbers = lookup.read_rows(places.slices[number], keys.take(from_numpy(here)))
         which[here[key_numbers]] = read + np.arange(len(key_numbers))
         read += len(key_numbers)
         tables.append(rows)
@@ -109,21 +109,23 @@ def _existing(
     return found, which
 
 
-def _parted(
+def _split_moves(
     records: WriteRecords,
-    places: Places,
+    places: RecordLocations,
     home: pa.Array,
-    versions: Versions,
-    met: Folded,
+    versions: RecordVersions,
+    met: MergedVersions,
     partition_paths: PartitionPaths | None,
 ) -> TaggedRecords:
     """Return the records that stay, the new ones of those that move, and the deletes at old places."""
-    lost, dies = versions.lost(met), met.result.deletes
+    lost, dies = versions.find_lost(met), met.result.deletes
     kept = np.setdiff1d(np.arange(len(records)), met.at[lost])
     winners = np.flatnonzero(~lost)
-    result = versions.replaced(np.setdiff1d(kept, met.at), Folded(met.result.take(winners), met.at[winners]))
+    result = versions.replace_merged(
+        np.setdiff1d(kept, met.at), MergedVersions(met.result.take(winners), met.at[winners])
+    )
     made = np.zeros(len(records), bool)
-    made[met.at] = versions.made(met)
+    made[met.at] = versions.find_made_rows(met)
     dead = np.zeros(len(records), bool)
     dead[met.at] = dies
     goes = np.zeros(len(records), bool)
@@ -133,19 +135,21 @@ def _parted(
     assert result.partition_paths is not None
     paths = joined(result.partition_paths)
     if made.any():
-        paths = _computed_paths(result, paths, np.flatnonzero(made & ~dead), partition_paths)
+        paths = _recompute_paths(result, paths, np.flatnonzero(made & ~dead), partition_paths)
     stays = dead | (goes & booleans(pc.equal(homes, paths).fill_null(False)))
-    result = _with_paths(result, pc.if_else(from_numpy(dead), homes, paths))
+    result = _replace_paths(result, pc.if_else(from_numpy(dead), homes, paths))
     leaves = np.flatnonzero(goes & ~stays)
     here = places.take(kept)
     at, rows = here.at.copy(), here.rows.copy()
     at[leaves], rows[leaves] = NOWHERE, UNKNOWN_ROW
-    old = _deletes(result.take(leaves), homes.take(from_numpy(leaves)))
-    both = Places(places.slices, np.concatenate([at, here.at[leaves]]), np.concatenate([rows, here.rows[leaves]]))
-    return both.tagged(_concatenated(result, old))
+    old = _make_deletes(result.take(leaves), homes.take(from_numpy(leaves)))
+    both = RecordLocations(
+        places.slices, np.concatenate([at, here.at[leaves]]), np.concatenate([rows, here.rows[leaves]])
+    )
+    return both.tag_records(_concatenate(result, old))
 
 
-def _computed_paths(
+def _recompute_paths(
     records: WriteRecords, paths: pa.Array, at: np.ndarray, partition_paths: PartitionPaths | None
 ) -> pa.Array:
     """Return partition paths, those of rows that a merge made computed anew."""
@@ -159,7 +163,7 @@ def _computed_paths(
     return pa.concat_arrays([paths, fresh]).take(from_numpy(back))
 
 
-def _deletes(records: WriteRecords, paths: pa.Array) -> WriteRecords:
+def _make_deletes(records: WriteRecords, paths: pa.Array) -> WriteRecords:
     """Return records as deletes in other partitions that commit time orders."""
     count = len(records)
     ordering = tuple(pa.chunked_array([pa.nulls(count, column.type)]) for column in records.ordering)
@@ -167,7 +171,7 @@ def _deletes(records: WriteRecords, paths: pa.Array) -> WriteRecords:
     return WriteRecords(records.rows, records.keys, pa.chunked_array([paths]), deletes, ordering)
 
 
-def _concatenated(first: WriteRecords, second: WriteRecords) -> WriteRecords:
+def _concatenate(first: WriteRecords, second: WriteRecords) -> WriteRecords:
     def both(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([*one.chunks, *other.chunks], one.type)
 
@@ -186,5 +190,5 @@ def _concatenated(first: WriteRecords, second: WriteRecords) -> WriteRecords:
     )
 
 
-def _with_paths(records: WriteRecords, paths: pa.Array) -> WriteRecords:
+def _replace_paths(records: WriteRecords, paths: pa.Array) -> WriteRecords:
     return replace(records, partition_paths=pa.chunked_array([paths]))

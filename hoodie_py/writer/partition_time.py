@@ -54,7 +54,7 @@ class PartitionTime:
     output: TimePattern
 
     @classmethod
-    def of(cls, settings: Mapping[str, str]) -> PartitionTime:
+    def from_settings(cls, settings: Mapping[str, str]) -> PartitionTime:
         """Find the settings of a table.
 
         Args:
@@ -77,34 +77,34 @@ class PartitionTime:
         known = unit is None or unit in _MILLIS_OF_UNIT or unit in _UNITS_IN_MILLI
         if not known or (unit is None and kind not in _TEXT_TYPES):
             raise InvalidTableError("the timestamp key generator has an unknown type or unit", value=f"{kind} {unit}")
-        inputs = _inputs(settings) if kind in _TEXT_TYPES else ()
+        inputs = _parse_input_patterns(settings) if kind in _TEXT_TYPES else ()
         both = settings.get(keys.BOTH_ZONES)
         return cls(
             unit=unit,
             inputs=inputs,
-            input_zone=_zone(both or settings.get(keys.INPUT_ZONE) or "UTC"),
-            output_zone=_zone(both or settings.get(keys.OUTPUT_ZONE) or "UTC"),
+            input_zone=_parse_zone(both or settings.get(keys.INPUT_ZONE) or "UTC"),
+            output_zone=_parse_zone(both or settings.get(keys.OUTPUT_ZONE) or "UTC"),
             output=TimePattern.parse(output),
         )
 
-    def texts(self, values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
+    def format_texts(self, values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
         """Return the part of the partition path for every row.
 
         Raises:
             InvalidQueryError: values that no format fits, or that are no time; names the first rows.
             UnsupportedFeatureError: a column of a type that is not handled.
         """
-        millis = self._from_text(values, column) if _is_text(values.type) else self._from_number(values, column)
+        millis = self._parse_texts(values, column) if _is_text(values.type) else self._parse_numbers(values, column)
         outside = pc.or_(pc.less(millis, _FIRST_MILLI), pc.greater(millis, _LAST_MILLI))
         refuse_rows(outside, "Times outside the years 1 to 9999.", column=column, values=values)
         return self.output.format(millis.cast(_UTC_MILLIS).cast(pa.timestamp("ms", self.output_zone)))
 
-    def _from_number(self, values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
+    def _parse_numbers(self, values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
         if self.unit is None:
             raise UnsupportedFeatureError(
                 f"A timestamp key generator that reads texts, over a column of type {values.type}.", column=column
             )
-        numbers = pc.fill_null(_numbers(values, column), _NULL_MILLIS)
+        numbers = pc.fill_null(_to_int64(values, column), _NULL_MILLIS)
         if self.unit in _UNITS_IN_MILLI:
             return pc.divide(numbers, _UNITS_IN_MILLI[self.unit])
         weight = _MILLIS_OF_UNIT[self.unit]
@@ -113,7 +113,7 @@ class PartitionTime:
         refuse_rows(too_far, "Times outside the years 1 to 9999.", column=column, values=values)
         return pc.multiply(numbers, weight)
 
-    def _from_text(self, values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
+    def _parse_texts(self, values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
         if not self.inputs:
             raise UnsupportedFeatureError(
                 f"A timestamp key generator that reads numbers, over a column of type {values.type}.", column=column
@@ -130,7 +130,7 @@ class PartitionTime:
         return found.cast(pa.int64())
 
 
-def _inputs(settings: Mapping[str, str]) -> tuple[TimePattern, ...]:
+def _parse_input_patterns(settings: Mapping[str, str]) -> tuple[TimePattern, ...]:
     given = settings.get(keys.INPUT_DATE_FORMAT, "")
     delimiter = settings.get(keys.INPUT_DATE_FORMAT_DELIMITER, ",")
     if not given:
@@ -140,7 +140,7 @@ def _inputs(settings: Mapping[str, str]) -> tuple[TimePattern, ...]:
     return tuple(TimePattern.parse(each.strip()) for each in given.split(delimiter) if each.strip())
 
 
-def _zone(name: str) -> str:
+def _parse_zone(name: str) -> str:
     """Give a zone that Java's TimeZone knows by its name here."""
     stripped = name.strip()
     match = _GMT_OFFSET.fullmatch(stripped)
@@ -160,7 +160,7 @@ def _is_text(type_: pa.DataType) -> bool:
     )
 
 
-def _numbers(values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
+def _to_int64(values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
     """Whole numbers as Java takes them off a value: towards zero, days of dates, timestamps as files have them."""
     type_ = values.type
     if pa.types.is_date32(type_):

@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.writer.key_lookup import UNKNOWN_ROW, Found, KeyLookup, Wanted
+from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup, KeyLookupRequest, KeyLookupResult
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
 NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RecordLocations:
     """Where records are.
 
     Attributes:
@@ -39,7 +39,7 @@ class Places:
     of: np.ndarray | None = None
 
     @classmethod
-    def joined(cls, parts: Sequence[Places], counts: Sequence[int]) -> Places:
+    def concatenate(cls, parts: Sequence[RecordLocations], counts: Sequence[int]) -> RecordLocations:
         """Join places of runs of records that follow each other, so many records a run."""
         slices: list[FileSlice] = []
         at, of, first = [], [], 0
@@ -53,21 +53,21 @@ class Places:
         single = all(part.of is None for part in parts)
         return cls(tuple(slices), np.concatenate([none, *at]), rows, None if single else np.concatenate([none, *of]))
 
-    def take(self, records: np.ndarray) -> Places:
+    def take(self, records: np.ndarray) -> RecordLocations:
         """Return the places of some records; each record has one."""
-        return Places(self.slices, self.at[records], self.rows[records])
+        return RecordLocations(self.slices, self.at[records], self.rows[records])
 
-    def copied(self, records: WriteRecords) -> tuple[WriteRecords, Places]:
+    def expand(self, records: WriteRecords) -> tuple[WriteRecords, RecordLocations]:
         """Return records once for each of their places, and places of which each record has one."""
         if self.of is None:
             return records, self
-        return records.take(from_numpy(self.of)), Places(self.slices, self.at, self.rows)
+        return records.take(from_numpy(self.of)), RecordLocations(self.slices, self.at, self.rows)
 
-    def tagged(self, records: WriteRecords) -> TaggedRecords:
+    def tag_records(self, records: WriteRecords) -> TaggedRecords:
         """Return records with their places: those that have several come once for each."""
         if self.of is not None:
-            records, places = self.copied(records)
-            return places.tagged(records)
+            records, places = self.expand(records)
+            return places.tag_records(records)
         file_ids = pa.array([each.file_id for each in self.slices], pa.string())
         bases = [None if each.base_file is None else each.base_file.instant for each in self.slices]
         missing = self.at == NOWHERE
@@ -78,9 +78,14 @@ class Places:
         )
 
 
-def settled(
-    found: Found, wanted: Sequence[Wanted], lookup: KeyLookup, *, only_alive: bool, every_row: bool = False
-) -> Found:
+def choose_live_locations(
+    found: KeyLookupResult,
+    wanted: Sequence[KeyLookupRequest],
+    lookup: KeyLookup,
+    *,
+    only_alive: bool,
+    every_row: bool = False,
+) -> KeyLookupResult:
     """Return the places of keys that were found: all in which a key is alive, or one for a key that is nowhere alive.
 
     Args:
@@ -91,7 +96,7 @@ def settled(
         every_row: whether each row is a place, for logs that tell rows of one key apart by their number.
     """
     if not every_row:
-        found = found.once_a_slice()
+        found = found.deduplicate_by_slice()
     if not len(found.keys):
         return found
     starts = np.ones(len(found.keys), bool)
@@ -100,10 +105,10 @@ def settled(
     doubtful = np.bincount(pair)[pair] > 1
     if only_alive:
         doubtful[:] = True
-    living = _living(found, wanted, lookup, doubtful)
+    living = _find_living(found, wanted, lookup, doubtful)
     if only_alive:
         return found.take(np.flatnonzero(living))
-    order = np.lexsort((_ages(found, wanted), living, pair))
+    order = np.lexsort((_rank_ages(found, wanted), living, pair))
     newest = np.ones(len(order), bool)
     newest[:-1] = np.diff(pair[order]) != 0
     chosen = living.copy()
@@ -111,7 +116,9 @@ def settled(
     return found.take(np.flatnonzero(chosen))
 
 
-def _living(found: Found, wanted: Sequence[Wanted], lookup: KeyLookup, doubtful: np.ndarray) -> np.ndarray:
+def _find_living(
+    found: KeyLookupResult, wanted: Sequence[KeyLookupRequest], lookup: KeyLookup, doubtful: np.ndarray
+) -> np.ndarray:
     living = np.ones(len(found.keys), bool)
     at = np.flatnonzero(doubtful)
     if not len(at):
@@ -123,11 +130,11 @@ def _living(found: Found, wanted: Sequence[Wanted], lookup: KeyLookup, doubtful:
         file_slice = group.slices[int(found.slices[entries[0]])]
         if file_slice.log_files:
             distinct, codes = np.unique(found.keys[entries], return_inverse=True)
-            living[entries] = lookup.alive(file_slice, group.keys.take(from_numpy(distinct)))[codes.reshape(-1)]
+            living[entries] = lookup.find_alive(file_slice, group.keys.take(from_numpy(distinct)))[codes.reshape(-1)]
     return living
 
 
-def _ages(found: Found, wanted: Sequence[Wanted]) -> np.ndarray:
+def _rank_ages(found: KeyLookupResult, wanted: Sequence[KeyLookupRequest]) -> np.ndarray:
     """Return numbers that rise with the instants of the slices found."""
     instants = sorted({each.base_instant for group in wanted for each in group.slices})
     rank = {instant: number for number, instant in enumerate(instants)}

@@ -13,10 +13,10 @@ from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.options.write import BULK_INSERT_SORT, INSERT_DUPLICATES
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.combine import combines
+from hoodie_py.writer.combine import needs_combining
 from hoodie_py.writer.key_generation import KeyGenerator
 from hoodie_py.writer.key_lookup import KeyLookup
-from hoodie_py.writer.routing import Routed, route, route_new, route_to_new_buckets
+from hoodie_py.writer.routing import AssignedRecords, assign_files, assign_new_bucket_files, assign_new_files
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.tagging import tag
 from hoodie_py.writer.write_records import TaggedRecords, WriteOperation, WriteRecords
@@ -28,14 +28,14 @@ _SHOWN = 5
 Merger = RecordMerger | type[RecordMerger]
 
 
-def place_records(
+def assign_records(
     records: WriteRecords,
     snapshot: Snapshot,
     operation: WriteOperation,
     settings: WriteSettings,
     merger: Merger | None = None,
     lookup: KeyLookup | None = None,
-) -> Routed:
+) -> AssignedRecords:
     """Decide which file each record goes into.
 
     Args:
@@ -51,9 +51,9 @@ def place_records(
         HoodieError: see ``tag``.
     """
 
-    def tagged() -> TaggedRecords:
-        generator = KeyGenerator.of_table(snapshot, settings.options)
-        return tag(snapshot, records, settings, merger, generator.partition_paths, lookup)
+    def tag_records() -> TaggedRecords:
+        generator = KeyGenerator.from_snapshot(snapshot, settings.options)
+        return tag(snapshot, records, settings, merger, generator.make_partition_paths, lookup)
 
     file_bytes = settings.plan.max_file_size
     is_bucket = settings.index.is_bucket
@@ -63,41 +63,41 @@ def place_records(
             hint="Delete the rows, then upsert.",
         )
     if is_bucket and operation in OVERWRITES:
-        return route_to_new_buckets(tagged(), file_bytes)
+        return assign_new_bucket_files(tag_records(), file_bytes)
     if is_bucket or operation in LOOKED_UP:
-        return route(tagged(), snapshot, file_bytes, 0 if is_bucket else settings.small_file_bytes)
-    if operation is WriteOperation.INSERT and duplicate_policy(settings.options) != "none":
-        records = _without_known(tagged(), duplicate_policy(settings.options))
+        return assign_files(tag_records(), snapshot, file_bytes, 0 if is_bucket else settings.small_file_bytes)
+    if operation is WriteOperation.INSERT and read_duplicate_policy(settings.options) != "none":
+        records = _apply_duplicate_policy(tag_records(), read_duplicate_policy(settings.options))
     if operation is WriteOperation.BULK_INSERT:
-        records = _sorted(records, BULK_INSERT_SORT.of(settings.options))
-    return route_new(records, file_bytes)
+        records = _sort(records, BULK_INSERT_SORT.of(settings.options))
+    return assign_new_files(records, file_bytes)
 
 
-def searches(operation: WriteOperation, settings: WriteSettings) -> bool:
+def needs_insert_conflict_check(operation: WriteOperation, settings: WriteSettings) -> bool:
     """Say whether new keys are new because they were found nowhere, or go where their bucket is to be: then nobody else
     may insert into the same partitions meanwhile.
     """
     return operation in LOOKED_UP or settings.index.is_bucket
 
 
-def looks_up(operation: WriteOperation, settings: WriteSettings) -> bool:
+def needs_lookup(operation: WriteOperation, settings: WriteSettings) -> bool:
     """Say whether placing records looks their keys up in the table's files."""
     if settings.index.is_bucket:
         return False
-    drops = operation is WriteOperation.INSERT and duplicate_policy(settings.options) != "none"
+    drops = operation is WriteOperation.INSERT and read_duplicate_policy(settings.options) != "none"
     return operation in LOOKED_UP or drops
 
 
 def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
     """Say whether each record goes into a new file whatever other records and keys there are, and in any order."""
-    if operation is not WriteOperation.BULK_INSERT or combines(operation, settings.options):
+    if operation is not WriteOperation.BULK_INSERT or needs_combining(operation, settings.options):
         return False
     if settings.index.is_bucket:
         return False
     return BULK_INSERT_SORT.of(settings.options) == "NONE"
 
 
-def duplicate_policy(options: Mapping[str, str]) -> str:
+def read_duplicate_policy(options: Mapping[str, str]) -> str:
     """Return what is done about inserts of keys that the table has.
 
     Raises:
@@ -106,7 +106,7 @@ def duplicate_policy(options: Mapping[str, str]) -> str:
     return INSERT_DUPLICATES.of(options)
 
 
-def replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:
+def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:
     """Return the file groups that an overwrite does away with: those of some partitions, or of all."""
     found: dict[str, tuple[str, ...]] = {}
     for each in snapshot.view.slices(None, partitions):
@@ -114,7 +114,7 @@ def replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[st
     return found
 
 
-def _without_known(tagged: TaggedRecords, policy: str) -> WriteRecords:
+def _apply_duplicate_policy(tagged: TaggedRecords, policy: str) -> WriteRecords:
     """Apply the policy about inserts of keys that the table has."""
     records, file_ids = tagged.records, tagged.file_ids
     if file_ids.null_count == len(records):
@@ -129,7 +129,7 @@ def _without_known(tagged: TaggedRecords, policy: str) -> WriteRecords:
     return records.take(from_numpy(np.flatnonzero(file_ids.is_null().to_numpy(zero_copy_only=False))))
 
 
-def _sorted(records: WriteRecords, mode: str) -> WriteRecords:
+def _sort(records: WriteRecords, mode: str) -> WriteRecords:
     """Sort a bulk insert: by partition path and record key, so that base files have narrow ranges of keys."""
     if mode == "NONE" or records.partition_paths is None:
         return records

@@ -46,7 +46,7 @@ _META = META_FIELDS[:-1]  # the operation is a column of the data, if there is o
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class MergedVersions:
     """What became of keys.
 
     Attributes:
@@ -59,7 +59,7 @@ class Folded:
     at: np.ndarray
 
 
-class Versions:
+class RecordVersions:
     """Records of a write as a merge sees them.
 
     Args:
@@ -81,16 +81,16 @@ class Versions:
         config, options = snapshot.config, settings.options
         selected = select_strategy(config, options, merger, writing=True, batch=True)
         self._records, self._existing = records, existing
-        self._strategy = _of_a_batch(selected, records)
+        self._strategy = _choose_batch_strategy(selected, records)
         self._final = select_strategy(config, options, merger, writing=True).strategy
         fields = selected.ordering_fields if records.ordering else ()
         self._portion = MemoryBudget.from_options(ReadOptions(options=options))
         whole = existing is not None or not isinstance(self._strategy, OrderedStrategy)
-        data = list(records.rows.schema) if whole else _deciding(records.rows.schema, fields)
-        meta = _meta_columns(records.rows.schema) if whole else []
+        data = list(records.rows.schema) if whole else _select_ordering_columns(records.rows.schema, fields)
+        meta = _list_meta_columns(records.rows.schema) if whole else []
         self._store = RowStore(pa.schema([*meta, *(field.with_nullable(True) for field in data)]))
         for each in (records, *(() if existing is None else (existing,))):
-            for batch in _batches(each, self._store.schema):
+            for batch in _iterate_batches(each, self._store.schema):
                 self._store.add(batch)
         self._context = ArrowRecordContext(
             self._store,
@@ -102,7 +102,7 @@ class Versions:
             identity_fields(config),
         )
 
-    def fold(self, at: np.ndarray, codes: np.ndarray) -> Folded:
+    def fold(self, at: np.ndarray, codes: np.ndarray) -> MergedVersions:
         """Merge the versions of keys, in the order in which they came.
 
         Args:
@@ -115,12 +115,12 @@ class Versions:
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         codes, count = codes.reshape(-1), len(first)
         at_once = self._portion.count_rows_at_once(2 * self._store.row_bytes + self._strategy.bytes_a_pair)
-        result = fold_by_rounds(self._strategy, self._entries(self._records, at, 0), codes, count, None, at_once)
+        result = fold_by_rounds(self._strategy, self._make_entries(self._records, at, 0), codes, count, None, at_once)
         last = np.empty(count, np.int64)
         last[codes] = at
-        return Folded(result, np.where(self._is_own(result), result.rows, last))
+        return MergedVersions(result, np.where(self._is_own(result), result.rows, last))
 
-    def meet(self, at: np.ndarray, existing: np.ndarray) -> Folded:
+    def merge_with_existing(self, at: np.ndarray, existing: np.ndarray) -> MergedVersions:
         """Merge records on those that the table has.
 
         Args:
@@ -131,16 +131,16 @@ class Versions:
             MergeError: as ``fold``.
         """
         assert self._existing is not None
-        older = self._entries(self._existing, existing, len(self._records))
-        return Folded(self._final.final(older, self._entries(self._records, at, 0)), at)
+        older = self._make_entries(self._existing, existing, len(self._records))
+        return MergedVersions(self._final.final(older, self._make_entries(self._records, at, 0)), at)
 
-    def lost(self, folded: Folded) -> np.ndarray:
+    def find_lost(self, folded: MergedVersions) -> np.ndarray:
         """Say for each result of ``meet`` whether the table's record stays as it is."""
         rows = folded.result.rows
         end = len(self._records) + (0 if self._existing is None else len(self._existing))
         return np.asarray((rows >= len(self._records)) & (rows < end) & ~folded.result.deletes)
 
-    def replaced(self, kept: np.ndarray, folded: Folded) -> WriteRecords:
+    def replace_merged(self, kept: np.ndarray, folded: MergedVersions) -> WriteRecords:
         """Return records that stay as they are together with what became of others, in the order of their numbers.
 
         Args:
@@ -150,28 +150,30 @@ class Versions:
         at = np.concatenate([kept, folded.at])
         order = np.argsort(at, kind="stable")
         records = self._records.take(at[order])
-        changed = self._changed(folded)
+        changed = self._find_changed(folded)
         if not changed.any():
             return records
         places = np.flatnonzero(np.concatenate([np.zeros(len(kept), bool), changed])[order])
         which = np.flatnonzero(changed)
         made = folded.result.take(which[np.argsort(folded.at[which], kind="stable")])
-        return self._patched(records, places, made)
+        return self._patch(records, places, made)
 
-    def made(self, folded: Folded) -> np.ndarray:
+    def find_made_rows(self, folded: MergedVersions) -> np.ndarray:
         """Say for each key whether a merge made a row that is neither the record's nor the table's."""
         rows = folded.result.rows
         end = len(self._records) + (0 if self._existing is None else len(self._existing))
         return np.asarray(rows >= end)
 
-    def _patched(self, records: WriteRecords, at: np.ndarray, made: BufferedBatch) -> WriteRecords:
+    def _patch(self, records: WriteRecords, at: np.ndarray, made: BufferedBatch) -> WriteRecords:
         """Return records, those at some rising places with what a merge made of them; keys and partitions stay."""
         back = np.arange(len(records))
         back[at] = len(records) + np.arange(len(made))
         rows = records.rows
         if rows.num_columns:
             own = np.flatnonzero(made.rows == NO_ROW)  # deletes without data keep the row that they came with
-            fresh = _in_columns(pa.Table.from_batches([self._store.take(made.rows, rows.schema.names)]), own, rows, at)
+            fresh = _cast_to_columns(
+                pa.Table.from_batches([self._store.take(made.rows, rows.schema.names)]), own, rows, at
+            )
             rows = pa.concat_tables([rows, fresh]).take(from_numpy(back))
         flags = np.zeros(len(records), bool) if records.deletes is None else booleans(joined(records.deletes)).copy()
         flags[at] = made.deletes
@@ -179,13 +181,13 @@ class Versions:
         if made.order.parts:
             pairs = zip(ordering, made.order.parts, strict=True)
             ordering = tuple(
-                pa.chunked_array([*column.chunks, _values(part)], column.type).take(from_numpy(back))
+                pa.chunked_array([*column.chunks, _to_nullable(part)], column.type).take(from_numpy(back))
                 for column, part in pairs
             )
         deletes = pa.chunked_array([from_numpy(flags)]) if flags.any() else None
         return WriteRecords(rows, records.keys, records.partition_paths, deletes, ordering)
 
-    def _entries(self, records: WriteRecords, at: np.ndarray, first: int) -> BufferedBatch:
+    def _make_entries(self, records: WriteRecords, at: np.ndarray, first: int) -> BufferedBatch:
         """Return records by their numbers as a merge takes them; ``first`` is the handle of the first of all."""
         indices = from_numpy(at.astype(np.int64, copy=False))
         ordering = [joined(column.take(indices)) for column in records.ordering if self._context.ordering_fields]
@@ -198,11 +200,11 @@ class Versions:
     def _is_own(self, result: BufferedBatch) -> np.ndarray:
         return np.asarray((result.rows != NO_ROW) & (result.rows < len(self._records)))
 
-    def _changed(self, folded: Folded) -> np.ndarray:
+    def _find_changed(self, folded: MergedVersions) -> np.ndarray:
         """Say for which keys what became of them is not the record that stands for them as it came."""
         changed = ~self._is_own(folded.result) | (folded.result.rows != folded.at)
         if isinstance(self._strategy, CustomStrategy):  # a merger may also mark a record, or order it otherwise
-            changed |= ~_same(folded.result, self._entries(self._records, folded.at, 0))
+            changed |= ~_compare_entries(folded.result, self._make_entries(self._records, folded.at, 0))
         return np.asarray(changed)
 
 
@@ -233,7 +235,7 @@ class _PreCombine(RecordMerger):
         return self._payload.pre_combine_batch(older, newer, context, props)
 
 
-def _of_a_batch(selected: Selection, records: WriteRecords) -> MergeStrategy:
+def _choose_batch_strategy(selected: Selection, records: WriteRecords) -> MergeStrategy:
     """Return what decides between versions of one batch."""
     if not records.rows.num_columns:
         return EventTimeStrategy() if records.ordering and selected.ordering_fields else CommitTimeStrategy()
@@ -242,17 +244,17 @@ def _of_a_batch(selected: Selection, records: WriteRecords) -> MergeStrategy:
     return selected.strategy
 
 
-def _deciding(schema: pa.Schema, ordering_fields: tuple[str, ...]) -> list[pa.Field]:
+def _select_ordering_columns(schema: pa.Schema, ordering_fields: tuple[str, ...]) -> list[pa.Field]:
     """Return the columns that hold ordering values."""
     wanted = {top_level(schema, name) for name in ordering_fields}
     return [field for field in schema if field.name in wanted]
 
 
-def _meta_columns(schema: pa.Schema) -> list[pa.Field]:
+def _list_meta_columns(schema: pa.Schema) -> list[pa.Field]:
     return [pa.field(name, pa.string()) for name in _META if name not in schema.names]
 
 
-def _batches(records: WriteRecords, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _iterate_batches(records: WriteRecords, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows in the columns of a schema, null where neither the data nor the write says anything."""
     if not len(schema):
         yield make_batch_without_columns(len(records))
@@ -266,7 +268,7 @@ def _batches(records: WriteRecords, schema: pa.Schema) -> Iterator[pa.RecordBatc
     yield from pa.table(columns, schema=schema).to_batches()
 
 
-def _same(result: BufferedBatch, entries: BufferedBatch) -> np.ndarray:
+def _compare_entries(result: BufferedBatch, entries: BufferedBatch) -> np.ndarray:
     """Say for each record whether both agree on whether it is a delete, and on its ordering value."""
     same = result.deletes == entries.deletes
     for mine, theirs in zip(result.order.parts, entries.order.parts, strict=True):
@@ -275,7 +277,7 @@ def _same(result: BufferedBatch, entries: BufferedBatch) -> np.ndarray:
     return np.asarray(same)
 
 
-def _in_columns(made: pa.Table, own: np.ndarray, rows: pa.Table, at: np.ndarray) -> pa.Table:
+def _cast_to_columns(made: pa.Table, own: np.ndarray, rows: pa.Table, at: np.ndarray) -> pa.Table:
     """Bring rows that a merge made to the columns of those at some places; in ``own`` these stay.
 
     Raises:
@@ -292,7 +294,7 @@ def _in_columns(made: pa.Table, own: np.ndarray, rows: pa.Table, at: np.ndarray)
         raise MergeError(f"A merged value does not fit its column: {error}") from error
 
 
-def _values(part: Any) -> pa.Array:
+def _to_nullable(part: Any) -> pa.Array:
     """Return the ordering values of one field, null for those that are the default."""
     if part.integer:
         return part.values

@@ -30,7 +30,14 @@ from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, DataFile
 from hoodie_py.writer.insert_task import NO_COMMIT
 from hoodie_py.writer.markers import Marker
-from hoodie_py.writer.meta_columns import FILE_NAME, RowStamp, constant, file_batches, missing_columns, whole
+from hoodie_py.writer.meta_columns import (
+    FILE_NAME,
+    RowStamp,
+    as_array,
+    find_missing_columns,
+    make_file_batches,
+    repeat_text,
+)
 from hoodie_py.writer.partition_folder import ensure_partition
 from hoodie_py.writer.write_records import WriteRecords
 
@@ -74,15 +81,15 @@ class RewriteTask:
         """
         began = time.monotonic()
         partition, base = self.file_slice.partition_path, self.file_slice.base_file
-        name = base_file_name(self.file_slice.file_id, self.facts.token(self.index), self.facts.instant)
+        name = base_file_name(self.file_slice.file_id, self.facts.make_token(self.index), self.facts.instant)
         marker = Marker(partition, name, MarkerType.CREATE if base is None else MarkerType.MERGE)
         stamp = RowStamp(self.facts.instant, self.index, partition, name)
-        incoming = list(self._incoming(records, stamp))
+        incoming = list(self._make_incoming(records, stamp))
         try:
             if base is None:
                 ensure_partition(self.facts.files, partition, self.facts.instant)
-            with _Merging(self, incoming, stamp) as reader, DataFile(self.facts, marker) as file:
-                writer = self.facts.base_writer(file.sink)
+            with _MergedRowReader(self, incoming, stamp) as reader, DataFile(self.facts, marker) as file:
+                writer = self.facts.open_base_writer(file.sink)
                 for batch in reader.to_batches():
                     writer.write(batch)
                 rows = writer.close().rows
@@ -104,26 +111,26 @@ class RewriteTask:
         )
         return TaskResult(stat, 0 if base is None else base.size, time.monotonic() - began)
 
-    def _incoming(self, records: WriteRecords, stamp: RowStamp) -> Iterator[IncomingRows | IncomingDeletes]:
+    def _make_incoming(self, records: WriteRecords, stamp: RowStamp) -> Iterator[IncomingRows | IncomingDeletes]:
         """Yield the records as a merge takes them: rows, then deletes, as a log file has them.
 
         A custom merger may look at what deletes hold, so they keep their rows where they have some. A delete without
         ordering value, in a table that has ordering fields, is ordered by commit time whatever its row says.
         """
-        deletes = np.zeros(len(records), bool) if records.deletes is None else booleans(whole(records.deletes))
+        deletes = np.zeros(len(records), bool) if records.deletes is None else booleans(as_array(records.deletes))
         by_key = deletes.copy()
-        if self._keeps_rows and not missing_columns(records, self.facts.schema.arrow):
-            by_key &= _all_null(records.ordering, len(records))
+        if self._keeps_rows and not find_missing_columns(records, self.facts.schema.arrow):
+            by_key &= _find_unordered(records.ordering, len(records))
         rows = records if not by_key.any() else records.take(from_numpy(np.flatnonzero(~by_key)))
         codes = np.where(deletes[~by_key], np.int8(DELETE), np.int8(NO_OPERATION))
         done = 0
-        for batch in file_batches(rows, self.facts.schema.arrow, stamp) if len(rows) else ():
+        for batch in make_file_batches(rows, self.facts.schema.arrow, stamp) if len(rows) else ():
             yield IncomingRows(batch, codes[done : done + batch.num_rows])
             done += batch.num_rows
         if by_key.any():
             gone = records.take(from_numpy(np.flatnonzero(by_key)))
-            columns = [whole(each) for each in gone.ordering]
-            yield IncomingDeletes(whole(gone.keys), OrderingColumn.of_deletes(columns, len(gone)) if columns else ())
+            columns = [as_array(each) for each in gone.ordering]
+            yield IncomingDeletes(as_array(gone.keys), OrderingColumn.of_deletes(columns, len(gone)) if columns else ())
 
     @property
     def _keeps_rows(self) -> bool:
@@ -131,7 +138,7 @@ class RewriteTask:
         return select_strategy(self.info.config, options, self.merger, writing=True).merger is not None
 
 
-class _Merging(MergeReader):
+class _MergedRowReader(MergeReader):
     """Gives the rows of the new file."""
 
     def __init__(self, task: RewriteTask, incoming: Incoming, stamp: RowStamp) -> None:
@@ -144,7 +151,7 @@ class _Merging(MergeReader):
         for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None and piece.untouched.num_rows:
                 rows = self._make_output(piece.untouched)
-                yield _with(rows, {FILE_NAME: constant(self._stamp.file_name, rows.num_rows)})
+                yield _set_columns(rows, {FILE_NAME: repeat_text(self._stamp.file_name, rows.num_rows)})
             if piece.merged is None:
                 continue
             result = piece.merged.result
@@ -154,19 +161,19 @@ class _Merging(MergeReader):
             if live.any():
                 changed = result.take(np.flatnonzero(live))
                 rows = self._make_output(log.store.take(changed.rows, self.schema.names))
-                yield _with(rows, self._stamp.columns(changed.keys, written))
+                yield _set_columns(rows, self._stamp.make_columns(changed.keys, written))
                 written += rows.num_rows
 
 
-def _with(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+def _set_columns(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
     for name, values in columns.items():
         rows = rows.set_column(rows.schema.get_field_index(name), name, values)
     return rows
 
 
-def _all_null(columns: Sequence[pa.ChunkedArray], count: int) -> np.ndarray:
+def _find_unordered(columns: Sequence[pa.ChunkedArray], count: int) -> np.ndarray:
     """Say where a record has no ordering value although there are ordering fields."""
     missing = np.full(count, bool(columns))
     for column in columns:
-        missing &= booleans(whole(column).is_null())
+        missing &= booleans(as_array(column).is_null())
     return missing

@@ -17,7 +17,7 @@ from hoodie_py.formats.avro_from_arrow import field_of, is_any_list
 from hoodie_py.formats.column_names import folded
 
 
-def grown_schema(text: str, columns: pa.Schema) -> str:
+def evolve_schema(text: str, columns: pa.Schema) -> str:
     """Return a table's Avro schema (JSON) with new columns; the same text where there are none.
 
     Args:
@@ -29,11 +29,11 @@ def grown_schema(text: str, columns: pa.Schema) -> str:
         UnsupportedFeatureError: a type that Hudi's tables do not have, or a struct whose schema is defined elsewhere.
     """
     record = json.loads(text)
-    grown = _grown_record(record, columns, record.get("namespace", ""), "")
+    grown = _evolve_record(record, columns, record.get("namespace", ""), "")
     return text if grown == record else json.dumps(grown, separators=(",", ":"), ensure_ascii=False)
 
 
-def _grown_record(record: dict[str, Any], fields: pa.Schema | pa.StructType, outer: str, path: str) -> dict[str, Any]:
+def _evolve_record(record: dict[str, Any], fields: pa.Schema | pa.StructType, outer: str, path: str) -> dict[str, Any]:
     full_name = record["name"] if "." in record["name"] else f"{record.get('namespace', outer)}.{record['name']}"
     found = {each["name"]: each for each in record["fields"]}
     by_case = {folded(name): name for name in found}
@@ -41,7 +41,7 @@ def _grown_record(record: dict[str, Any], fields: pa.Schema | pa.StructType, out
         place = f"{path}{field.name}"
         known = found.get(field.name)
         if known is not None:
-            found[field.name] = {**known, "type": _grown_type(known["type"], field.type, full_name, place)}
+            found[field.name] = {**known, "type": _evolve_type(known["type"], field.type, full_name, place)}
         elif folded(field.name) in by_case:
             raise InvalidQueryError(
                 f"The rows have the column {place!r}, the table {by_case[folded(field.name)]!r}.",
@@ -54,12 +54,12 @@ def _grown_record(record: dict[str, Any], fields: pa.Schema | pa.StructType, out
     return {**record, "fields": list(found.values())}
 
 
-def _grown_type(node: Any, type_: pa.DataType, outer: str, path: str) -> Any:
+def _evolve_type(node: Any, type_: pa.DataType, outer: str, path: str) -> Any:
     if isinstance(node, list):
         members = [each for each in node if each != "null"]
         if len(members) != 1:
             return node
-        grown = _grown_type(members[0], type_, outer, path)
+        grown = _evolve_type(members[0], type_, outer, path)
         return ["null" if each == "null" else grown for each in node]
     if pa.types.is_struct(type_) and isinstance(node, str):
         raise UnsupportedFeatureError("Writing structs whose Avro schema is defined elsewhere by name.", column=path)
@@ -67,9 +67,9 @@ def _grown_type(node: Any, type_: pa.DataType, outer: str, path: str) -> Any:
         return node
     kind = node.get("type")
     if kind == "record" and pa.types.is_struct(type_):
-        return _grown_record(node, type_, outer, f"{path}.")
+        return _evolve_record(node, type_, outer, f"{path}.")
     if kind == "array" and is_any_list(type_):
-        return {**node, "items": _grown_type(node["items"], type_.value_type, outer, f"{path}.element")}
+        return {**node, "items": _evolve_type(node["items"], type_.value_type, outer, f"{path}.element")}
     if kind == "map" and pa.types.is_map(type_):
-        return {**node, "values": _grown_type(node["values"], type_.item_type, outer, f"{path}.value")}
+        return {**node, "values": _evolve_type(node["values"], type_.item_type, outer, f"{path}.value")}
     return node

@@ -59,7 +59,7 @@ class WriteSession:
             InvalidQueryError: an option's value is out of range, or an unknown time zone.
             UnsupportedFeatureError: a lock provider that is not handled.
         """
-        settings = WriteSettings.of(options, strategy)
+        settings = WriteSettings.from_options(options, strategy)
         zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
         clock = InstantClock(zone, settings.clock_skew_ms)
         chosen = choose_lock(settings.options, snapshot.files, lock)

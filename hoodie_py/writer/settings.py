@@ -85,30 +85,30 @@ class WriteSettings:
 
     @property
     def index(self) -> IndexSettings:
-        """The index of a write; errors as for ``IndexSettings.of``."""
-        return self.table_index or IndexSettings.of(self.options)
+        """The index of a write; errors as for ``IndexSettings.from_options``."""
+        return self.table_index or IndexSettings.from_options(self.options)
 
     @classmethod
-    def of(cls, options: Mapping[str, object] | None, strategy: str | None = None) -> WriteSettings:
+    def from_options(cls, options: Mapping[str, object] | None, strategy: str | None = None) -> WriteSettings:
         """Resolve options; an explicit strategy wins over theirs.
 
         Raises:
             InvalidQueryError: a value out of range.
         """
-        texts = {str(key): _text(value) for key, value in (options or {}).items() if value is not None}
+        texts = {str(key): _to_text(value) for key, value in (options or {}).items() if value is not None}
         check_write_options(texts)
         return cls(
-            plan=_plan(texts, strategy),
-            file=_file(texts),
+            plan=_read_plan_settings(texts, strategy),
+            file=_read_file_settings(texts),
             metadata_mode=cast("MetadataMode", keys.METADATA_MODE.of(texts)),
-            multi_writer=_multi_writer(texts),
+            multi_writer=_is_multi_writer(texts),
             clock_skew_ms=keys.CLOCK_SKEW_MS.of(texts),
             small_file_bytes=keys.PARQUET_SMALL_FILE_LIMIT.of(texts),
             options=texts,
         )
 
 
-def _plan(texts: Mapping[str, str], strategy: str | None) -> PlanSettings:
+def _read_plan_settings(texts: Mapping[str, str], strategy: str | None) -> PlanSettings:
     named = (strategy,) if strategy else keys.COMPACTION_STRATEGY.of(texts) or PlanSettings().strategies
     triggers = (keys.TRIGGER_STRATEGY, keys.TRIGGER_DELTA_COMMITS, keys.TRIGGER_DELTA_SECONDS)
     asked = any(key.text(texts) for key in triggers)
@@ -126,16 +126,16 @@ def _plan(texts: Mapping[str, str], strategy: str | None) -> PlanSettings:
     )
 
 
-def _file(texts: Mapping[str, str]) -> FileSettings:
+def _read_file_settings(texts: Mapping[str, str]) -> FileSettings:
     return FileSettings(
         codec=keys.PARQUET_CODEC.given(texts),
         level=keys.PARQUET_CODEC_LEVEL.given(texts),
         row_group_bytes=keys.PARQUET_BLOCK_SIZE.of(texts),
-        bloom=_bloom(texts) if keys.BLOOM_ENABLED.of(texts) else None,
+        bloom=_read_bloom_settings(texts) if keys.BLOOM_ENABLED.of(texts) else None,
     )
 
 
-def _bloom(texts: Mapping[str, str]) -> BloomSettings:
+def _read_bloom_settings(texts: Mapping[str, str]) -> BloomSettings:
     """Return the settings of a filter; without a number of entries small filters are fitted."""
     settings = BloomSettings(
         keys.BLOOM_ENTRIES.of(texts),
@@ -148,9 +148,9 @@ def _bloom(texts: Mapping[str, str]) -> BloomSettings:
     return settings
 
 
-def _multi_writer(texts: Mapping[str, str]) -> bool:
+def _is_multi_writer(texts: Mapping[str, str]) -> bool:
     return keys.CONCURRENCY_MODE.of(texts) != keys.SINGLE_WRITER or keys.FAILED_WRITES_POLICY.of(texts) == "LAZY"
 
 
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

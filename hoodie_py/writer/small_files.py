@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hoodie_py.formats.arrays import booleans, from_numpy, numbers
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.writer.compaction_strategy import GroupKey
-from hoodie_py.writer.meta_columns import whole
+from hoodie_py.writer.meta_columns import as_array
 from hoodie_py.writer.write_records import TaggedRecords
 
 
@@ -40,16 +40,16 @@ def fill_small_files(
         small_bytes: base files below this size are filled up; 0 for none.
         held: file groups that must stay as they are.
     """
-    room = rooms(slices, set(held), row_bytes, file_bytes, small_bytes)
+    room = compute_free_rows(slices, set(held), row_bytes, file_bytes, small_bytes)
     if not room or not tagged.file_ids.null_count:
         return tagged
     records = tagged.records
     assert records.partition_paths is not None
     new = booleans(tagged.file_ids.is_null())
     if records.deletes is not None:
-        new &= ~booleans(whole(records.deletes))
+        new &= ~booleans(as_array(records.deletes))
     at = np.flatnonzero(new)
-    paths = whole(records.partition_paths).dictionary_encode()
+    paths = as_array(records.partition_paths).dictionary_encode()
     codes = numbers(paths.indices)[at]
     at = at[np.argsort(codes, kind="stable")]
     ids = np.full(len(tagged), -1, np.int64)
@@ -67,7 +67,7 @@ def fill_small_files(
     return replace(tagged, file_ids=pc.coalesce(tagged.file_ids, filled))
 
 
-def rooms(
+def compute_free_rows(
     slices: Iterable[FileSlice], held: set[GroupKey], row_bytes: float, file_bytes: int, small_bytes: int
 ) -> Mapping[str, list[tuple[str, int]]]:
     """Return file ids and how many rows each has room for, by partition path, the smallest file first."""

@@ -29,19 +29,19 @@ _WAIT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class MadeTable:
+class CreatedTable:
     """A table that was just made: where it is, and its properties file, which nobody else would write alike."""
 
     files: TableFiles
     content: bytes = field(repr=False)
 
     @classmethod
-    def at(cls, files: TableFiles) -> MadeTable:
+    def load(cls, files: TableFiles) -> CreatedTable:
         """Return a table that the caller has just made."""
         return cls(files, files.read(f"{METADATA_FOLDER}/{PROPERTIES_FILE}"))
 
     @contextmanager
-    def for_first_write(self) -> Iterator[None]:
+    def undo_on_failure(self) -> Iterator[None]:
         """Take the table back if the block, which writes to it first, is refused or fails.
 
         It stays where anybody has begun to write, or where nobody knows whether the write has landed.
@@ -52,12 +52,12 @@ class MadeTable:
             raise
         except Exception as error:
             try:
-                self._take_back()
+                self._undo()
             except HoodieError as problem:
                 error.add_note(f"The table that was made for it is still there: {problem}")
             raise
 
-    def _take_back(self) -> None:
+    def _undo(self) -> None:
         path = f"{METADATA_FOLDER}/{PROPERTIES_FILE}"
         with hold(MachineLock(self.files), _WAIT_SECONDS):
             config = TableConfig.from_bytes(self.content)
@@ -67,7 +67,7 @@ class MadeTable:
             remove_tree(self.files, METADATA_FOLDER)
 
 
-def create_table(files: TableFiles, new: NewTable) -> MadeTable:
+def create_table(files: TableFiles, new: NewTable) -> CreatedTable:
     """Make a table without rows, and return what takes it back.
 
     Args:
@@ -81,7 +81,7 @@ def create_table(files: TableFiles, new: NewTable) -> MadeTable:
         CommitStateUnknownError: the store did not say whether the table was made.
         StorageError: the store refused or failed.
     """
-    stored = new.stored()
+    stored = new.make_properties()
     _refuse_existing(files)
     config = TableConfig.from_properties(stored)
     if config.timeline_layout > 1:
@@ -91,8 +91,8 @@ def create_table(files: TableFiles, new: NewTable) -> MadeTable:
     try:
         files.put_if_absent(f"{METADATA_FOLDER}/{PROPERTIES_FILE}", content, unique=True)
     except ConflictError as error:
-        raise _exists(files) from error
-    return MadeTable(files, content)
+        raise _make_exists_error(files) from error
+    return CreatedTable(files, content)
 
 
 def _refuse_existing(files: TableFiles) -> None:
@@ -101,10 +101,10 @@ def _refuse_existing(files: TableFiles) -> None:
     except FileMissingError:
         return
     if found & {PROPERTIES_FILE, PROPERTIES_BACKUP_FILE}:
-        raise _exists(files)
+        raise _make_exists_error(files)
 
 
-def _exists(files: TableFiles) -> ConflictError:
+def _make_exists_error(files: TableFiles) -> ConflictError:
     return ConflictError(
         "There is a Hudi table already.",
         hint="Open it with HoodieTable.open, or choose another place.",

@@ -31,10 +31,16 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.bucket_index import bucket_of_file_id, list_hashes
-from hoodie_py.writer.bucket_places import some_keys, some_slices
+from hoodie_py.writer.bucket_index import compute_hashes, parse_bucket
+from hoodie_py.writer.bucket_places import read_first_keys, sample_slices
 from hoodie_py.writer.compaction_strategy import GroupKey
-from hoodie_py.writer.index_settings import DEFAULT_BUCKETS, IndexSettings, IndexType, given_buckets, hash_fields
+from hoodie_py.writer.index_settings import (
+    DEFAULT_BUCKETS,
+    IndexSettings,
+    IndexType,
+    read_given_buckets,
+    read_hash_fields,
+)
 from hoodie_py.writer.key_lookup import KeyLookup
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.settings import WriteSettings
@@ -49,11 +55,11 @@ _MOST_SLICES = 16  # looked at for the number of buckets
 _SURE_BITS = 32  # a number that is wrong goes with the keys, or a right one does not, once in 2^32 tables
 
 
-class _Shown(Enum):
+class _FileGroupKind(Enum):
     NOTHING, OTHER, BUCKETS, RANGES = auto(), auto(), auto(), auto()
 
 
-def with_table_index(
+def resolve_table_index(
     session: WriteSession,
     snapshot: Snapshot,
     operation: WriteOperation,
@@ -73,52 +79,54 @@ def with_table_index(
         UnsupportedFeatureError: an index that is not handled.
     """
     settings = session.settings
-    index = _table_index(snapshot, settings, operation, merger)
+    index = _find_index(snapshot, settings, operation, merger)
     return replace(session, settings=replace(settings, table_index=index))
 
 
-def _table_index(
+def _find_index(
     snapshot: Snapshot,
     settings: WriteSettings,
     operation: WriteOperation,
     merger: RecordMerger | type[RecordMerger] | None,
 ) -> IndexSettings:
-    groups = _newest_groups(snapshot)
-    names = _names(snapshot, BUCKET_FOLDER) if groups else frozenset()
-    shown = _shown(groups, names)
+    groups = _find_newest_groups(snapshot)
+    names = _list_names(snapshot, BUCKET_FOLDER) if groups else frozenset()
+    shown = _classify(groups, names)
     options = settings.options
-    if shown in (_Shown.NOTHING, _Shown.OTHER):
-        index = IndexSettings.of(options)
-        if index.is_bucket and shown is _Shown.OTHER:
-            raise _contradiction(snapshot, keys.INDEX_TYPE, _BUCKET, "file groups that are no buckets")
+    if shown in (_FileGroupKind.NOTHING, _FileGroupKind.OTHER):
+        index = IndexSettings.from_options(options)
+        if index.is_bucket and shown is _FileGroupKind.OTHER:
+            raise _make_contradiction_error(snapshot, keys.INDEX_TYPE, _BUCKET, "file groups that are no buckets")
         return index
     given = keys.INDEX_TYPE.of(options)
     if given is not None and given.upper() != _BUCKET:
-        raise _contradiction(snapshot, keys.INDEX_TYPE, given, "the file groups of a bucket index")
+        raise _make_contradiction_error(snapshot, keys.INDEX_TYPE, given, "the file groups of a bucket index")
     engine = (keys.BUCKET_ENGINE.of(options) or "").upper()
-    if shown is _Shown.RANGES:
+    if shown is _FileGroupKind.RANGES:
         if engine not in ("", _CONSISTENT):
-            raise _contradiction(snapshot, keys.BUCKET_ENGINE, engine, "ranges of hashes (consistent hashing)")
-        buckets = given_buckets(options) or DEFAULT_BUCKETS
-        return IndexSettings(IndexType.BUCKET, buckets=buckets, hash_fields=hash_fields(options), consistent=True)
+            raise _make_contradiction_error(
+                snapshot, keys.BUCKET_ENGINE, engine, "ranges of hashes (consistent hashing)"
+            )
+        buckets = read_given_buckets(options) or DEFAULT_BUCKETS
+        return IndexSettings(IndexType.BUCKET, buckets=buckets, hash_fields=read_hash_fields(options), consistent=True)
     if engine not in ("", _SIMPLE):
-        raise _contradiction(snapshot, keys.BUCKET_ENGINE, engine, "buckets without ranges of hashes")
+        raise _make_contradiction_error(snapshot, keys.BUCKET_ENGINE, engine, "buckets without ranges of hashes")
     lookup = KeyLookup(snapshot, replace(settings, table_index=IndexSettings()), merger)
-    fields = hash_fields(options)
+    fields = read_hash_fields(options)
     index = IndexSettings(IndexType.BUCKET, hash_fields=fields)
-    evidence = _Evidence.of(snapshot, lookup, groups, fields)
-    rules = _rules(snapshot, options, kept=RULES_FOLDER.split("/")[2] in names)
+    evidence = _BucketEvidence.collect(snapshot, lookup, groups, fields)
+    rules = _load_rules(snapshot, options, kept=RULES_FOLDER.split("/")[2] in names)
     if rules is not None:
         return replace(index, buckets=rules.default, rules=rules.rules)
-    number = _number(snapshot, options, evidence, named=given is not None)
+    number = _find_bucket_count(snapshot, options, evidence, named=given is not None)
     if number is None and operation is WriteOperation.DELETE:
         return IndexSettings()  # deletes find their keys in the files themselves
     if number is None:
-        raise _unknown(snapshot, evidence)
+        raise _make_unknown_error(snapshot, evidence)
     return replace(index, buckets=number)
 
 
-def _newest_groups(snapshot: Snapshot) -> list[GroupKey]:
+def _find_newest_groups(snapshot: Snapshot) -> list[GroupKey]:
     """Return file groups that the newest commits wrote to, of as many commits as it takes to tell what they are."""
     found: dict[GroupKey, None] = {}
     read = 0
@@ -127,22 +135,22 @@ def _newest_groups(snapshot: Snapshot) -> list[GroupKey]:
         groups = [(each.partition_path, each.file_id) for each in stats if each.path and each.file_id]
         found.update(dict.fromkeys(groups))
         read += bool(groups)
-        if found and (read >= _COMMITS or _are_buckets([each[1] for each in found]) is not None):
+        if found and (read >= _COMMITS or _has_bucket_ids([each[1] for each in found]) is not None):
             break
     return list(found)
 
 
-def _shown(groups: list[GroupKey], names: frozenset[str]) -> _Shown:
+def _classify(groups: list[GroupKey], names: frozenset[str]) -> _FileGroupKind:
     if not groups:
-        return _Shown.NOTHING
+        return _FileGroupKind.NOTHING
     if CONSISTENT_FOLDER.rpartition("/")[2] in names:
-        return _Shown.RANGES
-    return _Shown.BUCKETS if _are_buckets([each[1] for each in groups]) else _Shown.OTHER
+        return _FileGroupKind.RANGES
+    return _FileGroupKind.BUCKETS if _has_bucket_ids([each[1] for each in groups]) else _FileGroupKind.OTHER
 
 
-def _are_buckets(file_ids: Iterable[str]) -> bool | None:
+def _has_bucket_ids(file_ids: Iterable[str]) -> bool | None:
     """Say whether file ids are those of buckets; None where random ones might look like that."""
-    numbers = [bucket_of_file_id(each) for each in file_ids]
+    numbers = [parse_bucket(each) for each in file_ids]
     known = [each for each in numbers if each is not None]
     small = [each for each in known if each < _SMALL]
     if len(known) < len(numbers):  # in a table of buckets only writers that did not know can have made such groups
@@ -151,7 +159,7 @@ def _are_buckets(file_ids: Iterable[str]) -> bool | None:
     return True if bits >= _CERTAIN_BITS else None
 
 
-def _names(snapshot: Snapshot, folder: str) -> frozenset[str]:
+def _list_names(snapshot: Snapshot, folder: str) -> frozenset[str]:
     try:
         return frozenset(each.name for each in snapshot.files.list(folder))
     except FileMissingError:
@@ -159,7 +167,7 @@ def _names(snapshot: Snapshot, folder: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Evidence:
+class _BucketEvidence:
     """What keys of the table say about the number of buckets.
 
     Attributes:
@@ -175,30 +183,32 @@ class _Evidence:
     single: bool
 
     @classmethod
-    def of(cls, snapshot: Snapshot, lookup: KeyLookup, groups: list[GroupKey], fields: tuple[str, ...]) -> _Evidence:
+    def collect(
+        cls, snapshot: Snapshot, lookup: KeyLookup, groups: list[GroupKey], fields: tuple[str, ...]
+    ) -> _BucketEvidence:
         """Look at keys of file groups."""
         partitions = list(dict.fromkeys(path for path, _ in groups))[:_MOST_SLICES]
         there = snapshot.view.slices(None, partitions)
-        slices = [each for each in there if bucket_of_file_id(each.file_id) is not None]
+        slices = [each for each in there if parse_bucket(each.file_id) is not None]
         ids = [*(each.file_id for each in slices), *(file_id for _, file_id in groups)]
-        buckets = {bucket_of_file_id(each) or 0 for each in ids}
+        buckets = {parse_bucket(each) or 0 for each in ids}
         hashed = fields or snapshot.config.record_key_fields
         single = len(snapshot.config.record_key_fields) == 1 or bool(fields)
         found = cls(0, max(buckets), 0, single)
-        for file_slice in some_slices(slices, _MOST_SLICES):
-            found = found.with_keys(file_slice, some_keys(lookup, file_slice), hashed)
+        for file_slice in sample_slices(slices, _MOST_SLICES):
+            found = found.add_keys(file_slice, read_first_keys(lookup, file_slice), hashed)
             if len(found.numbers) == 1:
                 break
         return found
 
-    def with_keys(self, file_slice: FileSlice, keys_: pa.ChunkedArray, fields: tuple[str, ...]) -> _Evidence:
+    def add_keys(self, file_slice: FileSlice, keys_: pa.ChunkedArray, fields: tuple[str, ...]) -> _BucketEvidence:
         """Return what is known with keys of one more file slice."""
-        bucket = bucket_of_file_id(file_slice.file_id) or 0
-        rests = np.unique(np.abs(list_hashes(keys_, fields) - bucket))
+        bucket = parse_bucket(file_slice.file_id) or 0
+        rests = np.unique(np.abs(compute_hashes(keys_, fields) - bucket))
         factor = int(np.gcd.reduce(rests, initial=self.factor))
         return replace(self, factor=factor, hashes=self.hashes + len(rests))
 
-    def fits(self, number: int) -> bool:
+    def is_possible(self, number: int) -> bool:
         """Whether a number of buckets goes with all keys that were looked at, and not by mere chance."""
         if number <= self.greatest or self.factor % number:
             return False
@@ -209,59 +219,63 @@ class _Evidence:
         """The numbers of buckets that go with the keys, where the keys tell; empty for none."""
         if not self.factor:
             return []
-        found = [number for number in _divisors(self.factor) if self.fits(number)]
+        found = [number for number in _list_divisors(self.factor) if self.is_possible(number)]
         sure = self.single or all(self.hashes * math.log2(each) >= _SURE_BITS for each in found)
         return found if sure else [*found, 0]
 
     @property
     def contradicts_all(self) -> bool:
         """Whether no number of buckets explains where the keys are."""
-        return self.factor > 0 and not any(self.fits(each) for each in _divisors(self.factor))
+        return self.factor > 0 and not any(self.is_possible(each) for each in _list_divisors(self.factor))
 
 
-def _divisors(number: int) -> list[int]:
+def _list_divisors(number: int) -> list[int]:
     small = [each for each in range(1, math.isqrt(number) + 1) if number % each == 0]
     return sorted({*small, *(number // each for each in small)})
 
 
-def _number(snapshot: Snapshot, options: Mapping[str, str], evidence: _Evidence, *, named: bool) -> int | None:
+def _find_bucket_count(
+    snapshot: Snapshot, options: Mapping[str, str], evidence: _BucketEvidence, *, named: bool
+) -> int | None:
     """Return the number of buckets; None where neither the options nor the keys say it."""
-    given = given_buckets(options)
+    given = read_given_buckets(options)
     if given is not None:
-        if not evidence.fits(given):
+        if not evidence.is_possible(given):
             raise InvalidQueryError(
                 f"{keys.BUCKET_COUNT} says {given}, but the table does not have its keys in {given} buckets.",
-                hint=_advice(evidence),
+                hint=_make_hint(evidence),
                 table=snapshot.config.name,
             )
         return given
     found = evidence.numbers
     if len(found) == 1 and found[0]:
         return found[0]
-    return DEFAULT_BUCKETS if named and evidence.fits(DEFAULT_BUCKETS) else None
+    return DEFAULT_BUCKETS if named and evidence.is_possible(DEFAULT_BUCKETS) else None
 
 
-def _rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -> BucketRules | None:
+def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -> BucketRules | None:
     """Return numbers of buckets that differ between partitions, as the table keeps them or the options say."""
-    given, told = given_buckets(options), keys.BUCKET_EXPRESSIONS.of(options)
+    given, told = read_given_buckets(options), keys.BUCKET_EXPRESSIONS.of(options)
     said = None if told is None else BucketRules.of(told, given or DEFAULT_BUCKETS)
     if not kept:
         return said
     pending = {each.request_time for each in snapshot.timeline.timeline.pending()}
-    names = [name for name in _names(snapshot, RULES_FOLDER) if name.endswith(RULES_SUFFIX)]
+    names = [name for name in _list_names(snapshot, RULES_FOLDER) if name.endswith(RULES_SUFFIX)]
     in_force = [name for name in sorted(names) if instant_of(name) not in pending]
     if not in_force:
         raise InvalidTableError("the rules for numbers of buckets are missing", path=RULES_FOLDER)
     rules = BucketRules.from_bytes(read_bounded(snapshot.files, f"{RULES_FOLDER}/{in_force[-1]}"))
     if given is not None and given != rules.default:
-        raise _contradiction(snapshot, keys.BUCKET_COUNT, str(given), f"{rules.default} where no rule matches")
+        raise _make_contradiction_error(
+            snapshot, keys.BUCKET_COUNT, str(given), f"{rules.default} where no rule matches"
+        )
     if said is not None and said.rules != rules.rules:
         stored = ";".join(f"{pattern},{count}" for pattern, count in rules.rules)
-        raise _contradiction(snapshot, keys.BUCKET_EXPRESSIONS, str(told), stored)
+        raise _make_contradiction_error(snapshot, keys.BUCKET_EXPRESSIONS, str(told), stored)
     return rules
 
 
-def _contradiction(snapshot: Snapshot, key: str, said: str, has: str) -> InvalidQueryError:
+def _make_contradiction_error(snapshot: Snapshot, key: str, said: str, has: str) -> InvalidQueryError:
     return InvalidQueryError(
         f"{key} says {said[:100]!r}, but the table has {has[:200]}.",
         hint="Leave the option out, or give what the table was written with: other writers would not find the keys.",
@@ -269,15 +283,15 @@ def _contradiction(snapshot: Snapshot, key: str, said: str, has: str) -> Invalid
     )
 
 
-def _unknown(snapshot: Snapshot, evidence: _Evidence) -> InvalidQueryError:
+def _make_unknown_error(snapshot: Snapshot, evidence: _BucketEvidence) -> InvalidQueryError:
     return InvalidQueryError(
         "The table has the file groups of a bucket index, and its keys do not tell how many buckets there are.",
-        hint=_advice(evidence),
+        hint=_make_hint(evidence),
         table=snapshot.config.name,
     )
 
 
-def _advice(evidence: _Evidence) -> str:
+def _make_hint(evidence: _BucketEvidence) -> str:
     told = [each for each in evidence.numbers if each]
     if len(told) == 1 and evidence.single:
         return f"The keys say {told[0]}."

@@ -30,7 +30,7 @@ def change_properties(files: TableFiles, changes: Mapping[str, str | None]) -> N
         InvalidTableError: the file was cut off, and there is no whole backup.
         StorageError: the store refused.
     """
-    before, is_backup = _whole(files)
+    before, is_backup = _read_whole(files)
     after = render_properties(before, changes)
     if is_backup or after != before:
         if files.local_path(_PATH) is not None:
@@ -40,7 +40,7 @@ def change_properties(files: TableFiles, changes: Mapping[str, str | None]) -> N
     files.delete(_BACKUP)
 
 
-def _whole(files: TableFiles) -> tuple[bytes, bool]:
+def _read_whole(files: TableFiles) -> tuple[bytes, bool]:
     """Return the file, or its backup where only that is whole, and whether it is the backup."""
     try:
         before = read_bounded(files, _PATH, "properties_bytes")

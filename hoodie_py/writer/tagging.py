@@ -27,16 +27,16 @@ from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.bucket_places import in_buckets, members_of, slices_by_partition
-from hoodie_py.writer.combine import numbered
+from hoodie_py.writer.bucket_places import find_slices_by_partition, group_by_partition, tag_by_bucket
+from hoodie_py.writer.combine import number_strings
 from hoodie_py.writer.index_settings import IndexSettings
-from hoodie_py.writer.key_lookup import UNKNOWN_ROW, Found, KeyLookup, Wanted
-from hoodie_py.writer.partition_moves import PartitionPaths, moved
-from hoodie_py.writer.places import NOWHERE, Places, settled
+from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup, KeyLookupRequest, KeyLookupResult
+from hoodie_py.writer.partition_moves import PartitionPaths, merge_partition_updates
+from hoodie_py.writer.places import NOWHERE, RecordLocations, choose_live_locations
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
-_Look = Callable[[Snapshot, WriteRecords, KeyLookup], Places]
+_Look = Callable[[Snapshot, WriteRecords, KeyLookup], RecordLocations]
 
 
 def tag(
@@ -71,102 +71,108 @@ def tag(
     """
     index = settings.index
     if index.is_bucket and records.partition_paths is not None:
-        tagged = in_buckets(snapshot, records, index)
+        tagged = tag_by_bucket(snapshot, records, index)
     else:
         lookup = KeyLookup(snapshot, settings, merger) if lookup is None else lookup
         if records.partition_paths is None:
-            tagged = _anywhere(snapshot, records, lookup, index)
+            tagged = _tag_everywhere(snapshot, records, lookup, index)
         elif index.is_global:
-            records, places = _in_passes(_in_table, snapshot, records, lookup).copied(records)
-            tagged = moved(snapshot, records, places, lookup, settings, merger, partition_paths)
+            records, places = _look_up_in_passes(_look_up_globally, snapshot, records, lookup).expand(records)
+            tagged = merge_partition_updates(snapshot, records, places, lookup, settings, merger, partition_paths)
         else:
-            tagged = _in_passes(_in_partitions, snapshot, records, lookup).tagged(records)
+            tagged = _look_up_in_passes(_look_up_in_partitions, snapshot, records, lookup).tag_records(records)
     _check_clustering(snapshot, tagged)
     return tagged
 
 
-def _in_passes(look: _Look, snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> Places:
+def _look_up_in_passes(look: _Look, snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> RecordLocations:
     """Find places of so many records at a time as the memory budget has room for."""
     step = lookup.keys_at_once
     if len(records) <= step:
         return look(snapshot, records, lookup)
     runs = [np.arange(start, min(start + step, len(records))) for start in range(0, len(records), step)]
-    parts = [look(snapshot, _keys_of(records, run), lookup) for run in runs]
-    return Places.joined(parts, [len(run) for run in runs])
+    parts = [look(snapshot, _select_keys(records, run), lookup) for run in runs]
+    return RecordLocations.concatenate(parts, [len(run) for run in runs])
 
 
-def _keys_of(records: WriteRecords, run: np.ndarray) -> WriteRecords:
+def _select_keys(records: WriteRecords, run: np.ndarray) -> WriteRecords:
     """Return some records without their data."""
     first, count = int(run[0]), len(run)
     paths = None if records.partition_paths is None else records.partition_paths.slice(first, count)
     return WriteRecords(pa.table({}), records.keys.slice(first, count), paths)
 
 
-def _in_partitions(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> Places:
+def _look_up_in_partitions(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> RecordLocations:
     """Find each record in its partition."""
     assert records.partition_paths is not None
-    members = members_of(records.partition_paths)
-    slices = slices_by_partition(snapshot, members)
+    members = group_by_partition(records.partition_paths)
+    slices = find_slices_by_partition(snapshot, members)
     wanted, of = [], []
     for partition, at in members.items():
         if partition in slices:
-            keys, codes = numbered(records.keys if at is None else records.keys.take(from_numpy(at)))
-            wanted.append(Wanted(keys, slices[partition]))
+            keys, codes = number_strings(records.keys if at is None else records.keys.take(from_numpy(at)))
+            wanted.append(KeyLookupRequest(keys, slices[partition]))
             of.append((np.arange(len(records)) if at is None else at, codes))
-    found = settled(lookup.find(wanted), wanted, lookup, only_alive=False, every_row=lookup.names_rows)
+    found = choose_live_locations(
+        lookup.find(wanted), wanted, lookup, only_alive=False, every_row=lookup.writes_positions
+    )
     at, rows = np.full(len(records), NOWHERE), np.full(len(records), UNKNOWN_ROW)
     cuts = np.searchsorted(found.groups, np.arange(len(wanted) + 1))
     copies, first = [], 0
     for group, (group_members, codes) in enumerate(of):
         here = found.take(np.arange(cuts[group], cuts[group + 1]))
-        at[group_members], rows[group_members] = _spread(here, codes, len(wanted[group].keys), first)
-        copies.append(_copies(here, codes, group_members, first))
+        at[group_members], rows[group_members] = _spread_locations(here, codes, len(wanted[group].keys), first)
+        copies.append(_find_copies(here, codes, group_members, first))
         first += len(wanted[group].slices)
     looked_in = tuple(itertools.chain.from_iterable(each.slices for each in wanted))
-    return _with_copies(Places(looked_in, at, rows), copies)
+    return _add_copies(RecordLocations(looked_in, at, rows), copies)
 
 
-def _in_table(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> Places:
+def _look_up_globally(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> RecordLocations:
     """Find each record in any partition, if it is alive there."""
-    keys, codes = numbered(records.keys)
-    wanted = Wanted(keys, snapshot.view.slices())
-    found = settled(lookup.find([wanted]), [wanted], lookup, only_alive=True)
-    at, rows = _spread(found, codes, len(keys), 0)
-    copies = _copies(found, codes, np.arange(len(records)), 0)
-    return _with_copies(Places(tuple(wanted.slices), at, rows), [copies])
+    keys, codes = number_strings(records.keys)
+    wanted = KeyLookupRequest(keys, snapshot.view.slices())
+    found = choose_live_locations(lookup.find([wanted]), [wanted], lookup, only_alive=True)
+    at, rows = _spread_locations(found, codes, len(keys), 0)
+    copies = _find_copies(found, codes, np.arange(len(records)), 0)
+    return _add_copies(RecordLocations(tuple(wanted.slices), at, rows), [copies])
 
 
-def _anywhere(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup, index: IndexSettings) -> TaggedRecords:
+def _tag_everywhere(
+    snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup, index: IndexSettings
+) -> TaggedRecords:
     """Find records that do not say which partition they belong to: in every partition that has their key."""
-    keys, codes = numbered(records.keys)
+    keys, codes = number_strings(records.keys)
     last = np.empty(len(keys), np.int64)
     last[codes] = np.arange(len(codes))
     slices = snapshot.view.slices()
     if index.is_global:
-        wanted = [Wanted(keys, slices)]
+        wanted = [KeyLookupRequest(keys, slices)]
     else:
         by_partition: dict[str, list[FileSlice]] = defaultdict(list)
         for each in slices:
             by_partition[each.partition_path].append(each)
-        wanted = [Wanted(keys, each) for each in by_partition.values()]
-    every_row = lookup.names_rows and not index.is_global
-    found = settled(lookup.find(wanted), wanted, lookup, only_alive=index.is_global, every_row=every_row)
+        wanted = [KeyLookupRequest(keys, each) for each in by_partition.values()]
+    every_row = lookup.writes_positions and not index.is_global
+    found = choose_live_locations(lookup.find(wanted), wanted, lookup, only_alive=index.is_global, every_row=every_row)
     starts = np.cumsum([0, *(len(each.slices) for each in wanted)])
     everywhere = tuple(itertools.chain.from_iterable(each.slices for each in wanted))
     at = starts[found.groups] + found.slices
     homes = pa.array([each.partition_path for each in everywhere], pa.string()).take(from_numpy(at))
     placed = replace(records.take(from_numpy(last[found.keys])), partition_paths=pa.chunked_array([homes]))
-    return Places(everywhere, at, found.rows).tagged(placed)
+    return RecordLocations(everywhere, at, found.rows).tag_records(placed)
 
 
-def _spread(found: Found, codes: np.ndarray, count: int, first: int) -> tuple[np.ndarray, np.ndarray]:
+def _spread_locations(
+    found: KeyLookupResult, codes: np.ndarray, count: int, first: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return a place and the row of each record, whose slices are numbered from ``first`` on."""
     at, rows = np.full(count, NOWHERE), np.full(count, UNKNOWN_ROW)
     at[found.keys], rows[found.keys] = first + found.slices, found.rows
     return at[codes], rows[codes]
 
 
-def _copies(found: Found, codes: np.ndarray, members: np.ndarray, first: int) -> np.ndarray:
+def _find_copies(found: KeyLookupResult, codes: np.ndarray, members: np.ndarray, first: int) -> np.ndarray:
     """Return the further places of records whose key lives in several slices: record, slice and row, a column each."""
     again = np.flatnonzero(np.diff(found.keys) == 0)  # the last place of a key is the one that the record has already
     if not len(again):
@@ -180,7 +186,7 @@ def _copies(found: Found, codes: np.ndarray, members: np.ndarray, first: int) ->
     return np.stack([members[order[starts[copy] + within]], slices[copy], rows[copy]])
 
 
-def _with_copies(places: Places, copies: Sequence[np.ndarray]) -> Places:
+def _add_copies(places: RecordLocations, copies: Sequence[np.ndarray]) -> RecordLocations:
     """Return places with the further ones of some records, in the order of the records."""
     of, at, rows = np.concatenate([np.empty((3, 0), np.int64), *copies], axis=1)
     if not len(of):
@@ -188,7 +194,7 @@ def _with_copies(places: Places, copies: Sequence[np.ndarray]) -> Places:
     of = np.concatenate([np.arange(len(places.at)), of])
     order = np.argsort(of, kind="stable")
     at, rows = np.concatenate([places.at, at])[order], np.concatenate([places.rows, rows])[order]
-    return Places(places.slices, at, rows, of[order])
+    return RecordLocations(places.slices, at, rows, of[order])
 
 
 def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:

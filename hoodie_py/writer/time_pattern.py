@@ -50,8 +50,8 @@ class TimePattern:
         while at < len(pattern):
             match = _TOKEN.match(pattern, at)
             if match is None:
-                raise _refused(pattern, pattern[at])
-            parts.append(_part(pattern, match))
+                raise _make_error(pattern, pattern[at])
+            parts.append(_parse_part(pattern, match))
             at = match.end()
         return cls(pattern, tuple(parts))
 
@@ -61,18 +61,18 @@ class TimePattern:
         Args:
             times: timestamp with or without a zone; one with a zone is printed in it.
         """
-        return pa.chunked_array([self._printed(chunk) for chunk in times.chunks], pa.string())
+        return pa.chunked_array([self._format_chunk(chunk) for chunk in times.chunks], pa.string())
 
-    def _printed(self, times: pa.Array) -> pa.Array:
+    def _format_chunk(self, times: pa.Array) -> pa.Array:
         if not self.parts:
             return pa.repeat(pa.scalar(""), len(times))
-        return pc.binary_join_element_wise(*(self._field(part, times) for part in self.parts), "")
+        return pc.binary_join_element_wise(*(self._format_field(part, times) for part in self.parts), "")
 
-    def _field(self, part: _Part, times: pa.Array) -> pa.Array | pa.Scalar:
+    def _format_field(self, part: _Part, times: pa.Array) -> pa.Array | pa.Scalar:
         if not part.field:
             return pa.scalar(part.text)
         if part.field == "offset":
-            return _printed_offsets(times, ":" if part.digits > 1 else "")
+            return _format_offsets(times, ":" if part.digits > 1 else "")
         if part.field == "fraction":
             digits = pc.utf8_lpad(pc.millisecond(times).cast(pa.string()), _MILLIS_DIGITS, "0")
             return pc.utf8_slice_codeunits(pc.utf8_rpad(digits, max(part.digits, _MILLIS_DIGITS), "0"), 0, part.digits)
@@ -94,22 +94,22 @@ class TimePattern:
         Raises:
             UnsupportedFeatureError: the pattern has a letter that is only for printing.
         """
-        pattern = "^" + "".join(self._group(at, part) for at, part in enumerate(self.parts)) + "$"
-        found = [self._time_of(chunk, pattern, zone) for chunk in texts.chunks]
+        pattern = "^" + "".join(self._make_group(at, part) for at, part in enumerate(self.parts)) + "$"
+        found = [self._parse_chunk(chunk, pattern, zone) for chunk in texts.chunks]
         return pa.chunked_array(found, pa.timestamp("ms", "UTC"))
 
-    def _group(self, at: int, part: _Part) -> str:
+    def _make_group(self, at: int, part: _Part) -> str:
         if not part.field:
             return re.escape(part.text)
         if part.field == "offset":
             return f"(?P<offset{at}>Z|[+-][0-9]{{2}}:?[0-9]{{2}})"
         if part.field == "year" and part.digits == 2:
-            raise _refused(self.pattern, "yy")
+            raise _make_error(self.pattern, "yy")
         most = {"year": 4, "fraction": part.digits}.get(part.field, 2)
         least = most if part.field == "fraction" else 1
         return f"(?P<{part.field}{at}>[0-9]{{{least},{most}}})"
 
-    def _time_of(self, texts: pa.Array, pattern: str, zone: str) -> pa.Array:
+    def _parse_chunk(self, texts: pa.Array, pattern: str, zone: str) -> pa.Array:
         groups = pc.extract_regex(texts, pattern)
         fields = {part.field: f"{part.field}{at}" for at, part in enumerate(self.parts) if part.field}
 
@@ -121,15 +121,15 @@ class TimePattern:
         year, month, day = number("year", 1970), number("month", 1), number("day", 1)
         pieces = [pc.utf8_lpad(year.cast(pa.string()), 4, "0")]
         pieces += [pc.utf8_lpad(each.cast(pa.string()), 2, "0") for each in (month, day)]
-        dates = _dates(pc.binary_join_element_wise(*pieces, "-"))
+        dates = _parse_dates(pc.binary_join_element_wise(*pieces, "-"))
         clock = [(number("hour", 0), 24, _HOUR), (number("minute", 0), 60, _MINUTE), (number("second", 0), 60, 1000)]
         millis = pc.multiply(dates.cast(pa.int64()), 86_400_000)
         for values, most, weight in clock:
             fits = pc.if_else(pc.less(values, most), values, None)
             millis = pc.add(millis, pc.multiply(fits, weight))
-        millis = pc.add(millis, self._fraction(groups, fields))
+        millis = pc.add(millis, self._parse_fraction(groups, fields))
         if "offset" in fields:
-            return pc.subtract(millis, _offsets(pc.struct_field(groups, fields["offset"]))).cast(
+            return pc.subtract(millis, _parse_offsets(pc.struct_field(groups, fields["offset"]))).cast(
                 pa.timestamp("ms", "UTC")
             )
         local = millis.cast(_MILLIS)
@@ -138,14 +138,14 @@ class TimePattern:
         known = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest")
         return known.cast(pa.timestamp("ms", "UTC"))
 
-    def _fraction(self, groups: pa.Array, fields: dict[str, str]) -> pa.Array:
+    def _parse_fraction(self, groups: pa.Array, fields: dict[str, str]) -> pa.Array:
         if "fraction" not in fields:
             return pc.if_else(groups.is_valid(), pa.scalar(0, pa.int64()), None)
         digits = pc.utf8_rpad(pc.struct_field(groups, fields["fraction"]), _MILLIS_DIGITS, "0")
         return pc.utf8_slice_codeunits(digits, 0, _MILLIS_DIGITS).cast(pa.int64())
 
 
-def _part(pattern: str, match: re.Match[str]) -> _Part:
+def _parse_part(pattern: str, match: re.Match[str]) -> _Part:
     quoted, letter = match[1], match[2]
     if quoted is not None:
         return _Part(text=quoted.replace("''", "'") or "'")
@@ -157,18 +157,18 @@ def _part(pattern: str, match: re.Match[str]) -> _Part:
     if letter == "Z" and count <= 2:
         return _Part(field="offset", digits=count)
     if letter not in _FIELDS or (letter == "M" and count > _NUMERIC_MONTH):
-        raise _refused(pattern, match[0])
+        raise _make_error(pattern, match[0])
     return _Part(field=_FIELDS[letter], digits=count)
 
 
-def _dates(texts: pa.Array) -> pa.Array:
+def _parse_dates(texts: pa.Array) -> pa.Array:
     """Read ISO dates; null for days that the calendar does not have."""
     times = pc.strptime(texts, format="%Y-%m-%d", unit="s", error_is_null=True)
     same = pc.equal(pc.strftime(times, format="%Y-%m-%d"), texts)  # strptime takes February 31
     return pc.if_else(same, times, None).cast(pa.date32()).cast(pa.int32())
 
 
-def _printed_offsets(times: pa.Array, separator: str) -> pa.Array:
+def _format_offsets(times: pa.Array, separator: str) -> pa.Array:
     """How far the zone of times is ahead of UTC, as +0530 or +05:30."""
     local = pc.local_timestamp(times) if times.type.tz else times
     ahead = pc.subtract(local.cast(pa.int64()), times.cast(pa.int64()))
@@ -180,7 +180,7 @@ def _printed_offsets(times: pa.Array, separator: str) -> pa.Array:
     return pc.binary_join_element_wise(sign, digits[0], pa.scalar(separator), digits[1], "")
 
 
-def _offsets(texts: pa.Array) -> pa.Array:
+def _parse_offsets(texts: pa.Array) -> pa.Array:
     """Milliseconds that zones such as +05:30 are ahead of UTC."""
     plain = pc.if_else(pc.equal(texts, "Z"), "+0000", pc.replace_substring(texts, ":", ""))
     hours = pc.utf8_slice_codeunits(plain, 1, 3).cast(pa.int64())
@@ -189,5 +189,5 @@ def _offsets(texts: pa.Array) -> pa.Array:
     return pc.if_else(pc.starts_with(plain, "-"), pc.negate(size), size)
 
 
-def _refused(pattern: str, letters: str) -> UnsupportedFeatureError:
+def _make_error(pattern: str, letters: str) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(f"The letters {letters!r} of the date format {pattern[:100]!r}.")

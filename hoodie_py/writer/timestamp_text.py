@@ -18,7 +18,7 @@ _LAST_MILLI = pa.scalar(253_402_300_799_999, pa.int64())  # of the year 9999
 _MICROS_IN_MILLI = 1000
 
 
-def java_timestamp_texts(values: pa.ChunkedArray, column: str, zone: str) -> pa.ChunkedArray:
+def format_java_timestamps(values: pa.ChunkedArray, column: str, zone: str) -> pa.ChunkedArray:
     """Return the text of every timestamp; null stays null.
 
     Args:

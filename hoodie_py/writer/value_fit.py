@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.avro_from_arrow import is_any_list
 from hoodie_py.reader.conform import conform_array
-from hoodie_py.writer.offending_rows import refuse_rows, rows_error
+from hoodie_py.writer.offending_rows import make_rows_error, refuse_rows
 
 _MOST_MISFITS = 5
 _INT_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -42,7 +42,7 @@ def fit_column(values: pa.ChunkedArray, field: pa.Field, *, fill_missing: bool =
     if values.type.equals(field.type):
         return values
     check_types(values.type, field.type, field.name, fill_missing=fill_missing)
-    return _fitted(values, field, _fit)
+    return _convert_chunks(values, field, _fit)
 
 
 def check_cast(values: pa.ChunkedArray, field: pa.Field) -> None:
@@ -51,17 +51,17 @@ def check_cast(values: pa.ChunkedArray, field: pa.Field) -> None:
     Raises:
         InvalidQueryError: names column, type and the first rows.
     """
-    _fitted(values, field, lambda array, type_: array.cast(type_))
+    _convert_chunks(values, field, lambda array, type_: array.cast(type_))
 
 
-def _fitted(
+def _convert_chunks(
     values: pa.ChunkedArray, field: pa.Field, fit: Callable[[pa.Array, pa.DataType], pa.Array]
 ) -> pa.ChunkedArray:
     try:
         return pa.chunked_array([fit(each, field.type) for each in values.chunks], field.type)
     except _MISFITS as error:
-        rows = _first_misfits(values, lambda each: fit(each, field.type))
-        raise rows_error(
+        rows = _find_first_misfits(values, lambda each: fit(each, field.type))
+        raise make_rows_error(
             rows,
             f"Values of column {field.name!r} do not fit the table's type {field.type}: {error}.",
             column=field.name,
@@ -90,7 +90,7 @@ def check_types(source: pa.DataType, target: pa.DataType, column: str, *, fill_m
     elif pa.types.is_map(source) and pa.types.is_map(target):
         check_types(source.key_type, target.key_type, f"{column}.key")
         check_types(source.item_type, target.item_type, f"{column}.value", fill_missing=fill_missing)
-    elif not (source.equals(target) or pa.types.is_null(source) or _widens(source, target)):
+    elif not (source.equals(target) or pa.types.is_null(source) or _can_widen(source, target)):
         raise InvalidQueryError(
             f"Column {column!r} has the type {source} in the rows and {target} in the table.",
             hint="Cast it before it is written.",
@@ -112,13 +112,13 @@ def _check_fields(source: pa.StructType, target: pa.StructType, column: str, *, 
 _MISFITS = (pa.ArrowException, ValueError, OverflowError)
 
 
-def _widens(source: pa.DataType, target: pa.DataType) -> bool:
+def _can_widen(source: pa.DataType, target: pa.DataType) -> bool:
     if pa.types.is_integer(target):
-        return bool(pa.types.is_integer(source) and _int_fits(source, target))
+        return bool(pa.types.is_integer(source) and _can_hold_int(source, target))
     if target in _FLOATS:
         return bool(pa.types.is_integer(source) or (source in _FLOATS and source.bit_width <= target.bit_width))
     if pa.types.is_decimal(target):
-        return _digits_fit(source, target)
+        return _can_hold_digits(source, target)
     if pa.types.is_string(target):
         return bool(pa.types.is_large_string(source) or source == pa.string_view())
     if pa.types.is_binary(target):
@@ -131,13 +131,13 @@ def _widens(source: pa.DataType, target: pa.DataType) -> bool:
     return False
 
 
-def _int_fits(source: pa.DataType, target: pa.DataType) -> bool:
+def _can_hold_int(source: pa.DataType, target: pa.DataType) -> bool:
     if pa.types.is_unsigned_integer(source):
         return bool(source.bit_width < target.bit_width)
     return bool(source.bit_width <= target.bit_width)
 
 
-def _digits_fit(source: pa.DataType, target: pa.DataType) -> bool:
+def _can_hold_digits(source: pa.DataType, target: pa.DataType) -> bool:
     whole = target.precision - target.scale
     if pa.types.is_integer(source):
         return bool(_INT_DIGITS[source.bit_width] <= whole)
@@ -179,7 +179,7 @@ def _fit_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
         at = array.type.get_field_index(field.name)
         child = pa.nulls(len(array), field.type) if at < 0 else _fit(array.field(at), field.type)
         if not field.nullable and child.null_count:
-            _require(child.filter(array.is_valid()), field)
+            _refuse_nulls(child.filter(array.is_valid()), field)
         children.append(child)
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
@@ -188,7 +188,7 @@ def _fit_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
 def _fit_list(array: pa.Array, target: pa.ListType) -> pa.Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
-    _require(array.flatten(), target.value_field)
+    _refuse_nulls(array.flatten(), target.value_field)
     values = _fit(array.values, target.value_type)
     return pa.Array.from_buffers(
         target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
@@ -198,7 +198,7 @@ def _fit_list(array: pa.Array, target: pa.ListType) -> pa.Array:
 def _fit_map(array: pa.MapArray, target: pa.MapType) -> pa.Array:
     if len(array):
         start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
-        _require(array.items[start:stop], target.item_field)
+        _refuse_nulls(array.items[start:stop], target.item_field)
     pairs = [_fit(array.keys, target.key_type), _fit(array.items, target.item_type)]
     entries = pa.StructArray.from_arrays(pairs, fields=[target.key_field, target.item_field])
     return pa.Array.from_buffers(
@@ -206,17 +206,17 @@ def _fit_map(array: pa.MapArray, target: pa.MapType) -> pa.Array:
     )
 
 
-def _require(values: pa.Array, field: pa.Field) -> None:
+def _refuse_nulls(values: pa.Array, field: pa.Field) -> None:
     if not field.nullable and values.null_count:
         raise ValueError(f"a null in {field.name!r}, which the table requires")
 
 
-def _first_misfits(values: pa.ChunkedArray, fit: Callable[[pa.Array], object]) -> list[int]:
+def _find_first_misfits(values: pa.ChunkedArray, fit: Callable[[pa.Array], object]) -> list[int]:
     """Find the first rows that do not fit, by halves."""
     found: list[int] = []
     start = 0
     for chunk in values.chunks:
-        for at in _misfits(chunk, fit):
+        for at in _iterate_misfits(chunk, fit):
             found.append(start + at)
             if len(found) == _MOST_MISFITS:
                 return found
@@ -224,7 +224,7 @@ def _first_misfits(values: pa.ChunkedArray, fit: Callable[[pa.Array], object]) -
     return found
 
 
-def _misfits(array: pa.Array, fit: Callable[[pa.Array], object], first: int = 0) -> Iterator[int]:
+def _iterate_misfits(array: pa.Array, fit: Callable[[pa.Array], object], first: int = 0) -> Iterator[int]:
     try:
         fit(array)
     except _MISFITS:
@@ -232,5 +232,5 @@ def _misfits(array: pa.Array, fit: Callable[[pa.Array], object], first: int = 0)
             yield first
             return
         half = len(array) // 2
-        yield from _misfits(array[:half], fit, first)
-        yield from _misfits(array[half:], fit, first + half)
+        yield from _iterate_misfits(array[:half], fit, first)
+        yield from _iterate_misfits(array[half:], fit, first + half)

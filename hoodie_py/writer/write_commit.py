@@ -27,10 +27,10 @@ from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.table.partitions import PARTITION_METAFILES, list_folders
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS
-from hoodie_py.writer.base_codec import with_codec
+from hoodie_py.writer.base_codec import choose_codec
 from hoodie_py.writer.compaction import RUN_ID
 from hoodie_py.writer.compaction_task import TaskResult
-from hoodie_py.writer.data_file import CommitFacts, new_run_id
+from hoodie_py.writer.data_file import CommitFacts, make_run_id
 from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
@@ -162,7 +162,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
     files = session.settings.file
     if intent.writes_base_files:
         with turn_missing_into_conflict(session, intent.snapshot):
-            files = with_codec(files, intent.snapshot)
+            files = choose_codec(files, intent.snapshot)
     with session.hold_lock() as holding:
         now = session.look()
         _check(session, intent, now)
@@ -175,7 +175,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
             config=now.bare_config,
             instant=instant,
             action=intent.action,
-            run_id=new_run_id(),
+            run_id=make_run_id(),
             schema=intent.schema,
             file=files,
         )
@@ -294,7 +294,7 @@ def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str,
 
 def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Mapping[str, int]) -> None:
     written = {result.path for result in results}
-    announced = {marker.path for marker in Markers(begun.facts.files, begun.instant).announced()}
+    announced = {marker.path for marker in Markers(begun.facts.files, begun.instant).list_announced()}
     stray = {path for path in listed if _is_named_after(path, begun)}
     for path in sorted((announced | stray) - written):
         delete_with_checksum(begun.facts.files, path)
@@ -350,7 +350,7 @@ def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None
         undo_metadata_commit(files, begun.instant)
         markers = Markers(files, begun.instant)
         for state in (INFLIGHT, REQUESTED):  # tasks may run on: see DataFile
-            for marker in markers.announced():
+            for marker in markers.list_announced():
                 delete_with_checksum(files, marker.path)
             markers.remove_all()
             begun.session.open_timeline(now).remove(Instant(begun.instant, None, begun.facts.action, state))
@@ -372,7 +372,7 @@ def _remove_leftovers(begun: OpenCommit, results: Sequence[TaskResult]) -> None:
     markers = Markers(begun.facts.files, begun.instant)
     written = {result.path for result in results}
     try:
-        for marker in markers.announced():
+        for marker in markers.list_announced():
             if marker.path not in written:
                 delete_with_checksum(begun.facts.files, marker.path)
         markers.remove_all()

@@ -11,18 +11,18 @@ import pyarrow.compute as pc
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_places import check_buckets
-from hoodie_py.writer.combine import combine, combines
+from hoodie_py.writer.combine import combine, needs_combining
 from hoodie_py.writer.commit_records import Write, commit_records
-from hoodie_py.writer.delete_filter import deletes_by_filter
-from hoodie_py.writer.incoming_records import records_to_write
+from hoodie_py.writer.delete_filter import make_deletes_by_filter
+from hoodie_py.writer.incoming_records import make_records
 from hoodie_py.writer.key_spelling import check_spelling
 from hoodie_py.writer.moved_on import turn_missing_into_conflict
-from hoodie_py.writer.output_schema import OutputSchema, output_schema
-from hoodie_py.writer.placing import OVERWRITES, place_records, replaced_groups, searches
+from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
+from hoodie_py.writer.placing import OVERWRITES, assign_records, list_replaced_groups, needs_insert_conflict_check
 from hoodie_py.writer.recovery import undo_failed_writes
-from hoodie_py.writer.routing import route
+from hoodie_py.writer.routing import assign_files
 from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.table_index import with_table_index
+from hoodie_py.writer.table_index import resolve_table_index
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 from hoodie_py.writer.write_result import WriteResult
 
@@ -55,7 +55,7 @@ class Writer:
         """
         snapshot = undo_failed_writes(self.session)
         with turn_missing_into_conflict(self.session, snapshot):
-            session = with_table_index(self.session, snapshot, operation, self.merger)
+            session = resolve_table_index(self.session, snapshot, operation, self.merger)
             return replace(self, session=session).carry_out(data, snapshot, operation)
 
     def carry_out(self, data: Any, snapshot: Snapshot, operation: WriteOperation) -> WriteResult:
@@ -67,7 +67,7 @@ class Writer:
             operation: what to do with it.
         """
         settings = self.session.settings
-        records, schema = records_to_write(data, snapshot, settings.options, operation)
+        records, schema = make_records(data, snapshot, settings.options, operation)
         write = self._make_write(snapshot, operation, schema)
         if not len(records) and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return WriteResult(operation)
@@ -75,11 +75,11 @@ class Writer:
         check_buckets(snapshot, settings, touched, self.merger)
         if operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             check_spelling(snapshot, settings.options, records.made_of, touched, self.merger)
-        if combines(operation, settings.options):
+        if needs_combining(operation, settings.options):
             records = combine(records, snapshot, settings, self.merger)
         if operation in OVERWRITES:
-            write = replace(write, replaced=replaced_groups(snapshot, _list_overwritten(records, operation)))
-        return commit_records(write, place_records(records, snapshot, operation, settings, self.merger))
+            write = replace(write, replaced=list_replaced_groups(snapshot, _list_overwritten(records, operation)))
+        return commit_records(write, assign_records(records, snapshot, operation, settings, self.merger))
 
     def delete_where(self, chosen: str | pc.Expression) -> WriteResult:
         """Delete the rows that a filter chooses.
@@ -94,10 +94,10 @@ class Writer:
         if snapshot.instant is None:
             return WriteResult(WriteOperation.DELETE)
         with turn_missing_into_conflict(self.session, snapshot):
-            tagged = deletes_by_filter(snapshot, chosen, self.session.settings.options, self.merger)
-            write = self._make_write(snapshot, WriteOperation.DELETE, output_schema(snapshot))
+            tagged = make_deletes_by_filter(snapshot, chosen, self.session.settings.options, self.merger)
+            write = self._make_write(snapshot, WriteOperation.DELETE, load_output_schema(snapshot))
             file_bytes = self.session.settings.plan.max_file_size
-            return commit_records(write, route(tagged, snapshot, file_bytes))
+            return commit_records(write, assign_files(tagged, snapshot, file_bytes))
 
     def _make_write(self, snapshot: Snapshot, operation: WriteOperation, schema: OutputSchema) -> Write:
         return Write(
@@ -106,7 +106,7 @@ class Writer:
             operation=operation,
             schema=schema,
             merger=self.merger,
-            looked_up=searches(operation, self.session.settings),
+            looked_up=needs_insert_conflict_check(operation, self.session.settings),
             extra_metadata=self.extra_metadata or {},
         )
 

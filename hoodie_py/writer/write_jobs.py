@@ -15,12 +15,12 @@ from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS, AppendTask, names_rows
+from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS, AppendTask, writes_positions
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.insert_task import NO_COMMIT, InsertTask
 from hoodie_py.writer.rewrite_task import RewriteTask
-from hoodie_py.writer.routing import Placement, Routed
+from hoodie_py.writer.routing import AssignedRecords, FileAssignment
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import WriteRecords
 from hoodie_py.writer.write_runner import Job
@@ -45,18 +45,18 @@ class Tasks:
     settings: WriteSettings
     merger: Merger | None = None
 
-    def iterate_jobs(self, routed: Routed) -> Iterator[Job]:
+    def iterate_jobs(self, routed: AssignedRecords) -> Iterator[Job]:
         """Yield one job for each placement.
 
         Raises:
             MergeError: the table needs a merger that nobody supplied.
         """
-        for placement, task in zip(routed.placements, self.iterate_tasks(routed.placements), strict=True):
+        for placement, task in zip(routed.assignments, self.iterate_tasks(routed.assignments), strict=True):
             old = 0 if placement.file_slice is None else _get_base_size(placement.file_slice)
             size = (old // 100 if isinstance(task, RewriteTask) else 0) + len(placement)
             yield Job(partial(_run, task, routed, placement), size)
 
-    def iterate_tasks(self, placements: Sequence[Placement]) -> Iterator[WriteTask]:
+    def iterate_tasks(self, placements: Sequence[FileAssignment]) -> Iterator[WriteTask]:
         """Yield one task for each placement; errors as for ``jobs``."""
         custom = _find_custom_merger(self.snapshot, self.settings, self.merger)
         hooked = _has_insert_hook(custom)
@@ -68,7 +68,7 @@ class Tasks:
             else:
                 yield self._make_append(index, placement.file_slice, placement.positions_of, custom)
 
-    def _make_rewrite(self, index: int, placement: Placement) -> RewriteTask:
+    def _make_rewrite(self, index: int, placement: FileAssignment) -> RewriteTask:
         old = placement.file_slice
         if old is None:
             old = FileSlice(placement.partition_path, placement.file_id, self.facts.instant, None, ())
@@ -119,8 +119,8 @@ def run_task(task: WriteTask, records: WriteRecords, positions: np.ndarray, inse
     return task.run(records, positions, inserts)
 
 
-def _run(task: WriteTask, routed: Routed, placement: Placement) -> TaskResult:
-    return run_task(task, routed.of(placement), routed.positions_of(placement), placement.inserts)
+def _run(task: WriteTask, routed: AssignedRecords, placement: FileAssignment) -> TaskResult:
+    return run_task(task, routed.get_records(placement), routed.get_positions(placement), placement.inserts)
 
 
 def make_append_task(
@@ -149,7 +149,7 @@ def make_append_task(
         groups = {group.key: group for group in snapshot.view.file_groups([file_slice.partition_path])}
         taken = [log.name.version for log in groups[key].log_files if log.name.instant == instant]
         version = max(taken, default=0) + 1
-    wanted = names_rows(snapshot.config, settings.options)
+    wanted = writes_positions(snapshot.config, settings.options)
     return AppendTask(
         facts=facts,
         index=index,
@@ -163,13 +163,13 @@ def make_append_task(
     )
 
 
-def make_workload(routed: Routed) -> dict[str, tuple[WriteStat, ...]]:
+def make_workload(routed: AssignedRecords) -> dict[str, tuple[WriteStat, ...]]:
     """Return what the inflight file says: inserts of each partition, then updates of each file group (Hudi
     ``WorkloadProfile``).
     """
     inserts: dict[str, int] = {}
     updates: dict[str, list[WriteStat]] = {}
-    for each in routed.placements:
+    for each in routed.assignments:
         inserts.setdefault(each.partition_path, 0)
         if each.file_slice is None:
             inserts[each.partition_path] += each.inserts

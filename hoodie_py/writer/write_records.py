@@ -74,10 +74,10 @@ class WriteRecords:
         at = indices if isinstance(indices, pa.Array | pa.ChunkedArray) else pa.array(indices, pa.int64())
         return WriteRecords(
             rows=self.rows.take(at) if self.rows.num_columns else self.rows,
-            keys=_chunked(self.keys.take(at)),
-            partition_paths=None if self.partition_paths is None else _chunked(self.partition_paths.take(at)),
-            deletes=None if self.deletes is None else _chunked(self.deletes.take(at)),
-            ordering=tuple(_chunked(each.take(at)) for each in self.ordering),
+            keys=_as_chunked(self.keys.take(at)),
+            partition_paths=None if self.partition_paths is None else _as_chunked(self.partition_paths.take(at)),
+            deletes=None if self.deletes is None else _as_chunked(self.deletes.take(at)),
+            ordering=tuple(_as_chunked(each.take(at)) for each in self.ordering),
         )
 
 
@@ -106,5 +106,5 @@ class TaggedRecords:
         return len(self.records)
 
 
-def _chunked(values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_chunked(values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])

@@ -29,7 +29,9 @@ def find_written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str,
         StorageError: the store refused.
     """
     by_block = snapshot.config.version < _FIRST_VERSION_OF_FREE_LOGS
-    announced = {marker.path for marker in Markers(snapshot.files, instant).announced()} if by_block else set[str]()
+    announced = (
+        {marker.path for marker in Markers(snapshot.files, instant).list_announced()} if by_block else set[str]()
+    )
     found: dict[str, tuple[str, ...]] = {}
     for listing in snapshot.view.folders():
         names = [

@@ -19,7 +19,7 @@ from hoodie_py.spark.write_places import PlaceRecords
 from hoodie_py.spark.write_shards import SKETCH, DivideKeys, DivideRows, WriteFacts
 from hoodie_py.spark.write_table import DistributedWrite
 from hoodie_py.writer.compaction_task import TaskResult
-from hoodie_py.writer.routing import Placement
+from hoodie_py.writer.routing import FileAssignment
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.write_jobs import Tasks
 from hoodie_py.writer.write_result import WriteResult
@@ -87,7 +87,7 @@ class HandEngine:
         self,
         placed: Rows,
         tasks: Tasks,
-        placements: Sequence[Placement],
+        placements: Sequence[FileAssignment],
         file_of: Mapping[PieceKey, int],
         facts: WriteFacts,
     ) -> list[TaskResult]:

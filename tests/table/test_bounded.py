@@ -134,7 +134,7 @@ def test_markers_are_not_looked_for_behind_links(tmp_path: Path):
     (temp / "20990101000000001").symlink_to(tmp_path, target_is_directory=True)
     files = TableFiles.open(tmp_path)
     for instant in ("20990101000000000", "20990101000000001"):
-        assert Markers(files, instant).announced() == []
+        assert Markers(files, instant).list_announced() == []
         Markers(files, instant).remove_all()
         assert not (temp / instant).exists()
     assert len(contents(tmp_path)) == 4

@@ -28,9 +28,9 @@ def slowly(base: Path, given: WriteRecords, meanwhile: Callable[[], Any], **opti
     snapshot = doing.look()
     routed = placed(snapshot, given)
     claims = Claims(
-        frozenset(each.group for each in routed.placements),
+        frozenset(each.group for each in routed.assignments),
         None,
-        frozenset(each.partition_path for each in routed.placements if each.file_slice is None),
+        frozenset(each.partition_path for each in routed.assignments if each.file_slice is None),
     )
     with open_commit(doing, Intent(WriteOperation.UPSERT, snapshot, schema_of(snapshot), claims)) as begun:
         results = [job.run() for job in Tasks(snapshot, begun.facts, doing.settings).iterate_jobs(routed)]

@@ -19,7 +19,7 @@ from hoodie_py.errors import MergeError
 from hoodie_py.reader.mapping_context import MappingRecordContext
 from hoodie_py.reader.record_key import RECORD_KEY_FIELD
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.combine import combine, combines
+from hoodie_py.writer.combine import combine, needs_combining
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 from integration.corpus_mergers import Accumulate, HighestPrice
@@ -35,7 +35,7 @@ MODES: dict[str, dict[str, Any]] = {
     "highest price": {"ordering": "ts", "merger": HighestPrice},
     "accumulate": {"ordering": "ts", "merger": Accumulate},
 }
-DEFAULTS = WriteSettings.of({})
+DEFAULTS = WriteSettings.from_options({})
 Row = dict[str, Any]
 
 
@@ -141,7 +141,7 @@ def test_distinct_keys_pass_as_they_are() -> None:
 
 def test_with_a_global_index_partitions_do_not_make_keys_distinct() -> None:
     rows = [{"id": "a", "ts": 2, "part": "p"}, {"id": "b", "ts": 1, "part": "p"}, {"id": "a", "ts": 1, "part": "q"}]
-    settings_ = WriteSettings.of({"hoodie.index.type": "GLOBAL_BLOOM"})
+    settings_ = WriteSettings.from_options({"hoodie.index.type": "GLOBAL_BLOOM"})
     found = _as_rows(combine(_records(rows), _snapshot("event time"), settings_))
     assert [(row["id"], row["part"], row["ts"]) for row in found] == [("a", "p", 2), ("b", "p", 1)]
 
@@ -185,10 +185,10 @@ def test_versions_that_do_not_compare_are_an_error() -> None:
 
 
 def test_options_say_which_writes_combine() -> None:
-    by_default = {each for each in WriteOperation if combines(each, {})}
+    by_default = {each for each in WriteOperation if needs_combining(each, {})}
     assert by_default == {WriteOperation.UPSERT, WriteOperation.DELETE}
-    assert combines(WriteOperation.INSERT_OVERWRITE, {"hoodie.combine.before.insert": "true"})
-    assert not combines(WriteOperation.UPSERT, {"hoodie.combine.before.upsert": "false"})
+    assert needs_combining(WriteOperation.INSERT_OVERWRITE, {"hoodie.combine.before.insert": "true"})
+    assert not needs_combining(WriteOperation.UPSERT, {"hoodie.combine.before.upsert": "false"})
 
 
 def test_many_rows_are_combined_without_a_loop() -> None:

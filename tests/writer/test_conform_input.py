@@ -15,7 +15,7 @@ from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.table_schema import META_COLUMNS
 from hoodie_py.writer.conform_input import conform_input
-from hoodie_py.writer.output_schema import output_schema
+from hoodie_py.writer.output_schema import load_output_schema
 from tests.corpus import corpus_names, unpack
 
 _SCHEMA = pa.schema([
@@ -43,7 +43,7 @@ def test_columns_come_in_the_order_and_types_of_the_table(snapshot: Snapshot) ->
     rows, schema = conform_input(given, snapshot, {})
     assert rows.schema.equals(_SCHEMA)
     assert rows.to_pylist() == _ROWS.to_pylist()
-    assert schema == output_schema(snapshot)
+    assert schema == load_output_schema(snapshot)
 
 
 def test_new_columns_are_added_to_the_schema(snapshot: Snapshot) -> None:
@@ -116,7 +116,7 @@ def test_what_java_wrote_fits_its_table(name: str, tmp_path: Path) -> None:
         with pytest.raises(UnsupportedFeatureError):
             conform_input(pa.table({}), table._snapshot, {})
         return
-    schema = output_schema(table._snapshot)
+    schema = load_output_schema(table._snapshot)
     columns = pa.schema([field for field in schema.arrow if field.name not in META_COLUMNS])
     rows, found = conform_input(columns.empty_table(), table._snapshot, {})
     assert rows.schema.equals(columns)

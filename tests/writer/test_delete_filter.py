@@ -10,7 +10,7 @@ from hoodie_py.errors import InvalidQueryError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.view import FileSystemView
-from hoodie_py.writer.delete_filter import deletes_by_filter
+from hoodie_py.writer.delete_filter import make_deletes_by_filter
 from hoodie_py.writer.write_records import WriteOperation
 from tests.writer.written_tables import Kind, put, records, row
 
@@ -24,7 +24,7 @@ def start(base: Path) -> Snapshot:
 
 def test_rows_of_base_and_log_files(tmp_path: Path) -> None:
     snapshot = start(tmp_path)
-    tagged = deletes_by_filter(snapshot, "ts = 7 or id = 'k4'", {})
+    tagged = make_deletes_by_filter(snapshot, "ts = 7 or id = 'k4'", {})
     groups = {each.partition_path: each.file_id for each in snapshot.file_slices()}
     rows = zip(
         tagged.records.keys.to_pylist(),
@@ -43,12 +43,12 @@ def test_rows_of_base_and_log_files(tmp_path: Path) -> None:
 
 
 def test_nothing_chosen(tmp_path: Path) -> None:
-    assert len(deletes_by_filter(start(tmp_path), "id = 'nobody'", {})) == 0
+    assert len(make_deletes_by_filter(start(tmp_path), "id = 'nobody'", {})) == 0
 
 
 def test_a_bad_filter(tmp_path: Path) -> None:
     with pytest.raises(InvalidQueryError):
-        deletes_by_filter(start(tmp_path), "nothing = 1", {})
+        make_deletes_by_filter(start(tmp_path), "nothing = 1", {})
 
 
 def test_rows_whose_file_group_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,4 +61,4 @@ def test_rows_whose_file_group_is_not_known(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(FileSystemView, "slices", once)
     with pytest.raises(InvalidTableError, match="does not say which file group"):
-        deletes_by_filter(snapshot, "ts = 7", {})
+        make_deletes_by_filter(snapshot, "ts = 7", {})

@@ -11,7 +11,7 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.incoming_records import records_to_write
+from hoodie_py.writer.incoming_records import make_records
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 
 _SCHEMA = pa.schema([("id", pa.int32()), ("ts", pa.int64()), ("city", pa.string()), ("op", pa.string())])
@@ -26,7 +26,7 @@ def _made(folder: Path, schema: pa.Schema = _SCHEMA, **arguments: Any) -> Snapsh
 
 
 def _upserted(data: Any, snapshot: Snapshot, **options: str) -> WriteRecords:
-    return records_to_write(data, snapshot, options, WriteOperation.UPSERT)[0]
+    return make_records(data, snapshot, options, WriteOperation.UPSERT)[0]
 
 
 def _listed(column: pa.ChunkedArray | None) -> list[Any] | None:
@@ -61,10 +61,10 @@ def test_marked_rows_are_deletes(tmp_path: Path) -> None:
         ({}, None),
         (_BY_AVRO, [True, True, False, False]),
     ):
-        bulk = records_to_write(with_flag, snapshot, options, WriteOperation.BULK_INSERT)[0]
+        bulk = make_records(with_flag, snapshot, options, WriteOperation.BULK_INSERT)[0]
         assert _listed(bulk.deletes) == expected
     told = with_flag.append_column("_hoodie_operation", pa.array(["I", "I", "D", "I"]))
-    bulk = records_to_write(told, snapshot, {}, WriteOperation.BULK_INSERT)[0]
+    bulk = make_records(told, snapshot, {}, WriteOperation.BULK_INSERT)[0]
     assert _listed(bulk.deletes) == [False, False, True, False]
 
 
@@ -80,16 +80,16 @@ def test_operations_mark_deletes_and_are_not_stored(tmp_path: Path) -> None:
 
 def test_rows_to_delete_bring_their_keys_and_partitions(tmp_path: Path) -> None:
     snapshot = _made(tmp_path)
-    bare = records_to_write([{"id": 1, "other": "x"}], snapshot, {}, _DELETE)[0]
+    bare = make_records([{"id": 1, "other": "x"}], snapshot, {}, _DELETE)[0]
     assert (_listed(bare.keys), bare.partition_paths, bare.ordering) == (["1"], None, ())
-    full = records_to_write([{"city": "sf", "ts": 4, "id": 1}], snapshot, {}, _DELETE)[0]
+    full = make_records([{"city": "sf", "ts": 4, "id": 1}], snapshot, {}, _DELETE)[0]
     assert (_listed(full.partition_paths), full.ordering) == (["sf"], ())
     assert _listed(full.deletes) == [True]
 
 
 @pytest.mark.parametrize("keys", [[1, 2], (1, 2), pa.array([1, 2]), pa.chunked_array([[1], [2]])])
 def test_keys_alone_are_taken(keys: Any, tmp_path: Path) -> None:
-    records, _ = records_to_write(keys, _made(tmp_path), {}, _DELETE)
+    records, _ = make_records(keys, _made(tmp_path), {}, _DELETE)
     assert (_listed(records.keys), records.partition_paths, _listed(records.deletes)) == (
         ["1", "2"],
         None,
@@ -99,25 +99,25 @@ def test_keys_alone_are_taken(keys: Any, tmp_path: Path) -> None:
 
 def test_keys_of_several_fields_are_texts(tmp_path: Path) -> None:
     snapshot = _made(tmp_path, record_key=["id", "op"], partition_by=())
-    records, _ = records_to_write(["id:1,op:x"], snapshot, {}, _DELETE)
+    records, _ = make_records(["id:1,op:x"], snapshot, {}, _DELETE)
     assert (_listed(records.keys), _listed(records.partition_paths)) == (["id:1,op:x"], [""])
     with pytest.raises(InvalidQueryError, match="as texts or as rows"):
-        records_to_write([1], snapshot, {}, _DELETE)
+        make_records([1], snapshot, {}, _DELETE)
 
 
 def test_no_keys_are_no_records(tmp_path: Path) -> None:
-    assert len(records_to_write([], _made(tmp_path), {}, _DELETE)[0]) == 0
+    assert len(make_records([], _made(tmp_path), {}, _DELETE)[0]) == 0
 
 
 def test_keys_of_another_type_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidQueryError, match="cannot be stored as int32") as raised:
-        records_to_write([1, "x"], _made(tmp_path), {}, _DELETE)
+        make_records([1, "x"], _made(tmp_path), {}, _DELETE)
     assert raised.value.where["rows"] == [1]
 
 
 def test_what_a_scan_gave_can_be_deleted_by_its_meta_columns(tmp_path: Path) -> None:
     rows = pa.table({"_hoodie_record_key": ["1"], "_hoodie_partition_path": ["sf"]})
-    records, _ = records_to_write(rows, _made(tmp_path), {}, _DELETE)
+    records, _ = make_records(rows, _made(tmp_path), {}, _DELETE)
     assert (_listed(records.keys), _listed(records.partition_paths)) == (["1"], ["sf"])
 
 
@@ -128,12 +128,12 @@ def test_keys_of_times_in_milliseconds_are_refused(tmp_path: Path) -> None:
     rows = pa.table({"at": pa.array([1000], pa.timestamp("us", "UTC"))})
     for operation in (WriteOperation.UPSERT, _DELETE):
         with pytest.raises(UnsupportedFeatureError, match=r"timestamp\[ms"):
-            records_to_write(rows, open_snapshot(str(tmp_path / "t")), {}, operation)
+            make_records(rows, open_snapshot(str(tmp_path / "t")), {}, operation)
 
 
 def test_rows_without_keys_are_refused(tmp_path: Path) -> None:
     snapshot = _made(tmp_path)
     with pytest.raises(InvalidQueryError, match="record key field 'id' is not in the rows"):
-        records_to_write([{"city": "sf"}], snapshot, {}, _DELETE)
+        make_records([{"city": "sf"}], snapshot, {}, _DELETE)
     with pytest.raises(InvalidQueryError, match="null or empty"):
         _upserted([{"id": None, "ts": 1, "city": "sf", "op": "x"}], snapshot)

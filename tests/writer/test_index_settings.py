@@ -9,7 +9,9 @@ from hoodie_py.writer.index_settings import IndexSettings, IndexType
 
 
 def test_defaults_are_those_of_hudi() -> None:
-    assert IndexSettings.of({}) == IndexSettings(IndexType.SIMPLE, update_partition=True, buckets=256, hash_fields=())
+    assert IndexSettings.from_options({}) == IndexSettings(
+        IndexType.SIMPLE, update_partition=True, buckets=256, hash_fields=()
+    )
 
 
 @pytest.mark.parametrize(
@@ -20,9 +22,9 @@ def test_defaults_are_those_of_hudi() -> None:
     ],
 )
 def test_global_indexes_may_leave_records_where_they_are(type_: str, key: str) -> None:
-    found = IndexSettings.of({"hoodie.index.type": type_, key: "false"})
+    found = IndexSettings.from_options({"hoodie.index.type": type_, key: "false"})
     assert (found.is_global, found.update_partition) == (True, False)
-    assert IndexSettings.of({"hoodie.index.type": type_}).update_partition
+    assert IndexSettings.from_options({"hoodie.index.type": type_}).update_partition
 
 
 def test_a_bucket_index_has_buckets_and_hash_fields() -> None:
@@ -31,7 +33,7 @@ def test_a_bucket_index_has_buckets_and_hash_fields() -> None:
         "hoodie.bucket.index.num.buckets": "8",
         "hoodie.bucket.index.hash.field": "id, ts",
     }
-    found = IndexSettings.of(options)
+    found = IndexSettings.from_options(options)
     assert (found.is_bucket, found.buckets, found.hash_fields) == (True, 8, ("id", "ts"))
 
 
@@ -45,10 +47,10 @@ def test_a_bucket_index_has_buckets_and_hash_fields() -> None:
 )
 def test_other_indexes_are_refused_by_name(options: dict[str, str]) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"RECORD_INDEX|CONSISTENT_HASHING|expressions"):
-        IndexSettings.of(options)
+        IndexSettings.from_options(options)
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "many", "9999999999", "４"])
 def test_a_number_of_buckets_that_is_none_is_refused(count: str) -> None:
     with pytest.raises(InvalidQueryError, match=r"num\.buckets"):
-        IndexSettings.of({"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": count})
+        IndexSettings.from_options({"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": count})

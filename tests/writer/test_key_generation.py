@@ -21,7 +21,7 @@ from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo
 from hoodie_py.writer.key_generation import KeyGenerator
-from hoodie_py.writer.output_schema import output_schema
+from hoodie_py.writer.output_schema import load_output_schema
 from tests.corpus import corpus_names, unpack
 
 
@@ -43,12 +43,14 @@ def _config(
 
 
 def _keys(rows: dict[str, Any], keys: str, generator: str = "SIMPLE", **more: Any) -> list[Any]:
-    return list(KeyGenerator.of(_config(keys, generator=generator, **more)).keys(pa.table(rows)).to_pylist())
+    return list(
+        KeyGenerator.from_config(_config(keys, generator=generator, **more)).make_keys(pa.table(rows)).to_pylist()
+    )
 
 
 def _paths(rows: dict[str, Any], partitions: str, generator: str = "SIMPLE", **more: Any) -> list[Any]:
-    generated = KeyGenerator.of(_config("id", partitions, generator, **more))
-    return list(generated.partition_paths(pa.table(rows)).to_pylist())
+    generated = KeyGenerator.from_config(_config("id", partitions, generator, **more))
+    return list(generated.make_partition_paths(pa.table(rows)).to_pylist())
 
 
 _NOT_FROM_COLUMNS = {
@@ -69,13 +71,13 @@ _VALUE_ONLY = {COMPLEX_KEY_VALUE_ONLY: "false"}
 @pytest.mark.parametrize("name", [name for name in corpus_names() if name not in _NOT_FROM_COLUMNS])
 def test_java_stored_the_same(name: str, tmp_path: Path) -> None:
     table = HoodieTable.open(unpack(name, tmp_path))
-    columns = output_schema(table._snapshot).arrow
-    generator = KeyGenerator.of(table.config, _VALUE_ONLY)
+    columns = load_output_schema(table._snapshot).arrow
+    generator = KeyGenerator.from_config(table.config, _VALUE_ONLY)
     for file_slice in table.file_slices():
         rows = _stored_rows(file_slice, replace(table.read_info(file_slice), schema=columns))
-        assert generator.keys(rows).to_pylist() == rows.column("_hoodie_record_key").to_pylist()
+        assert generator.make_keys(rows).to_pylist() == rows.column("_hoodie_record_key").to_pylist()
         if not table.config.drop_partition_columns:
-            assert generator.partition_paths(rows).to_pylist() == rows.column("_hoodie_partition_path").to_pylist()
+            assert generator.make_partition_paths(rows).to_pylist() == rows.column("_hoodie_partition_path").to_pylist()
 
 
 def _stored_rows(file_slice: FileSlice, info: ReadInfo) -> pa.Table:
@@ -113,10 +115,10 @@ def test_a_complex_key_of_one_field_is_named_from_version_9_on() -> None:
     assert _keys({"id": ["x"]}, "id", "COMPLEX") == ["id:x"]
     config = _config("id", "p", "COMPLEX", 8)
     with pytest.raises(InvalidQueryError, match="encode differently"):
-        KeyGenerator.of(config)
+        KeyGenerator.from_config(config)
     for said, want in (("false", "id:x"), ("true", "x")):
-        told = KeyGenerator.of(config, {COMPLEX_KEY_VALUE_ONLY: said})
-        assert told.keys(pa.table({"id": ["x"]})).to_pylist() == [want]
+        told = KeyGenerator.from_config(config, {COMPLEX_KEY_VALUE_ONLY: said})
+        assert told.make_keys(pa.table({"id": ["x"]})).to_pylist() == [want]
 
 
 @pytest.mark.parametrize("generator", ["SIMPLE", "COMPLEX", "NON_PARTITION"])
@@ -175,17 +177,17 @@ def test_an_equals_sign_is_a_value_where_the_path_says_what_it_is() -> None:
 def test_settings_of_times_that_the_table_lacks_are_options() -> None:
     config = _config("id", "t", "TIMESTAMP")
     with pytest.raises(InvalidTableError, match="does not say how") as raised:
-        KeyGenerator.of(config)
+        KeyGenerator.from_config(config)
     assert "hoodie.keygen.timebased.timestamp.type" in str(raised.value)
     options = {
         "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
         "hoodie.keygen.timebased.output.dateformat": "yyyyMMdd",
     }
-    generator = KeyGenerator.of(config, options)
-    assert generator.partition_paths(pa.table({"t": [1_700_000_000_000]})).to_pylist() == ["20231114"]
+    generator = KeyGenerator.from_config(config, options)
+    assert generator.make_partition_paths(pa.table({"t": [1_700_000_000_000]})).to_pylist() == ["20231114"]
     told = _config("id", "t", "TIMESTAMP", hoodie__keygen__timebased__timestamp__type="UNIX_TIMESTAMP")
-    stored = KeyGenerator.of(told, options)  # what the table says counts
-    assert stored.partition_paths(pa.table({"t": [1_700_000_000]})).to_pylist() == ["20231114"]
+    stored = KeyGenerator.from_config(told, options)  # what the table says counts
+    assert stored.make_partition_paths(pa.table({"t": [1_700_000_000]})).to_pylist() == ["20231114"]
 
 
 def test_a_table_without_partitions_has_one_path() -> None:
@@ -202,7 +204,7 @@ def test_a_custom_generator_mixes_values_and_times() -> None:
         "sf/2023/11/14", "__HIVE_DEFAULT_PARTITION__/1970/01/01",
     ]  # fmt: skip
     with pytest.raises(UnsupportedFeatureError, match="does not record"):
-        KeyGenerator.of(_config("id", "p,t", "CUSTOM", 6))
+        KeyGenerator.from_config(_config("id", "p,t", "CUSTOM", 6))
 
 
 @pytest.mark.parametrize(
@@ -215,12 +217,12 @@ def test_a_custom_generator_mixes_values_and_times() -> None:
 )
 def test_other_generators_are_refused(config: TableConfig) -> None:
     with pytest.raises(UnsupportedFeatureError, match="Writing"):
-        KeyGenerator.of(config)
+        KeyGenerator.from_config(config)
 
 
 def test_two_key_fields_contradict_a_simple_generator() -> None:
     with pytest.raises(InvalidTableError, match="takes one key field"):
-        KeyGenerator.of(_config("a,b"))
+        KeyGenerator.from_config(_config("a,b"))
 
 
 @pytest.mark.parametrize("values", [pa.array([1.5]), pa.array([b"x"]), pa.array([[1]])])

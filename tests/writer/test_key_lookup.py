@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 
 from hoodie_py import HoodieTable
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.key_lookup import SEVERAL_ROWS, UNKNOWN_ROW, KeyLookup, Wanted
+from hoodie_py.writer.key_lookup import SEVERAL_ROWS, UNKNOWN_ROW, KeyLookup, KeyLookupRequest
 from hoodie_py.writer.settings import WriteSettings
 from tests.corpus import unpack
 
-SETTINGS = WriteSettings.of({})
+SETTINGS = WriteSettings.from_options({})
 
 
 def _keys(base: Path, query_type: str = "snapshot") -> list[str]:
@@ -27,7 +27,7 @@ def test_keys_that_only_a_log_has_are_found(tmp_path: Path) -> None:
     stored, in_base = _keys(base), _keys(base, "read_optimized")
     assert set(stored) - set(in_base)
     slices = snapshot.view.slices()
-    found = KeyLookup(snapshot, SETTINGS).find([Wanted(pa.array(stored), slices)])
+    found = KeyLookup(snapshot, SETTINGS).find([KeyLookupRequest(pa.array(stored), slices)])
     assert sorted(set(found.keys.tolist())) == list(range(len(stored)))
     only_logs = {stored[key] for key, row in zip(found.keys.tolist(), found.rows.tolist(), strict=True) if row < 0}
     assert only_logs >= set(stored) - set(in_base)
@@ -50,7 +50,7 @@ def test_a_key_that_a_base_file_holds_twice_has_both_rows(tmp_path: Path) -> Non
     snapshot = open_snapshot(base)
     slices = snapshot.view.slices()
     stored = _keys(base, "read_optimized")
-    found = KeyLookup(snapshot, SETTINGS).find([Wanted(pa.array(stored), slices)])
+    found = KeyLookup(snapshot, SETTINGS).find([KeyLookupRequest(pa.array(stored), slices)])
     for number, file_slice in enumerate(slices):
         assert file_slice.base_file is not None
         path = snapshot.files.local_path(file_slice.base_file.path)
@@ -59,7 +59,7 @@ def test_a_key_that_a_base_file_holds_twice_has_both_rows(tmp_path: Path) -> Non
         assert sorted(here.rows.tolist()) == list(range(len(rows)))
         assert [stored[key] for key in here.keys] == [rows[row] for row in here.rows]
         expected = {key: rows.index(key) if rows.count(key) == 1 else SEVERAL_ROWS for key in set(rows)}
-        once = here.once_a_slice()
+        once = here.deduplicate_by_slice()
         assert {stored[key]: row for key, row in zip(once.keys, once.rows, strict=True)} == expected
         assert len(once.keys) == len(expected) < len(rows)
 
@@ -72,11 +72,11 @@ def test_deleted_keys_are_not_alive(tmp_path: Path) -> None:
     assert set(stored) - alive
     slices = snapshot.view.slices()
     keys = pa.array(stored)
-    found = lookup.find([Wanted(keys, slices)])
+    found = lookup.find([KeyLookupRequest(keys, slices)])
     for number, file_slice in enumerate(slices):
         own = keys.take(pa.array(found.keys[found.slices == number]))
         expected = [key in alive for key in own.to_pylist()]
-        assert lookup.alive(file_slice, own).tolist() == expected
-        rows, numbers = lookup.rows(file_slice, own)
+        assert lookup.find_alive(file_slice, own).tolist() == expected
+        rows, numbers = lookup.read_rows(file_slice, own)
         assert own.take(pa.array(numbers)).to_pylist() == rows.column("_hoodie_record_key").to_pylist()
         assert len(numbers) == sum(expected)

@@ -117,5 +117,5 @@ def test_plain_keys_cost_no_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     table = _table(tmp_path / "t", record_key="id")
     table.upsert([_row("a", "first")], QUICK)
-    monkeypatch.setattr(key_spelling, "_some_rows", lambda *_: pytest.fail("a file was read"))
+    monkeypatch.setattr(key_spelling, "_read_first_rows", lambda *_: pytest.fail("a file was read"))
     table.upsert([_row("a", "second", ts=2)], QUICK)

@@ -19,10 +19,10 @@ TWO = Marker("", ".f-0_20260101000000000.log.1_0-0-0", MarkerType.CREATE)
 
 def test_markers_are_found_again(tmp_path: Path) -> None:
     markers = Markers(TableFiles.open(tmp_path), T)
-    assert markers.announced() == []
+    assert markers.list_announced() == []
     markers.announce(ONE)
     markers.announce(TWO)
-    assert markers.announced() == sorted([ONE, TWO], key=lambda marker: marker.path)
+    assert markers.list_announced() == sorted([ONE, TWO], key=lambda marker: marker.path)
     place = f".hoodie/.temp/{T}/city=a/day=1/{ONE.file_name}.marker.MERGE"
     assert (tmp_path / place).read_bytes() == b""
     assert ONE.path == f"city=a/day=1/{ONE.file_name}"
@@ -34,7 +34,7 @@ def test_other_files_are_no_markers(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "MARKERS.type").write_text("DIRECT")
     (folder / "x.parquet.marker.OTHER").write_text("")
-    assert Markers(TableFiles.open(tmp_path), T).announced() == []
+    assert Markers(TableFiles.open(tmp_path), T).list_announced() == []
 
 
 def test_removing_leaves_no_folder(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_removing_leaves_no_folder(tmp_path: Path) -> None:
     assert markers.is_announced(ONE)
     markers.remove(ONE)
     assert not markers.is_announced(ONE)
-    assert markers.announced() == [TWO]
+    assert markers.list_announced() == [TWO]
     markers.remove_all()
     markers.remove_all()
     assert list((tmp_path / ".hoodie/.temp").iterdir()) == []

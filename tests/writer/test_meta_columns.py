@@ -11,7 +11,7 @@ from hoodie_py.errors import InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer import meta_columns
-from hoodie_py.writer.meta_columns import RowStamp, file_batches, missing_columns, whole
+from hoodie_py.writer.meta_columns import RowStamp, as_array, find_missing_columns, make_file_batches
 from hoodie_py.writer.write_records import WriteRecords
 from tests.writer.written_tables import Kind, records, row, schema_of
 
@@ -26,7 +26,7 @@ def schema(tmp_path: Path) -> pa.Schema:
 def test_batches_together_are_the_rows(schema: pa.Schema, monkeypatch: pytest.MonkeyPatch) -> None:
     given = records([row(i) for i in range(7)])
     monkeypatch.setattr(meta_columns, "_BATCH_ROWS", 3)
-    batches = list(file_batches(given, schema, STAMP, first=10))
+    batches = list(make_file_batches(given, schema, STAMP, first=10))
     assert [each.num_rows for each in batches] == [3, 3, 1]
     table = pa.Table.from_batches(batches)
     assert table.column_names == schema.names
@@ -40,18 +40,18 @@ def test_batches_together_are_the_rows(schema: pa.Schema, monkeypatch: pytest.Mo
 def test_wide_rows_come_a_few_at_a_time(schema: pa.Schema, monkeypatch: pytest.MonkeyPatch) -> None:
     given = records([row(i, name="x" * 1000) for i in range(8)])
     monkeypatch.setattr(meta_columns, "_BATCH_BYTES", 2200)
-    assert [each.num_rows for each in file_batches(given, schema, STAMP)] == [2, 2, 2, 2]
+    assert [each.num_rows for each in make_file_batches(given, schema, STAMP)] == [2, 2, 2, 2]
 
 
 def test_columns_that_are_not_there(schema: pa.Schema) -> None:
     given = records([row(1)])
     short = WriteRecords(given.rows.drop_columns(["ts", "name"]), given.keys, given.partition_paths)
-    assert missing_columns(given, schema) == []
-    assert missing_columns(short, schema) == ["ts", "name"]
+    assert find_missing_columns(given, schema) == []
+    assert find_missing_columns(short, schema) == ["ts", "name"]
     with pytest.raises(InvalidTableError, match="lack a column"):
-        list(file_batches(short, schema, STAMP))
+        list(make_file_batches(short, schema, STAMP))
 
 
 def test_whole_columns() -> None:
-    assert whole(pa.chunked_array([[1], [], [2]])).to_pylist() == [1, 2]
-    assert whole(pa.chunked_array([], pa.string())).to_pylist() == []
+    assert as_array(pa.chunked_array([[1], [], [2]])).to_pylist() == [1, 2]
+    assert as_array(pa.chunked_array([], pa.string())).to_pylist() == []

@@ -77,43 +77,45 @@ _LIKE_JAVA: Mapping[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", _LIKE_JAVA)
 def test_java_stores_the_same(name: str, tmp_path: Path) -> None:
     theirs = dict(HoodieTable.open(unpack(name, tmp_path)).config.properties)
-    ours = _new(**_LIKE_JAVA[name], name=name).stored()
+    ours = _new(**_LIKE_JAVA[name], name=name).make_properties()
     differ = {key for key in theirs.keys() | ours.keys() if theirs.get(key) != ours.get(key)}
     assert differ == _OURS
 
 
 def test_a_custom_merger_counts_on_every_version() -> None:
     for version in (6, 8, 9):
-        config = TableConfig.from_properties(_new(version=version, merge_strategy_id=_STRATEGY).stored())
+        config = TableConfig.from_properties(_new(version=version, merge_strategy_id=_STRATEGY).make_properties())
         assert (config.merge_mode, config.merge_strategy_id) == (MergeMode.CUSTOM, _STRATEGY)
         assert not config.is_payload_based
 
 
 def test_types_of_partition_fields_ask_for_a_custom_key_generator() -> None:
     properties = {f"{_TIMEBASED}.timestamp.type": "EPOCHMILLISECONDS", f"{_TIMEBASED}.output.dateformat": "yyyy"}
-    stored = _new(partition_by=("part:SIMPLE", "day:timestamp"), properties=properties).stored()
+    stored = _new(partition_by=("part:SIMPLE", "day:timestamp"), properties=properties).make_properties()
     config = TableConfig.from_properties(stored)
     assert config.key_generator == "CUSTOM"
     assert (config.partition_fields, config.partition_field_types) == (("part", "day"), ("SIMPLE", "TIMESTAMP"))
 
 
 def test_nested_fields_may_serve() -> None:
-    config = TableConfig.from_properties(_new(record_key=("st.a",), ordering=("st.n",), partition_by=()).stored())
+    config = TableConfig.from_properties(
+        _new(record_key=("st.a",), ordering=("st.n",), partition_by=()).make_properties()
+    )
     assert (config.record_key_fields, config.ordering_fields) == (("st.a",), ("st.n",))
 
 
 def test_the_meta_columns_of_a_scan_are_left_out() -> None:
     meta = [(name, pa.string()) for name in META_COLUMNS]
     with_meta = pa.schema([*meta, *_COLUMNS, ("_hoodie_operation", pa.string())])
-    assert _new(schema=with_meta).stored() == _new().stored()
+    assert _new(schema=with_meta).make_properties() == _new().make_properties()
 
 
 def test_old_readers_may_be_told_the_ordering_field() -> None:
     told = {"hoodie.table.precombine.field": "ts"}
-    assert _new(version=6, properties=told).stored().items() >= told.items()
+    assert _new(version=6, properties=told).make_properties().items() >= told.items()
     for wrong in ({"properties": told}, {"version": 6, "properties": told, "ordering": ("qty",)}):
         with pytest.raises(InvalidQueryError, match="argument of its own"):
-            _new(**wrong).stored()
+            _new(**wrong).make_properties()
 
 
 _WRONG: list[tuple[dict[str, Any], str]] = [
@@ -144,7 +146,7 @@ _WRONG: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "message"), _WRONG)
 def test_wrong_arguments_are_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidQueryError, match=message):
-        _new(**changes).stored()
+        _new(**changes).make_properties()
 
 
 @pytest.mark.parametrize(
@@ -163,4 +165,4 @@ def test_wrong_arguments_are_named(changes: dict[str, Any], message: str) -> Non
 )
 def test_what_is_not_handled_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=message):
-        _new(**changes).stored()
+        _new(**changes).make_properties()

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.writer.offending_rows import refuse_rows, rows_error
+from hoodie_py.writer.offending_rows import make_rows_error, refuse_rows
 
 
 def test_good_rows_pass() -> None:
@@ -25,7 +25,7 @@ def test_the_first_bad_rows_are_named_across_chunks() -> None:
 
 
 def test_values_are_shown_short_and_always() -> None:
-    long = rows_error([0], "Bad.", column="c", values=pa.array(["x" * 1000])).where["values"]
+    long = make_rows_error([0], "Bad.", column="c", values=pa.array(["x" * 1000])).where["values"]
     assert len(long[0]) == 60
-    far = rows_error([0], "Bad.", column="c", values=pa.array([2**62], pa.timestamp("s"))).where["values"]
+    far = make_rows_error([0], "Bad.", column="c", values=pa.array([2**62], pa.timestamp("s"))).where["values"]
     assert str(2**62) in far[0]

@@ -22,8 +22,10 @@ from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 from integration.corpus_mergers import Accumulate
 from tests.corpus import unpack
 
-GLOBAL = WriteSettings.of({"hoodie.index.type": "GLOBAL_SIMPLE"})
-STAYING = WriteSettings.of({"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "false"})
+GLOBAL = WriteSettings.from_options({"hoodie.index.type": "GLOBAL_SIMPLE"})
+STAYING = WriteSettings.from_options(
+    {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "false"}
+)
 P0, P1_OLD, P1_NEW = "750cfa40", "97cb4455", "6b55fce7"
 COLUMNS = pa.schema(
     [
@@ -95,7 +97,9 @@ def test_records_that_do_not_move_go_to_their_old_partition() -> None:
 
 def test_a_key_that_a_log_deleted_elsewhere_is_found_where_it_lives() -> None:
     assert _places(_tagged({"id": "k1", "ts": 40, "part": "p1"})) == [("p1", P1_NEW, False)]
-    assert _places(_tagged({"id": "k1", "ts": 40, "part": "p1"}, WriteSettings.of({}))) == [("p1", P1_NEW, False)]
+    assert _places(_tagged({"id": "k1", "ts": 40, "part": "p1"}, WriteSettings.from_options({}))) == [
+        ("p1", P1_NEW, False)
+    ]
     assert _places(_tagged({"id": "k1", "ts": 40, "part": "p0"})) == [("p0", None, False), ("p1", P1_NEW, True)]
 
 

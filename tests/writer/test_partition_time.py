@@ -18,7 +18,7 @@ def _texts(values: pa.Array, **settings: str) -> list[Any]:
         "output.dateformat": "yyyy/MM/dd HH:mm:ss.SSS",
         **{key.replace("__", "."): v for key, v in settings.items()},
     }
-    return list(PartitionTime.of(given).texts(pa.chunked_array([values]), "t").to_pylist())
+    return list(PartitionTime.from_settings(given).format_texts(pa.chunked_array([values]), "t").to_pylist())
 
 
 _AT = "2023/11/14 22:13:20"

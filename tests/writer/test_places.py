@@ -10,8 +10,8 @@ import pytest
 
 from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
-from hoodie_py.writer.key_lookup import Found, KeyLookup, Wanted
-from hoodie_py.writer.places import NOWHERE, Places, settled
+from hoodie_py.writer.key_lookup import KeyLookup, KeyLookupRequest, KeyLookupResult
+from hoodie_py.writer.places import NOWHERE, RecordLocations, choose_live_locations
 from hoodie_py.writer.write_records import WriteRecords
 
 
@@ -29,7 +29,7 @@ class _Alive:
     def __init__(self, dead: dict[str, set[str]]) -> None:
         self._dead = dead
 
-    def alive(self, file_slice: FileSlice, keys: pa.Array) -> np.ndarray:
+    def find_alive(self, file_slice: FileSlice, keys: pa.Array) -> np.ndarray:
         dead = self._dead.get(file_slice.file_id, set())
         return np.array([key not in dead for key in keys.to_pylist()])
 
@@ -41,9 +41,9 @@ def _all_settled(
     names = sorted({key for key, _ in entries})
     ordered = sorted((names.index(key), number) for key, number in entries)
     keys, numbers = (np.array(column, np.int64) for column in zip(*ordered, strict=True))
-    found = Found(np.zeros(len(keys), np.int64), keys, numbers, np.arange(len(keys)))
+    found = KeyLookupResult(np.zeros(len(keys), np.int64), keys, numbers, np.arange(len(keys)))
     lookup = cast("KeyLookup", _Alive(dead))
-    result = settled(found, [Wanted(pa.array(names), slices)], lookup, only_alive=only_alive)
+    result = choose_live_locations(found, [KeyLookupRequest(pa.array(names), slices)], lookup, only_alive=only_alive)
     return [(names[key], number) for key, number in zip(result.keys.tolist(), result.slices.tolist(), strict=True)]
 
 
@@ -69,10 +69,10 @@ def test_a_key_that_lives_in_several_groups_has_all_these_places(only_alive: boo
 
 
 def test_a_record_comes_once_for_each_of_its_places() -> None:
-    first = Places((OLD, NEW), np.array([0, 0, 1, NOWHERE]), np.array([4, 5, 6, -1]), np.array([0, 1, 1, 2]))
-    both = Places.joined([first, Places((LATER,), np.array([0]), np.array([7]))], [3, 1])
+    first = RecordLocations((OLD, NEW), np.array([0, 0, 1, NOWHERE]), np.array([4, 5, 6, -1]), np.array([0, 1, 1, 2]))
+    both = RecordLocations.concatenate([first, RecordLocations((LATER,), np.array([0]), np.array([7]))], [3, 1])
     records = WriteRecords(pa.table({}), pa.chunked_array([["x", "y", "z", "q"]]), pa.chunked_array([["p"] * 4]))
-    tagged = both.tagged(records)
+    tagged = both.tag_records(records)
     assert tagged.records.keys.to_pylist() == ["x", "y", "y", "z", "q"]
     assert tagged.file_ids.to_pylist() == ["a", "a", "b", None, "c"]
     assert tagged.positions.tolist() == [4, 5, 6, -1, 7]
@@ -85,12 +85,12 @@ def test_a_dead_key_belongs_to_its_newest_file_or_nowhere(only_alive: bool, expe
 
 
 def test_places_are_joined_and_taken() -> None:
-    first = Places((OLD,), np.array([0, NOWHERE]), np.array([4, -1]))
-    second = Places((NEW, LATER), np.array([1]), np.array([-1]))
-    both = Places.joined([first, second], [2, 1])
+    first = RecordLocations((OLD,), np.array([0, NOWHERE]), np.array([4, -1]))
+    second = RecordLocations((NEW, LATER), np.array([1]), np.array([-1]))
+    both = RecordLocations.concatenate([first, second], [2, 1])
     records = WriteRecords(pa.table({}), pa.chunked_array([["x", "y", "z"]]), pa.chunked_array([["p"] * 3]))
-    tagged = both.tagged(records)
+    tagged = both.tag_records(records)
     assert tagged.file_ids.to_pylist() == ["a", None, "c"]
     assert tagged.base_instants.to_pylist() == ["001", None, None]  # only a log has the last one
     assert tagged.positions.tolist() == [4, -1, -1]
-    assert both.take(np.array([2, 0])).tagged(records.take([2, 0])).file_ids.to_pylist() == ["c", "a"]
+    assert both.take(np.array([2, 0])).tag_records(records.take([2, 0])).file_ids.to_pylist() == ["c", "a"]

@@ -14,7 +14,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer import routing
-from hoodie_py.writer.routing import Routed, route, route_new
+from hoodie_py.writer.routing import AssignedRecords, assign_files, assign_new_files
 from hoodie_py.writer.write_records import TaggedRecords, WriteOperation, WriteRecords
 from tests.writer.written_tables import FILE_BYTES, Kind, put, records, row, tagged
 
@@ -28,17 +28,17 @@ def slices() -> dict[tuple[str, str], FileSlice]:
     return {(path, group): FileSlice(path, group, BASE, base, ()) for path in PATHS for group in GROUPS[:2]}
 
 
-def check(routed: Routed, keys: list[str]) -> None:
+def check(routed: AssignedRecords, keys: list[str]) -> None:
     """All placements lie side by side and hold what they say."""
     done = 0
-    for each in routed.placements:
+    for each in routed.assignments:
         assert each.start == done
         done = each.stop
-        part = routed.of(each)
+        part = routed.get_records(each)
         assert len(part) == len(each) > 0
         assert part.partition_paths is not None
         assert set(part.partition_paths.to_pylist()) == {each.partition_path}
-        assert len(routed.positions_of(each)) == len(each)
+        assert len(routed.get_positions(each)) == len(each)
     assert done == len(routed.records) == len(routed.positions)
     assert sorted(routed.records.keys.to_pylist()) == sorted(keys)
 
@@ -64,13 +64,13 @@ def test_each_record_has_one_place(found: list[tuple[str, str | None, bool, int]
         np.array([each[3] for each in found], np.int64),
     )
     there = slices()
-    routed = routing._route(places, there, size)
+    routed = routing._assign(places, there, size)
     lost = {key for key, each in zip(keys, found, strict=True) if each[2] and (each[0], each[1]) not in there}
     check(routed, [key for key in keys if key not in lost])
-    for each in routed.placements:
-        numbers = [int(key) for key in routed.of(each).keys.to_pylist()]
+    for each in routed.assignments:
+        numbers = [int(key) for key in routed.get_records(each).keys.to_pylist()]
         assert numbers == sorted(numbers), "records of one place stay in their order"
-        assert [found[i][3] for i in numbers] == routed.positions_of(each).tolist()
+        assert [found[i][3] for i in numbers] == routed.get_positions(each).tolist()
         wanted = {found[i][1] for i in numbers}
         if each.file_slice is None and None in wanted:
             assert wanted == {None}
@@ -79,39 +79,39 @@ def test_each_record_has_one_place(found: list[tuple[str, str | None, bool, int]
             assert wanted == {each.file_id}
             assert each.file_slice == there.get((each.partition_path, each.file_id))
             assert each.deletes == sum(found[i][2] for i in numbers)
-    groups = [each.group for each in routed.placements]
+    groups = [each.group for each in routed.assignments]
     assert len(set(groups)) == len(groups)
 
 
 def test_new_records_are_cut_into_files_of_one_size() -> None:
     given_ = records([{**row(i), "name": "x" * 100} for i in range(1000)])
-    routed = route_new(given_, int(given_.rows.nbytes * 0.4 / 5))
+    routed = assign_new_files(given_, int(given_.rows.nbytes * 0.4 / 5))
     check(routed, given_.keys.to_pylist())
-    sizes = [len(each) for each in routed.placements]
+    sizes = [len(each) for each in routed.assignments]
     assert len(sizes) == 6
     assert max(sizes) - min(sizes) <= 1
-    assert all(each.inserts == len(each) and each.file_slice is None for each in routed.placements)
+    assert all(each.inserts == len(each) and each.file_slice is None for each in routed.assignments)
 
 
 def test_order_and_columns_stay_where_nothing_is_to_be_sorted() -> None:
     given_ = records([row(i) for i in range(0, 10, 2)])
-    assert route_new(given_, FILE_BYTES).records is given_
+    assert assign_new_files(given_, FILE_BYTES).records is given_
 
 
 def test_positions_are_those_of_the_newest_base_file(tmp_path: Path) -> None:
     Kind(9, True).create(tmp_path)
     put(tmp_path, records([row(i) for i in range(4)]), WriteOperation.INSERT)
     snapshot = open_snapshot(TableFiles.open(tmp_path))
-    routed = route(tagged(snapshot, records([row(2), row(0), row(6)])), snapshot, FILE_BYTES)
-    known = {each.file_slice is not None: each for each in routed.placements}
+    routed = assign_files(tagged(snapshot, records([row(2), row(0), row(6)])), snapshot, FILE_BYTES)
+    known = {each.file_slice is not None: each for each in routed.assignments}
     base = known[True].file_slice.base_file if known[True].file_slice else None
     assert base is not None
     assert known[True].positions_of == base.instant
-    assert routed.positions_of(known[True]).tolist() == [1, 0]
+    assert routed.get_positions(known[True]).tolist() == [1, 0]
     assert (known[True].updates, known[False].inserts) == (2, 1)
 
 
 def test_records_need_their_partitions() -> None:
     whole = records([row(1)])
     with pytest.raises(ValueError, match="without partition paths"):
-        route_new(WriteRecords(whole.rows, whole.keys, None), FILE_BYTES)
+        assign_new_files(WriteRecords(whole.rows, whole.keys, None), FILE_BYTES)

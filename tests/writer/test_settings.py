@@ -8,7 +8,7 @@ from hoodie_py.writer.settings import FileSettings, PlanSettings, WriteSettings
 
 
 def test_defaults_are_hudi_s() -> None:
-    settings = WriteSettings.of({"hoodie.unrelated": 1, "hoodie.compaction.target.io": None})
+    settings = WriteSettings.from_options({"hoodie.unrelated": 1, "hoodie.compaction.target.io": None})
     assert settings.plan == PlanSettings()
     assert settings.file == FileSettings(bloom=BloomSettings(fitted=True))
     assert settings.plan.strategies == ("LogFileSizeBasedCompactionStrategy",)
@@ -19,8 +19,13 @@ def test_defaults_are_hudi_s() -> None:
 def test_strategies_are_class_names_with_or_without_package() -> None:
     package = "org.apache.hudi.table.action.compact.strategy"
     options = {"hoodie.compaction.strategy": f"{package}.DayBasedCompactionStrategy, UnBoundedCompactionStrategy"}
-    assert WriteSettings.of(options).plan.strategies == ("DayBasedCompactionStrategy", "UnBoundedCompactionStrategy")
-    assert WriteSettings.of(options, "BoundedIOCompactionStrategy").plan.strategies == ("BoundedIOCompactionStrategy",)
+    assert WriteSettings.from_options(options).plan.strategies == (
+        "DayBasedCompactionStrategy",
+        "UnBoundedCompactionStrategy",
+    )
+    assert WriteSettings.from_options(options, "BoundedIOCompactionStrategy").plan.strategies == (
+        "BoundedIOCompactionStrategy",
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,7 +38,7 @@ def test_strategies_are_class_names_with_or_without_package() -> None:
     ],
 )
 def test_a_trigger_counts_only_where_one_is_asked_for(options: dict[str, object], trigger: str | None) -> None:
-    assert WriteSettings.of(options).plan.trigger == trigger
+    assert WriteSettings.from_options(options).plan.trigger == trigger
 
 
 @pytest.mark.parametrize(
@@ -47,7 +52,7 @@ def test_a_trigger_counts_only_where_one_is_asked_for(options: dict[str, object]
     ],
 )
 def test_several_writers_are_declared_by_mode_or_policy(options: dict[str, object], expected: bool) -> None:
-    assert WriteSettings.of(options).multi_writer is expected
+    assert WriteSettings.from_options(options).multi_writer is expected
 
 
 def test_files() -> None:
@@ -55,8 +60,8 @@ def test_files() -> None:
         "hoodie.parquet.compression.codec": "SNAPPY", "hoodie.parquet.block.size": 1024,
         "hoodie.parquet.bloom.filter.enabled": False,
     }  # fmt: skip
-    assert WriteSettings.of(options).file == FileSettings("snappy", None, 1024, None)
-    bloom = WriteSettings.of({"hoodie.index.bloom.num_entries": "100"}).file.bloom
+    assert WriteSettings.from_options(options).file == FileSettings("snappy", None, 1024, None)
+    bloom = WriteSettings.from_options({"hoodie.index.bloom.num_entries": "100"}).file.bloom
     assert bloom is not None
     assert bloom.entries == 100
 
@@ -66,8 +71,8 @@ def test_bloom_filters_are_as_the_options_of_hudi_say() -> None:
         "hoodie.index.bloom.num_entries": "100", "hoodie.index.bloom.fpp": "0.5", "hoodie.other": "x",
         "hoodie.bloom.index.filter.dynamic.max.entries": "7", "hoodie.bloom.index.filter.type": "simple",
     }  # fmt: skip
-    assert WriteSettings.of(options).file.bloom == BloomSettings(100, 0.5, 7, dynamic=False)
-    assert WriteSettings.of({}).file.bloom == BloomSettings(fitted=True)
+    assert WriteSettings.from_options(options).file.bloom == BloomSettings(100, 0.5, 7, dynamic=False)
+    assert WriteSettings.from_options({}).file.bloom == BloomSettings(fitted=True)
 
 
 @pytest.mark.parametrize(
@@ -91,4 +96,4 @@ def test_bloom_filters_are_as_the_options_of_hudi_say() -> None:
 )
 def test_bad_values_are_named(key: str, value: str) -> None:
     with pytest.raises(InvalidQueryError, match=key):
-        WriteSettings.of({key: value})
+        WriteSettings.from_options({key: value})

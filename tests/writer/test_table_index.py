@@ -15,8 +15,8 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.hashing_metadata import CONSISTENT_FOLDER, RULES_FOLDER, HashingMetadata
-from hoodie_py.writer.bucket_index import bucket_numbers, range_numbers
-from hoodie_py.writer.table_index import _are_buckets
+from hoodie_py.writer.bucket_index import compute_buckets, find_hash_ranges
+from hoodie_py.writer.table_index import _has_bucket_ids
 from tests.writer.compaction_tables import QUICK, writable
 from tests.writer.written_tables import Kind, Row
 
@@ -43,7 +43,7 @@ def _check(table: HoodieTable, count: int) -> dict[tuple[str, str], str]:
     columns = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name", "name"]
     rows = table.scan(columns=columns).to_arrow()
     keys = rows.column(0)
-    assert bucket_numbers(keys, (), count).tolist() == [int(name[:8]) for name in rows.column(2).to_pylist()]
+    assert compute_buckets(keys, (), count).tolist() == [int(name[:8]) for name in rows.column(2).to_pylist()]
     groups = Counter((each.partition_path, each.file_id[:8]) for each in table.file_slices())
     assert max(groups.values(), default=1) == 1
     found = Counter(zip(rows.column(1).to_pylist(), keys.to_pylist(), strict=True))
@@ -120,7 +120,7 @@ def test_other_tables_are_not_made_tables_of_buckets(tmp_path: Path) -> None:
     ],
 )
 def test_file_ids_tell_buckets_from_chance(file_ids: list[str], expected: bool | None) -> None:
-    assert _are_buckets(file_ids) is expected
+    assert _has_bucket_ids(file_ids) is expected
 
 
 def test_a_group_of_another_writer_among_buckets_is_an_error(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def _check_ranges(table: HoodieTable, base: Path) -> list[Row]:
     for row in rows:
         file = base / CONSISTENT_FOLDER / row["dt"] / "00000000000000.hashing_meta"
         ranges = HashingMetadata.from_bytes(file.read_bytes())
-        [number] = range_numbers(pa.chunked_array([[row["_hoodie_record_key"]]]), (), ranges.bounds).tolist()
+        [number] = find_hash_ranges(pa.chunked_array([[row["_hoodie_record_key"]]]), (), ranges.bounds).tolist()
         assert row["_hoodie_file_name"].startswith(ranges.file_ids[number])
     assert len({(row["dt"], row["id"]) for row in rows}) == len(rows)
     return rows

@@ -29,9 +29,9 @@ from tests.writer.compaction_tables import writable
 UNREADABLE = ("bootstrap_", "nometa_", "schema_on_read", "blocks_hfile", "old15_blocks_hfile", "blocks_mixed_mor_v6")
 NOT_HERE = ("clustering_pending_", "null_ordering_bigint_", "custom_cancel_deviations_", "partition_metafile_")
 TABLES = [name for name in corpus_names() if not name.startswith((*UNREADABLE, *NOT_HERE))]
-SIMPLE = WriteSettings.of({})
-GLOBAL = WriteSettings.of({"hoodie.index.type": "GLOBAL_SIMPLE"})
-BUCKETS = WriteSettings.of({"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"})
+SIMPLE = WriteSettings.from_options({})
+GLOBAL = WriteSettings.from_options({"hoodie.index.type": "GLOBAL_SIMPLE"})
+BUCKETS = WriteSettings.from_options({"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"})
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +130,7 @@ def test_random_batches_find_what_a_dict_finds(name: str, index: str, data: st.D
     deleted = _base_keys(base)
     batch = [each for each in batch if each in places or each not in deleted]  # a log may have deleted it
     records = _records([key for _, key in batch], [partition for partition, _ in batch])
-    tagged = tag(open_snapshot(base), records, WriteSettings.of({"hoodie.index.type": index}))
+    tagged = tag(open_snapshot(base), records, WriteSettings.from_options({"hoodie.index.type": index}))
     assert tagged.file_ids.to_pylist() == [places.get(each) for each in batch]
 
 
@@ -151,7 +151,7 @@ def test_records_are_looked_up_in_passes(memory: str | None, monkeypatch: pytest
         monkeypatch.setattr(key_lookup, "_TIMES", 1)
     batch = [*places, ("p0", "none")]
     records = _records([key for _, key in batch], [partition for partition, _ in batch])
-    tagged = tag(open_snapshot(base), records, WriteSettings.of({"hoodie.memory.merge.max.size": memory}))
+    tagged = tag(open_snapshot(base), records, WriteSettings.from_options({"hoodie.memory.merge.max.size": memory}))
     assert tagged.file_ids.to_pylist() == [*places.values(), None]
     _check_positions(open_snapshot(base), tagged)
 
@@ -202,7 +202,7 @@ def test_a_new_bucket_gets_one_new_group_a_partition(tmp_path: Path) -> None:
 
 
 def test_a_wrong_bucket_index_is_refused(tmp_path: Path) -> None:
-    one = WriteSettings.of({"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"})
+    one = WriteSettings.from_options({"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"})
     base = unpack("logonly_bucket_mor_v9", tmp_path / "buckets")
     partitions = _stored(base).column("partition").to_pylist()
     with pytest.raises(InvalidQueryError, match="none of the 1 buckets"):

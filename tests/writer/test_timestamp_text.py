@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.writer.timestamp_text import java_timestamp_texts
+from hoodie_py.writer.timestamp_text import format_java_timestamps
 
 _TIMES = {
     dt.datetime(2020, 1, 2, 3, 4, 5, 678901): "2020-01-02 03:04:05.678",
@@ -26,19 +26,19 @@ _TIMES = {
 def test_texts_are_javas(unit: str) -> None:
     fit = {time: text for time, text in _TIMES.items() if unit == "us" or not time.microsecond}
     values = pa.chunked_array([pa.array([*fit, None], pa.timestamp(unit, "UTC"))])
-    assert java_timestamp_texts(values, "at", "UTC").to_pylist() == [*fit.values(), None]
+    assert format_java_timestamps(values, "at", "UTC").to_pylist() == [*fit.values(), None]
 
 
 def test_a_text_is_in_the_writers_zone_whatever_the_columns() -> None:
     summer = dt.datetime(2020, 7, 2, 3, 4, 5, 10000)
     for zone in ("UTC", "Europe/Berlin", "+03:00"):
         values = pa.chunked_array([pa.array([summer], pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone))])
-        assert java_timestamp_texts(values, "at", "America/New_York").to_pylist() == ["2020-07-01 23:04:05.01"]
+        assert format_java_timestamps(values, "at", "America/New_York").to_pylist() == ["2020-07-01 23:04:05.01"]
 
 
 @pytest.mark.parametrize("micros", [-12_219_292_800_000_001 - 1000, 253_402_300_800_000_000])
 def test_times_that_java_spells_by_another_calendar_are_refused(micros: int) -> None:
     values = pa.chunked_array([pa.array([0, micros], pa.int64()).cast(pa.timestamp("us", "UTC"))])
     with pytest.raises(InvalidQueryError, match="1582 to 9999") as caught:
-        java_timestamp_texts(values, "at", "UTC")
+        format_java_timestamps(values, "at", "UTC")
     assert caught.value.where["rows"] == [1]

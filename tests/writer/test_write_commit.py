@@ -23,7 +23,7 @@ from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer import write_commit, write_jobs
 from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER, Heartbeat
 from hoodie_py.writer.output_file import OutputFile
-from hoodie_py.writer.routing import Routed
+from hoodie_py.writer.routing import AssignedRecords
 from hoodie_py.writer.timeline_writer import TimelineWriter
 from hoodie_py.writer.write_commit import Intent, open_commit
 from hoodie_py.writer.write_conflicts import Claims
@@ -256,7 +256,7 @@ def test_a_task_that_runs_while_its_write_is_taken_back_leaves_nothing(
     given = records([row(i, 2) for i in range(4, 12)], partitioned=kind.partitioned)
     remove, late, jobs = TimelineWriter.remove, [], Tasks.iterate_jobs
 
-    def kept(tasks: Tasks, routed: Routed) -> Iterator[Job]:
+    def kept(tasks: Tasks, routed: AssignedRecords) -> Iterator[Job]:
         late.extend(jobs(tasks, routed))
         yield from late
 
@@ -331,7 +331,7 @@ def test_files_of_lost_attempts_are_removed(tmp_path: Path) -> None:
         doing = session(base)
         snapshot = doing.look()
         routed = placed(snapshot, records([row(0, 2, "b"), row(40)]))
-        claims = Claims(frozenset(each.group for each in routed.placements))
+        claims = Claims(frozenset(each.group for each in routed.assignments))
         with open_commit(doing, Intent(WriteOperation.UPSERT, snapshot, schema_of(snapshot), claims)) as begun:
             jobs = list(Tasks(snapshot, begun.facts, doing.settings).iterate_jobs(routed))
             for job in jobs:

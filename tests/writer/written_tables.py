@@ -22,7 +22,7 @@ from hoodie_py.writer.commit_records import Write, commit_records
 from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.recovery import undo_failed_writes
-from hoodie_py.writer.routing import Routed, route, route_new
+from hoodie_py.writer.routing import AssignedRecords, assign_files, assign_new_files
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.timeline_writer import TimelineWriter
 from hoodie_py.writer.write_records import TaggedRecords, WriteOperation, WriteRecords
@@ -135,10 +135,12 @@ def put(
     return commit_records(write, placed(snapshot, given, operation))
 
 
-def placed(snapshot: Snapshot, given: WriteRecords, operation: WriteOperation = WriteOperation.UPSERT) -> Routed:
+def placed(
+    snapshot: Snapshot, given: WriteRecords, operation: WriteOperation = WriteOperation.UPSERT
+) -> AssignedRecords:
     if operation in (WriteOperation.UPSERT, WriteOperation.DELETE):
-        return route(tagged(snapshot, given), snapshot, FILE_BYTES)
-    return route_new(given, FILE_BYTES)
+        return assign_files(tagged(snapshot, given), snapshot, FILE_BYTES)
+    return assign_new_files(given, FILE_BYTES)
 
 
 def contents(base: Path | HoodieTable, **scan: Any) -> dict[str, tuple[int, str]]:
