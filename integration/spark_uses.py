@@ -20,7 +20,7 @@ def check_uses(spark: Any, table: Path) -> None:
     """
     keys = sorted(HoodieTable.open(str(table)).scan(columns=["id"]).to_arrow()["id"].to_pylist())
     assert {"k1", "k8"} < set(keys)
-    for make in (_loaded, _loaded_with_columns, _viewed, _in_the_catalog, _read):
+    for make in (_load, _load_with_columns, _load_by_view, _load_from_catalog, _read):
         _check(make(spark, table), keys, make)
     some = [key for key in keys if key != "k8"]
     for frame in (read(spark, str(table), filter="id <> 'k8'"), read(spark, str(table), ["id"], "id <> 'k8'")):
@@ -29,47 +29,47 @@ def check_uses(spark: Any, table: Path) -> None:
 
 
 def _check(frame: Any, keys: list[str], make: Callable[..., Any]) -> None:
-    def found(rows: Any) -> list[str]:
+    def compute(rows: Any) -> list[str]:
         return sorted(row.id for row in rows.select("id").collect())
 
     one, others = frame.where("id = 'k1'"), frame.where("id <> 'k1'")
-    assert found(one.select("id").union(frame.where("id = 'k8'").select("id"))) == [
+    assert compute(one.select("id").union(frame.where("id = 'k8'").select("id"))) == [
         k for k in keys if k in ("k1", "k8")
     ]
-    assert found(frame) == keys, make
-    assert found(one.select("id").union(frame.select("id"))) == sorted(["k1", *keys]), make
-    assert found(frame.join(others.select("id"), "id")) == [key for key in keys if key != "k1"], make
-    assert found(frame.join(others.select("id"), "id", "left_anti")) == ["k1"], make
-    assert found(others) == [key for key in keys if key != "k1"], make
+    assert compute(frame) == keys, make
+    assert compute(one.select("id").union(frame.select("id"))) == sorted(["k1", *keys]), make
+    assert compute(frame.join(others.select("id"), "id")) == [key for key in keys if key != "k1"], make
+    assert compute(frame.join(others.select("id"), "id", "left_anti")) == ["k1"], make
+    assert compute(others) == [key for key in keys if key != "k1"], make
     frame.createOrReplaceTempView("used_again")
     text = "select id from used_again where id in (select id from used_again where id > 'k1') or id = 'k1'"
-    assert found(spark_of(frame).sql(text)) == [key for key in keys if key >= "k1"], make
-    assert found(frame.limit(1)) != [], make
-    assert found(frame) == keys, make
+    assert compute(get_session(frame).sql(text)) == [key for key in keys if key >= "k1"], make
+    assert compute(frame.limit(1)) != [], make
+    assert compute(frame) == keys, make
     with TemporaryDirectory() as folder:
         frame.write.mode("overwrite").parquet(folder)  # a copy has all rows
-        assert found(spark_of(frame).read.parquet(folder)) == keys, make
+        assert compute(get_session(frame).read.parquet(folder)) == keys, make
 
 
-def spark_of(frame: Any) -> Any:
+def get_session(frame: Any) -> Any:
     """Return the session of a DataFrame."""
     return frame.sparkSession
 
 
-def _loaded(spark: Any, table: Path) -> Any:
+def _load(spark: Any, table: Path) -> Any:
     return spark.read.format("hoodie").load(str(table))
 
 
-def _loaded_with_columns(spark: Any, table: Path) -> Any:
+def _load_with_columns(spark: Any, table: Path) -> Any:
     return spark.read.format("hoodie").schema("id string").load(str(table))
 
 
-def _viewed(spark: Any, table: Path) -> Any:
+def _load_by_view(spark: Any, table: Path) -> Any:
     spark.sql(f"create or replace temporary view used_view using hoodie options (path '{table}')")
     return spark.table("used_view")
 
 
-def _in_the_catalog(spark: Any, table: Path) -> Any:
+def _load_from_catalog(spark: Any, table: Path) -> Any:
     spark.sql(f"create table used_table using hoodie location '{table}'")
     return spark.table("used_table")
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable, UnsupportedFeatureError
-from hoodie_py.spark.hybrid import plain_file
+from hoodie_py.spark.hybrid import find_plain_file
 
 UTC_MICROS = pa.timestamp("us", "UTC")
 MILLIS = 1_720_631_224_939
@@ -134,8 +134,8 @@ def test_ordering_values(made: Made, stored: pa.DataType, declared: str) -> None
 @TYPES
 def test_spark_does_not_get_such_files(made: Made, table_type: str, stored: pa.DataType, declared: str) -> None:
     table = made(table_type, stored, long(declared))
-    assert all(plain_file(task) is None for task in table.scan(["id", "c"], query_type="read_optimized").tasks())
-    assert all(plain_file(task) for task in table.scan(["id", "ts"], query_type="read_optimized").tasks())
+    assert all(find_plain_file(task) is None for task in table.scan(["id", "c"], query_type="read_optimized").tasks())
+    assert all(find_plain_file(task) for task in table.scan(["id", "ts"], query_type="read_optimized").tasks())
 
 
 @KINDS

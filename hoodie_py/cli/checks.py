@@ -82,8 +82,8 @@ def check_package(name: str, extra: str | None, needed: bool = False) -> Check:
     except metadata.PackageNotFoundError:
         absent = Status.BROKEN if extra is None or needed else Status.MISSING
         return Check(name, absent, "not installed", install)
-    wanted = declared_bounds(name, extra)
-    if not within(version, wanted):
+    wanted = read_declared_bounds(name, extra)
+    if not is_within(version, wanted):
         return Check(name, Status.BROKEN, f"{version}, but {wanted} is needed", install)
     try:
         importlib.import_module(name)
@@ -92,7 +92,7 @@ def check_package(name: str, extra: str | None, needed: bool = False) -> Check:
     return Check(name, Status.OK, version)
 
 
-def declared_bounds(name: str, extra: str | None) -> str:
+def read_declared_bounds(name: str, extra: str | None) -> str:
     """Return the version bounds (">=4.0.0,<4.4") that this distribution's metadata has for a package; "" for none."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
@@ -107,7 +107,7 @@ def declared_bounds(name: str, extra: str | None) -> str:
     return ""
 
 
-def within(version: str, bounds: str) -> bool:
+def is_within(version: str, bounds: str) -> bool:
     """Whether a release is within bounds of the forms >=, >, <= and <; other forms are not judged."""
     compare: dict[str, Callable[[list[int], list[int]], bool]] = {
         ">=": lambda a, b: a >= b,
@@ -116,14 +116,14 @@ def within(version: str, bounds: str) -> bool:
         "<": lambda a, b: a < b,
     }
     for operator, bound in re.findall(r"(>=|<=|>|<)\s*([0-9][0-9.]*)", bounds):
-        left, right = _numbers(version), _numbers(bound)
+        left, right = _parse_version(version), _parse_version(bound)
         width = max(len(left), len(right))
         if not compare[operator](left + [0] * (width - len(left)), right + [0] * (width - len(right))):
             return False
     return True
 
 
-def _numbers(version: str) -> list[int]:
+def _parse_version(version: str) -> list[int]:
     release = re.match(r"[0-9]+(?:\.[0-9]+)*", version)
     return [int(part) for part in release.group().split(".")] if release else []
 
@@ -143,7 +143,7 @@ def check_endpoint(url: str) -> Check:
     from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
 
-    shown = without_credentials(url)
+    shown = remove_credentials(url)
     if not url.startswith(("http://", "https://")):
         return Check("endpoint", Status.BROKEN, f"{shown} is no http(s) address", "Give it as http://host:port.")
     try:
@@ -172,7 +172,7 @@ def check_table(uri: str, options: Mapping[str, Any]) -> Check:
     return Check("table", Status.OK, f"{table.config.name}, {table.config.table_type} version {table.config.version}")
 
 
-def without_credentials(url: str) -> str:
+def remove_credentials(url: str) -> str:
     """Return a URL without user name and password."""
     scheme, separator, rest = url.partition("://")
     host, slash, path = rest.partition("/")

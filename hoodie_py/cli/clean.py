@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
-from hoodie_py.cli.reporting import reported
-from hoodie_py.cli.values import size_of
-from hoodie_py.cli.write_options import DryRun, HudiOptions, Metadata, Timezone, hudi_options
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.reporting import report_errors
+from hoodie_py.cli.values import format_size
+from hoodie_py.cli.write_options import DryRun, HudiOptions, Metadata, Timezone, parse_hudi_options
 
 if TYPE_CHECKING:
     from hoodie_py.writer.clean_plan import CleanReport
@@ -40,14 +40,14 @@ def clean(
     """Remove file slices that nobody needs any more, and finish cleans that were cut short."""
     from hoodie_py.options.cleaning import POLICY
 
-    given = hudi_options(option, metadata_mode)
+    given = parse_hudi_options(option, metadata_mode)
     options = {**given, POLICY: policy} if policy else given
-    with reported(debug):
+    with report_errors(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result, working
+        from hoodie_py.cli.console import print_result, show_spinner
 
-        with working("looking for old file slices"):
-            opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url), timezone)
+        with show_spinner("looking for old file slices"):
+            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
             if dry_run:
                 report = opened.clean(retain_commits, options, dry_run=True)
             else:
@@ -58,7 +58,7 @@ def clean(
 
 
 def _print_slices(report: CleanReport) -> None:
-    from hoodie_py.cli.console import Column, build_table, stdout
+    from hoodie_py.cli.console import Column, build_table, make_stdout
 
     columns = [
         Column("", style="bold"),
@@ -76,10 +76,10 @@ def _print_slices(report: CleanReport) -> None:
             each.file_id[:8],
             each.instant,
             str(len(each.files)),
-            size_of(each.size),
+            format_size(each.size),
             each.reason,
         ]
         for each in report.slices
     ]
     if rows:
-        stdout().print(build_table(columns, rows))
+        make_stdout().print(build_table(columns, rows))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
-from hoodie_py.cli.reporting import reported
-from hoodie_py.cli.values import number_of, size_of
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.reporting import report_errors
+from hoodie_py.cli.values import format_count, format_size
 from hoodie_py.cli.write_options import (
     DryRun,
     HudiOptions,
@@ -20,8 +20,8 @@ from hoodie_py.cli.write_options import (
     Metadata,
     OverrideMerger,
     Timezone,
-    chosen_merger,
-    hudi_options,
+    load_merger,
+    parse_hudi_options,
 )
 
 if TYPE_CHECKING:
@@ -76,22 +76,22 @@ def compact(
         raise typer.BadParameter("names a plan that is there; nothing is to be planned", param_hint="--instant")
     if override_merger and merger is None:
         raise typer.BadParameter("needs the merger that is to decide: --merger", param_hint="--override-merger")
-    options = hudi_options(option, metadata_mode)
-    with reported(debug):
+    options = parse_hudi_options(option, metadata_mode)
+    with report_errors(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result, working
+        from hoodie_py.cli.console import print_result, show_spinner
 
-        with working("reading the table's metadata"):
-            opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url), timezone)
-        named = chosen_merger(opened.config, merger, override=override_merger)
+        with show_spinner("reading the table's metadata"):
+            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
+        named = load_merger(opened.config, merger, override=override_merger)
         if dry_run:
             _print_report(opened, opened.schedule_compaction(strategy, options, dry_run=True), as_json)
         elif schedule_only:
             _print_plan(opened.schedule_compaction(strategy, options), as_json)
         else:
-            with _engine(engine) as chosen:
+            with _open_engine(engine) as chosen:
                 planned = instant or opened.schedule_compaction(strategy, options)
-                with _progress() as told:
+                with _show_progress() as told:
                     result = opened.run_compaction(
                         planned, chosen, options, named, on_progress=told, override_merger=override_merger
                     )
@@ -99,7 +99,7 @@ def compact(
 
 
 @contextmanager
-def _engine(name: EngineName) -> Iterator[Engine | None]:
+def _open_engine(name: EngineName) -> Iterator[Engine | None]:
     if name is EngineName.local:
         yield None
         return
@@ -111,21 +111,21 @@ def _engine(name: EngineName) -> Iterator[Engine | None]:
         raise UnsupportedFeatureError(
             "PySpark is not installed.", hint="pip install 'hoodie_py[spark]'; `hoodie doctor` checks Java, too."
         ) from error
-    from hoodie_py.spark.compact_job import spark_session
+    from hoodie_py.spark.compact_job import open_spark_session
 
-    with spark_session("hoodie compact") as spark:
+    with open_spark_session("hoodie compact") as spark:
         yield spark
 
 
 @contextmanager
-def _progress() -> Iterator[OnProgress | None]:
+def _show_progress() -> Iterator[OnProgress | None]:
     """Show a bar on stderr while the body runs; None where stderr is no terminal."""
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    from hoodie_py.cli.console import stderr
+    from hoodie_py.cli.console import make_stderr
 
-    console = stderr()
+    console = make_stderr()
     if not console.is_terminal:
         yield None
         return
@@ -135,17 +135,17 @@ def _progress() -> Iterator[OnProgress | None]:
 
         def tell(progress: Progress) -> None:
             bar.update(
-                shown, description=progress_text(progress), total=progress.bytes_total, completed=progress.bytes_done
+                shown, description=format_progress(progress), total=progress.bytes_total, completed=progress.bytes_done
             )
 
         yield tell
 
 
-def progress_text(progress: Progress) -> str:
+def format_progress(progress: Progress) -> str:
     """Say how far a compaction has come: file groups, bytes, rows a second, time to go."""
     parts = [
         f"{progress.file_groups_done}/{progress.file_groups} file groups",
-        f"{size_of(progress.bytes_done)} of {size_of(progress.bytes_total)}",
+        f"{format_size(progress.bytes_done)} of {format_size(progress.bytes_total)}",
         f"{progress.rows_per_second:,.0f} rows/s",
     ]
     if progress.seconds_left is not None:
@@ -158,18 +158,18 @@ def progress_text(progress: Progress) -> str:
 
 
 def _print_plan(instant: str | None, as_json: bool) -> None:
-    from hoodie_py.cli.console import note, print_json
+    from hoodie_py.cli.console import print_json, print_note
 
     if as_json:
         print_json({"instant": instant})
     elif instant is None:
-        note("There is nothing to compact, or it is not due; --dry-run says why.")
+        print_note("There is nothing to compact, or it is not due; --dry-run says why.")
     else:
         typer.echo(instant)
 
 
 def _print_report(opened: HoodieTable, report: PlanReport, as_json: bool) -> None:
-    from hoodie_py.cli.console import note, print_json
+    from hoodie_py.cli.console import print_json, print_note
 
     pending = [each.request_time for each in opened.timeline.pending_compactions()]
     if as_json:
@@ -182,11 +182,11 @@ def _print_report(opened: HoodieTable, report: PlanReport, as_json: bool) -> Non
         _print_slices(report.slices)
     typer.echo(str(report))
     if pending:
-        note(f"{number_of(len(pending), 'plan')} pending, which --instant carries out: {', '.join(pending)}")
+        print_note(f"{format_count(len(pending), 'plan')} pending, which --instant carries out: {', '.join(pending)}")
 
 
 def _print_slices(slices: tuple[PlannedSlice, ...]) -> None:
-    from hoodie_py.cli.console import Column, build_table, stdout
+    from hoodie_py.cli.console import Column, build_table, make_stdout
 
     columns = [
         Column("", style="bold"),
@@ -203,12 +203,12 @@ def _print_slices(slices: tuple[PlannedSlice, ...]) -> None:
             "in" if each.taken else "out",
             each.partition_path or "(the table)",
             each.file_id[:8],
-            size_of(each.base_bytes) if each.base_bytes else "none",
+            format_size(each.base_bytes) if each.base_bytes else "none",
             str(each.log_files) if each.log_files else "",
-            size_of(each.log_bytes) if each.log_files else "",
-            size_of(each.cost_bytes) if each.taken else "",
+            format_size(each.log_bytes) if each.log_files else "",
+            format_size(each.cost_bytes) if each.taken else "",
             each.reason,
         ]
         for each in slices
     ]
-    stdout().print(build_table(columns, rows))
+    make_stdout().print(build_table(columns, rows))

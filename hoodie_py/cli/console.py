@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from hoodie_py.cli.values import printable
+from hoodie_py.cli.values import escape_controls
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -55,7 +55,7 @@ class PlainConsole(DataConsole):
         self.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
 
 
-def stdout(width: int | None = None) -> Console:
+def make_stdout(width: int | None = None) -> Console:
     """Return the console for results; ``width`` is that of output which is no terminal's."""
     console = DataConsole()
     if console.is_terminal or os.environ.get("COLUMNS"):
@@ -63,14 +63,14 @@ def stdout(width: int | None = None) -> Console:
     return PlainConsole(width=width)
 
 
-def stderr() -> Console:
+def make_stderr() -> Console:
     """Return the console for messages."""
     return DataConsole(stderr=True)
 
 
-def note(message: str, style: str = "dim") -> None:
+def print_note(message: str, style: str = "dim") -> None:
     """Print a message for the person at the terminal to stderr."""
-    stderr().print(Text(printable(message), style=style), soft_wrap=True)
+    make_stderr().print(Text(escape_controls(message), style=style), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -109,18 +109,18 @@ def build_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]],
     )
     for column in columns:
         table.add_column(
-            Text(printable(column.name)),
+            Text(escape_controls(column.name)),
             justify=column.justify,
             style=column.style,
             no_wrap=column.keep,
             overflow="ellipsis" if column.keep else "fold",
         )
     for row in rows:
-        table.add_row(*(value if isinstance(value, Text) else Text(printable(value)) for value in row))
+        table.add_row(*(value if isinstance(value, Text) else Text(escape_controls(value)) for value in row))
     return table
 
 
-def facts(pairs: Iterable[tuple[str, str | Text | None]], title: str | None = None) -> Table:
+def build_facts(pairs: Iterable[tuple[str, str | Text | None]], title: str | None = None) -> Table:
     """Return names with values, one a line; pairs without a value are left out."""
     table = Table.grid(padding=(0, 2, 0, 0))
     if title:
@@ -129,14 +129,14 @@ def facts(pairs: Iterable[tuple[str, str | Text | None]], title: str | None = No
     table.add_column(overflow="fold")
     for name, value in pairs:
         if value:
-            table.add_row(Text(name), value if isinstance(value, Text) else Text(printable(value)))
+            table.add_row(Text(name), value if isinstance(value, Text) else Text(escape_controls(value)))
     return table
 
 
 @contextmanager
-def progress(description: str, total: int) -> Iterator[Progress | None]:
+def show_progress(description: str, total: int) -> Iterator[Progress | None]:
     """Show a progress bar on stderr while the body runs; None where stderr is no terminal."""
-    console = stderr()
+    console = make_stderr()
     if not console.is_terminal or total < 2:
         yield None
         return
@@ -146,9 +146,9 @@ def progress(description: str, total: int) -> Iterator[Progress | None]:
         yield bar
 
 
-def advanced(items: Sequence[T], description: str) -> Iterator[T]:
+def iterate_with_progress(items: Sequence[T], description: str) -> Iterator[T]:
     """Yield the items with a progress bar that counts them."""
-    with progress(description, len(items)) as bar:
+    with show_progress(description, len(items)) as bar:
         for item in items:
             yield item
             if bar is not None:
@@ -156,9 +156,9 @@ def advanced(items: Sequence[T], description: str) -> Iterator[T]:
 
 
 @contextmanager
-def working(description: str) -> Iterator[None]:
+def show_spinner(description: str) -> Iterator[None]:
     """Show a spinner on stderr while the body runs; nothing where stderr is no terminal."""
-    console = stderr()
+    console = make_stderr()
     if not console.is_terminal:
         yield
         return

@@ -13,7 +13,7 @@ from hoodie_py.files import TableFiles
 
 
 @contextmanager
-def demo_place(keep: str | None, options: Mapping[str, Any]) -> Iterator[str]:
+def open_demo_place(keep: str | None, options: Mapping[str, Any]) -> Iterator[str]:
     """Give the URI of a place for a table; it goes away afterwards unless ``keep`` names it.
 
     Raises:

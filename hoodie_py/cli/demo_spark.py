@@ -33,7 +33,7 @@ def read_rows(
     from hoodie_py.cli.demo_steps import read_in_spark
     from hoodie_py.spark import register
 
-    with spark_problems("Reading through PySpark failed"):
+    with report_spark_errors("Reading through PySpark failed"):
         register(spark)
         stored = {"storage_options": json.dumps(dict(options))} if options else {}
         rows = read_in_spark(spark, uri, stored).select(*columns).collect()
@@ -41,7 +41,7 @@ def read_rows(
 
 
 @contextmanager
-def spark_problems(what: str) -> Iterator[None]:
+def report_spark_errors(what: str) -> Iterator[None]:
     """Make an error of whatever Spark raises, as short as a line.
 
     Raises:
@@ -58,7 +58,7 @@ def spark_problems(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def spark_session(debug: bool) -> Iterator[SparkSession]:
+def open_spark_session(debug: bool) -> Iterator[SparkSession]:
     """Give the running Spark session, or a local one that is stopped afterwards.
 
     Args:
@@ -73,19 +73,19 @@ def spark_session(debug: bool) -> Iterator[SparkSession]:
     if running is not None:
         yield running
         return
-    with spark_problems("Spark did not start"):
-        spark = _started(debug)
+    with report_spark_errors("Spark did not start"):
+        spark = _start_spark(debug)
     try:
         yield spark
     finally:
         spark.stop()
 
 
-def _started(debug: bool) -> SparkSession:
+def _start_spark(debug: bool) -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with _without_messages(debug):
+    with _hide_messages(debug):
         spark = (
             SparkSession.builder.master("local[2]")
             .appName("hoodie demo")
@@ -102,7 +102,7 @@ def _started(debug: bool) -> SparkSession:
 
 
 @contextmanager
-def _without_messages(debug: bool) -> Iterator[None]:
+def _hide_messages(debug: bool) -> Iterator[None]:
     """Keep what the Java process prints while it starts out of sight, unless it fails to start.
 
     Java inherits the file descriptor and keeps it, so that later messages are out of sight too.

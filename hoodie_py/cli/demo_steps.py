@@ -41,7 +41,7 @@ def create(place: str, store: Mapping[str, Any]) -> HoodieTable:
     )
 
 
-def row(n: int, name: str, price: float, qty: int, ts: int) -> dict[str, Any]:
+def make_row(n: int, name: str, price: float, qty: int, ts: int) -> dict[str, Any]:
     """Return a row of the table."""
     values = {"id": f"k{n}", "name": name, "price": price, "qty": qty, "ts": ts}
     return {**values, "part": f"p{n % 2}"}
@@ -49,13 +49,13 @@ def row(n: int, name: str, price: float, qty: int, ts: int) -> dict[str, Any]:
 
 def insert(table: HoodieTable) -> WriteResult:
     """Write the first rows, which go to base files."""
-    rows = [row(n, f"n{n}", 1.5 * n, qty=n, ts=10) for n in range(8)]
+    rows = [make_row(n, f"n{n}", 1.5 * n, qty=n, ts=10) for n in range(8)]
     return table.upsert(rows, options=small)
 
 
 def update(table: HoodieTable) -> WriteResult:
     """Write newer versions of three rows."""
-    return table.upsert([row(n, "u", 1.0, qty=1, ts=30) for n in range(3)])
+    return table.upsert([make_row(n, "u", 1.0, qty=1, ts=30) for n in range(3)])
 
 
 def delete(table: HoodieTable) -> WriteResult:
@@ -65,8 +65,9 @@ def delete(table: HoodieTable) -> WriteResult:
 
 def arrive_late(table: HoodieTable) -> WriteResult:
     """Bring back two deleted rows, and write an older version of a third one."""
-    late, back = row(1, "late", 2.0, qty=2, ts=35), row(3, "back", 2.0, qty=2, ts=60)
-    too_late = row(6, "old", 12.0, qty=2, ts=5)  # the table has ts 10 already
+    late = make_row(1, "late", 2.0, qty=2, ts=35)
+    back = make_row(3, "back", 2.0, qty=2, ts=60)
+    too_late = make_row(6, "old", 12.0, qty=2, ts=5)  # the table has ts 10 already
     return table.upsert([late, back, too_late])
 
 
@@ -107,7 +108,7 @@ def compact(table: HoodieTable, spark: SparkSession | None) -> CompactionResult:
 WRITES = (insert, update, delete, arrive_late, delete_some)
 
 
-def code_of(step: Callable[..., Any] | type, *, whole: bool = False) -> str:
+def read_code(step: Callable[..., Any] | type, *, whole: bool = False) -> str:
     """Return the Python that a step runs, as people would type it.
 
     Args:

@@ -11,10 +11,10 @@ from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
-from hoodie_py.cli.console import Column, build_table, facts
-from hoodie_py.cli.log import describe, header_summary
-from hoodie_py.cli.merge_view import STYLES, KeyStory, side_by_side
-from hoodie_py.cli.values import number_of, size_of, text_of
+from hoodie_py.cli.console import Column, build_facts, build_table
+from hoodie_py.cli.log import describe, summarize_headers
+from hoodie_py.cli.merge_view import STYLES, KeyMerge, build_merge_table
+from hoodie_py.cli.values import format_count, format_size, to_text
 from hoodie_py.table.bounded import read_bounded
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Page:
         self._console = console
         self._parts = 0
 
-    def part(self, title: str, command: str | None = None) -> None:
+    def start_part(self, title: str, command: str | None = None) -> None:
         """Begin a part; the command shows the same."""
         self._parts += 1
         line = Text(f"\n{self._parts}. {title}", style="bold")
@@ -41,7 +41,7 @@ class Page:
             line.append(f"   $ {command}", style="not bold cyan")
         self._console.print(line)
 
-    def code(self, *pieces: str) -> None:
+    def show_code(self, *pieces: str) -> None:
         """Show Python that runs."""
         for piece in pieces:
             self._console.print(Padding(Text(piece, style="cyan"), (0, 0, 0, 2)))
@@ -50,13 +50,13 @@ class Page:
         """Print a line of text."""
         self._console.print(Text(text, style=style))
 
-    def next(self, title: str, commands: Iterable[tuple[str, str]]) -> None:
+    def show_commands(self, title: str, commands: Iterable[tuple[str, str]]) -> None:
         """List commands with what they do."""
         self._console.print(Text(f"\n{title}", style="bold"))
         for command, what in commands:
             self._console.print(Text.assemble(("  " + command.ljust(44), "cyan"), what))
 
-    def table_facts(self, table: HoodieTable) -> None:
+    def show_table(self, table: HoodieTable) -> None:
         """Show what kind of table it is."""
         config = table.config
         pairs = [
@@ -65,24 +65,24 @@ class Page:
             ("partitioned by", ", ".join(config.partition_fields)),
             ("merge mode", f"{config.merge_mode.value} by {', '.join(config.ordering_fields)}"),
         ]
-        self._console.print(facts(pairs))
+        self._console.print(build_facts(pairs))
 
-    def files(self, table: HoodieTable) -> None:
+    def show_files(self, table: HoodieTable) -> None:
         """Show which base and log files make up the table."""
         for file_slice in table.file_slices():
             tree = Tree(Text(file_slice.partition_path + "/", style="bold"), guide_style="dim")
             base = file_slice.base_file
             below = tree
             if base is not None:
-                below = tree.add(Text.assemble(("base ", "green"), f"{base.instant}  {size_of(base.size)}"))
+                below = tree.add(Text.assemble(("base ", "green"), f"{base.instant}  {format_size(base.size)}"))
             for log in file_slice.log_files:
-                below.add(Text.assemble(("log  ", "yellow"), f"{log.name.instant}  {size_of(log.size)}"))
+                below.add(Text.assemble(("log  ", "yellow"), f"{log.name.instant}  {format_size(log.size)}"))
             self._console.print(tree)
 
-    def blocks(self, table: HoodieTable, partition: str) -> None:
+    def show_blocks(self, table: HoodieTable, partition: str) -> None:
         """Show the blocks of a partition's log files."""
         rows = [
-            [block["type"], block["instant"], str(block["records"]), header_summary(block["headers"])]
+            [block["type"], block["instant"], str(block["records"]), summarize_headers(block["headers"])]
             for file_slice in table.file_slices()
             for log in file_slice.log_files
             if file_slice.partition_path == partition
@@ -95,34 +95,34 @@ class Page:
         ]
         self._console.print(build_table([*columns, Column("headers")], rows))
 
-    def merge(self, stories: Sequence[KeyStory]) -> None:
+    def show_merge(self, stories: Sequence[KeyMerge]) -> None:
         """Show base rows, log entries and merged rows side by side."""
         self.say(f"Each record's {', '.join(SHOWN[:-1])} and {SHOWN[-1]}:", "dim")
-        self._console.print(side_by_side(stories, SHOWN))
+        self._console.print(build_merge_table(stories, SHOWN))
         counts = Counter(story.outcome for story in stories)
-        summary = Text(f"{number_of(sum(story.base is not None for story in stories), 'base row')}: ")
+        summary = Text(f"{format_count(sum(story.base is not None for story in stories), 'base row')}: ")
         parts = [
             Text(f"{counts[outcome]} {outcome}", style=style) for outcome, style in STYLES.items() if counts[outcome]
         ]
         summary.append_text(Text(", ").join(parts))
-        summary.append(f"; {number_of(sum(story.merged is not None for story in stories), 'merged row')}")
+        summary.append(f"; {format_count(sum(story.merged is not None for story in stories), 'merged row')}")
         self._console.print(summary)
 
-    def rows(self, rows: Sequence[Row], before: Sequence[Row] | None = None) -> None:
+    def show_rows(self, rows: Sequence[Row], before: Sequence[Row] | None = None) -> None:
         """Show rows; those that ``before`` does not have stand out."""
         lines = []
         for row in rows:
             style = "" if before is None or row in before else "yellow"
-            lines.append([Text(text_of(row[name]), style=style) for name in COLUMNS])
+            lines.append([Text(to_text(row[name]), style=style) for name in COLUMNS])
         self._console.print(build_table([Column(name) for name in COLUMNS], lines))
 
 
-def rows_of(table: Any) -> list[dict[str, Any]]:
+def to_rows(table: Any) -> list[dict[str, Any]]:
     """Return the rows of an Arrow table, by key."""
     rows: list[dict[str, Any]] = table.select(COLUMNS).to_pylist()
     return sorted(rows, key=lambda row: str(row[KEY]))
 
 
-def merged_rows(stories: Sequence[KeyStory]) -> list[dict[str, Any]]:
+def list_merged_rows(stories: Sequence[KeyMerge]) -> list[dict[str, Any]]:
     """Return what merging gave, by key."""
     return [{KEY: story.key, **story.merged} for story in stories if story.merged is not None]

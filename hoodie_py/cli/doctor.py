@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, storage_options
-from hoodie_py.cli.reporting import reported
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, parse_storage_options
+from hoodie_py.cli.reporting import report_errors
 
 if TYPE_CHECKING:
     from hoodie_py.cli.checks import Check
@@ -25,14 +25,14 @@ def doctor(
     debug: Debug = False,
 ) -> None:
     """Check Python, Java, Spark and storage; say what to install."""
-    with reported(debug):
+    with report_errors(debug):
         from dataclasses import asdict
 
         from hoodie_py.cli.checks import Status, run_checks
-        from hoodie_py.cli.console import print_json, working
+        from hoodie_py.cli.console import print_json, show_spinner
 
-        with working("checking"):
-            checks = list(run_checks(table, storage_options(storage_option, endpoint_url), endpoint_url))
+        with show_spinner("checking"):
+            checks = list(run_checks(table, parse_storage_options(storage_option, endpoint_url), endpoint_url))
         if as_json:
             print_json([asdict(check) for check in checks])
         else:
@@ -45,13 +45,13 @@ def _print(checks: list[Check]) -> None:
     from rich.text import Text
 
     from hoodie_py.cli.checks import Status
-    from hoodie_py.cli.console import Column, build_table, stdout
+    from hoodie_py.cli.console import Column, build_table, make_stdout
 
     style = {Status.OK: "green", Status.MISSING: "yellow", Status.BROKEN: "bold red"}
     rows: list[list[str | Text]] = [
         [check.name, Text(check.status.value, style=style[check.status]), check.found] for check in checks
     ]
-    console = stdout(100)
+    console = make_stdout(100)
     console.print(build_table([Column("", style="bold", keep=True), Column("", keep=True), Column("found")], rows))
     advice = dict.fromkeys(f"{check.name}: {check.advice}" for check in checks if check.advice)
     for line in advice:

@@ -43,7 +43,7 @@ def find_java() -> Java | None:
     return None if said.returncode or version is None else Java(command, int(version.group(1)))
 
 
-def missing_for_spark() -> str | None:
+def find_missing_for_spark() -> str | None:
     """Return what to install before PySpark can run here; None when it can.
 
     Looks for the packages without importing them.

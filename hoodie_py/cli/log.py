@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, storage_options
-from hoodie_py.cli.reporting import reported
-from hoodie_py.cli.values import number_of, size_of
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, parse_storage_options
+from hoodie_py.cli.reporting import report_errors
+from hoodie_py.cli.values import format_count, format_size
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -39,11 +39,11 @@ def log(
     debug: Debug = False,
 ) -> None:
     """List the blocks of a log file."""
-    with reported(debug):
-        from hoodie_py.cli.console import print_json, working
+    with report_errors(debug):
+        from hoodie_py.cli.console import print_json, show_spinner
 
-        with working("reading the log file"):
-            data = read_file(file, storage_options(storage_option, endpoint_url))
+        with show_spinner("reading the log file"):
+            data = read_file(file, parse_storage_options(storage_option, endpoint_url))
         found, error = describe(data)
         if as_json:
             print_json(found)
@@ -74,14 +74,16 @@ def describe(data: bytes) -> tuple[list[dict[str, Any]], HoodieError | None]:
     found: list[dict[str, Any]] = []
     blocks = iter_blocks(data)
     try:
-        found.extend(_corrupt(block) if isinstance(block, CorruptBlock) else _block(block) for block in blocks)
+        found.extend(
+            _describe_corrupt(block) if isinstance(block, CorruptBlock) else _describe_block(block) for block in blocks
+        )
     except HoodieError as error:
         return found, error
     return found, None
 
 
-def _block(block: LogBlock) -> dict[str, Any]:
-    records, problem = _records(block)
+def _describe_block(block: LogBlock) -> dict[str, Any]:
+    records, problem = _count_records(block)
     return {
         "offset": block.offset,
         "type": block.type.name,
@@ -94,7 +96,7 @@ def _block(block: LogBlock) -> dict[str, Any]:
     }
 
 
-def _corrupt(block: CorruptBlock) -> dict[str, Any]:
+def _describe_corrupt(block: CorruptBlock) -> dict[str, Any]:
     return {
         "offset": block.offset,
         "type": CORRUPT,
@@ -107,7 +109,7 @@ def _corrupt(block: CorruptBlock) -> dict[str, Any]:
     }
 
 
-def _records(block: LogBlock) -> tuple[int | None, str | None]:
+def _count_records(block: LogBlock) -> tuple[int | None, str | None]:
     """Return the number of records or deletes of a block and what is wrong with it; None for what does not say."""
     from hoodie_py.errors import HoodieError
     from hoodie_py.formats.blocks import decode_deleted
@@ -131,10 +133,10 @@ def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
     """Print the blocks as a table, and their headers in full where asked for."""
     from rich.text import Text
 
-    from hoodie_py.cli.console import Column, build_table, facts, note, stdout
+    from hoodie_py.cli.console import Column, build_facts, build_table, make_stdout, print_note
 
     if not found:
-        note("The file has no blocks.")
+        print_note("The file has no blocks.")
         return
     columns = [
         Column("offset", justify="right"),
@@ -150,22 +152,22 @@ def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
             Text(block["type"], style="bold red" if block["type"] == CORRUPT else "bold"),
             block["instant"] or "",
             "" if block["records"] is None else str(block["records"]),
-            size_of(block["bytes"]),
-            block["problem"] or header_summary(block["headers"]),
+            format_size(block["bytes"]),
+            block["problem"] or summarize_headers(block["headers"]),
         ]
         for block in found
     ]
-    console = stdout()
+    console = make_stdout()
     console.print(build_table(columns, rows))
     for block in found if headers else ():
         console.print()
-        console.print(facts(block["headers"].items(), title=f"{block['type']} at {block['offset']}"))
+        console.print(build_facts(block["headers"].items(), title=f"{block['type']} at {block['offset']}"))
     corrupt = sum(block["type"] == CORRUPT for block in found)
     if corrupt:
-        note(f"{number_of(corrupt, 'corrupt block')}: readers skip such stretches", style="yellow")
+        print_note(f"{format_count(corrupt, 'corrupt block')}: readers skip such stretches", style="yellow")
 
 
-def header_summary(headers: dict[str, str]) -> str:
+def summarize_headers(headers: dict[str, str]) -> str:
     """Return in short what a block's headers say beyond what every block has: its instant and its schema."""
     parts = []
     for name, value in headers.items():

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hoodie_py.cli.console import Column, build_table
-from hoodie_py.cli.values import text_of
+from hoodie_py.cli.values import to_text
 from hoodie_py.formats.blocks import decode_deleted, decode_records
 from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
 from hoodie_py.table.bounded import read_bounded
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 
 @dataclass(slots=True)
-class KeyStory:
+class KeyMerge:
     """One record: its row in the base file, what the log files say of it, oldest first, and its row after merging."""
 
     key: str
@@ -47,57 +47,59 @@ class KeyStory:
         return "unchanged" if self.base == self.merged else "updated"
 
 
-def key_stories(table: HoodieTable, columns: Sequence[str]) -> list[KeyStory]:
+def collect_key_merges(table: HoodieTable, columns: Sequence[str]) -> list[KeyMerge]:
     """Return every record that base or log files hold, by key.
 
     Args:
         table: a table with meta fields.
         columns: columns to compare.
     """
-    stories: dict[str, KeyStory] = {}
+    stories: dict[str, KeyMerge] = {}
     wanted = [RECORD_KEY, *columns]
-    for row in _rows(table.scan(wanted, query_type="read_optimized").to_arrow()):
+    for row in _to_rows(table.scan(wanted, query_type="read_optimized").to_arrow()):
         key = row.pop(RECORD_KEY)
-        stories.setdefault(key, KeyStory(key)).base = row
-    for key, said in _log_entries(table):
-        stories.setdefault(key, KeyStory(key)).log.append(said)
-    for row in _rows(table.scan(wanted).to_arrow()):
+        stories.setdefault(key, KeyMerge(key)).base = row
+    for key, said in _iterate_log_entries(table):
+        stories.setdefault(key, KeyMerge(key)).log.append(said)
+    for row in _to_rows(table.scan(wanted).to_arrow()):
         key = row.pop(RECORD_KEY)
-        stories.setdefault(key, KeyStory(key)).merged = row
+        stories.setdefault(key, KeyMerge(key)).merged = row
     return [stories[key] for key in sorted(stories)]
 
 
-def _rows(table: pa.Table) -> list[Row]:
+def _to_rows(table: pa.Table) -> list[Row]:
     return list(table.to_pylist())
 
 
-def _log_entries(table: HoodieTable) -> Iterable[tuple[str, str]]:
+def _iterate_log_entries(table: HoodieTable) -> Iterable[tuple[str, str]]:
     ordering = table.config.merge_ordering_fields
     for file_slice in table.file_slices():
         times = table.read_info(file_slice).times
         for log in file_slice.log_files:
             for block in iter_blocks(read_bounded(table.files, log.path, "log_bytes")):
                 if isinstance(block, LogBlock):
-                    yield from _entries(block, ordering, times)
+                    yield from _iterate_entries(block, ordering, times)
 
 
-def _entries(block: LogBlock, ordering: Sequence[str], times: pa.Schema | None) -> Iterable[tuple[str, str]]:
+def _iterate_entries(block: LogBlock, ordering: Sequence[str], times: pa.Schema | None) -> Iterable[tuple[str, str]]:
     if block.type is BlockType.DELETE:
         deletes = decode_deleted(block)
         for key, value in zip(deletes.keys.to_pylist(), deletes.values, strict=True):
-            yield key, "delete" if value is None else f"delete {_ordering(ordering, [value])}"
+            yield key, "delete" if value is None else f"delete {_format_ordering(ordering, [value])}"
     elif block.is_data:
         for row in decode_records(block, (RECORD_KEY, *ordering), times).to_pylist():
-            yield row[RECORD_KEY], _ordering(ordering, [row[name] for name in ordering]) or "write"
+            yield row[RECORD_KEY], _format_ordering(ordering, [row[name] for name in ordering]) or "write"
 
 
-def _ordering(names: Sequence[str], values: Sequence[Any]) -> str:
-    return ", ".join(f"{name} {text_of(value)}" for name, value in zip(names, values, strict=True))
+def _format_ordering(names: Sequence[str], values: Sequence[Any]) -> str:
+    return ", ".join(f"{name} {to_text(value)}" for name, value in zip(names, values, strict=True))
 
 
-def side_by_side(stories: Sequence[KeyStory], columns: Sequence[str]) -> Table:
+def build_merge_table(stories: Sequence[KeyMerge], columns: Sequence[str]) -> Table:
     """Return a table with base row, log entries, merged row and outcome of each record."""
-    widths = [max(len(_cell(row, name)) for story in stories for row in (story.base, story.merged)) for name in columns]
+    widths = [
+        max(len(_format_cell(row, name)) for story in stories for row in (story.base, story.merged)) for name in columns
+    ]
     header = [
         Column("key", keep=True),
         Column("base file"),
@@ -111,20 +113,20 @@ def side_by_side(stories: Sequence[KeyStory], columns: Sequence[str]) -> Table:
         rows.append(
             [
                 story.key,
-                Text(_line(story.base, columns, widths), style="strike" if story.merged is None else ""),
+                Text(_format_line(story.base, columns, widths), style="strike" if story.merged is None else ""),
                 ", ".join(story.log),
-                Text(_line(story.merged, columns, widths), style=style),
+                Text(_format_line(story.merged, columns, widths), style=style),
                 Text(story.outcome, style=style),
             ]
         )
     return build_table(header, rows)
 
 
-def _line(row: Row | None, columns: Sequence[str], widths: Sequence[int]) -> str:
+def _format_line(row: Row | None, columns: Sequence[str], widths: Sequence[int]) -> str:
     if row is None:
         return ""
-    return "  ".join(_cell(row, name).ljust(width) for name, width in zip(columns, widths, strict=True))
+    return "  ".join(_format_cell(row, name).ljust(width) for name, width in zip(columns, widths, strict=True))
 
 
-def _cell(row: Row | None, name: str) -> str:
-    return "" if row is None else text_of(row[name]) or "null"
+def _format_cell(row: Row | None, name: str) -> str:
+    return "" if row is None else to_text(row[name]) or "null"

@@ -39,7 +39,7 @@ _GROUPS = ("client_kwargs", "config_kwargs", "s3_additional_kwargs")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 
 
-def storage_options(pairs: Sequence[str] | None, endpoint_url: str | None) -> dict[str, Any]:
+def parse_storage_options(pairs: Sequence[str] | None, endpoint_url: str | None) -> dict[str, Any]:
     """Return the storage options that ``--storage-option`` and ``--endpoint-url`` stand for.
 
     Raises:
@@ -52,7 +52,7 @@ def storage_options(pairs: Sequence[str] | None, endpoint_url: str | None) -> di
         path = [group, rest] if dot and group in _GROUPS else [key]
         if not equals or not all(path):
             raise typer.BadParameter("expected K=V, such as anon=true", param_hint="--storage-option")
-        _put(options, path, _value(key, value))
+        _put(options, path, _parse_value(key, value))
     if endpoint_url is not None:
         _put(options, ["client_kwargs", "endpoint_url"], endpoint_url)
     return options
@@ -73,7 +73,7 @@ def _put(options: dict[str, Any], path: list[str], value: Any) -> None:
         options[path[-1]] = value
 
 
-def _value(key: str, text: str) -> Any:
+def _parse_value(key: str, text: str) -> Any:
     if text in _JSON_WORDS:
         return _JSON_WORDS[text]
     if text[:1] not in {"{", "["}:

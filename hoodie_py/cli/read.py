@@ -9,9 +9,9 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import AsOf, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
-from hoodie_py.cli.reporting import reported
-from hoodie_py.cli.values import number_of
+from hoodie_py.cli.options import AsOf, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.reporting import report_errors
+from hoodie_py.cli.values import format_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,13 +78,13 @@ def read(
     kind = Format.json if as_json else format
     if as_json and format not in {Format.table, Format.json}:
         raise typer.BadParameter(f"contradicts --format {format.value}", param_hint="--json")
-    with reported(debug):
+    with report_errors(debug):
         from hoodie_py import HoodieTable
 
-        opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url))
+        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
         asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
         on_terminal = kind is Format.table
-        shown = _without_meta(opened) if on_terminal and asked is None else asked
+        shown = _list_user_columns(opened) if on_terminal and asked is None else asked
         most = ROWS_ON_THE_TERMINAL if on_terminal and limit is None else limit
         scan = opened.scan(shown, where, as_of, query_type.value, most if most is None or not on_terminal else most + 1)
         if on_terminal:
@@ -93,53 +93,53 @@ def read(
             _write(scan, kind, output)
 
 
-def _without_meta(table: HoodieTable) -> list[str]:
+def _list_user_columns(table: HoodieTable) -> list[str]:
     """Return the user's columns: a terminal is too narrow for Hudi's own, which may be asked for by name."""
     names = table.schema.names
     return [name for name in names if not name.startswith("_hoodie_")] or names
 
 
 def _print(scan: Scan, most: int, meta_left_out: bool, output: Path | None) -> None:
-    from hoodie_py.cli.console import note, working
+    from hoodie_py.cli.console import print_note, show_spinner
     from hoodie_py.cli.row_table import print_rows
 
-    with working("reading"):
+    with show_spinner("reading"):
         rows = scan.to_arrow()
     left_out = print_rows(rows.slice(0, most), output)
     if rows.num_rows > most:
-        note(f"the first {number_of(most, 'row')}; --limit N shows more")
+        print_note(f"the first {format_count(most, 'row')}; --limit N shows more")
     if left_out:
-        note(f"too wide for the terminal: {', '.join(left_out)}; --columns chooses")
+        print_note(f"too wide for the terminal: {', '.join(left_out)}; --columns chooses")
     if meta_left_out:
-        note("without Hudi's meta columns; --columns can name them")
+        print_note("without Hudi's meta columns; --columns can name them")
 
 
 def _write(scan: Scan, kind: Format, output: Path | None) -> None:
     from hoodie_py.cli import row_files
-    from hoodie_py.cli.console import note
+    from hoodie_py.cli.console import print_note
 
     writers: dict[Format, Callable[[IO[bytes], pa.Schema], row_files.RowWriter]] = {
         Format.csv: row_files.CsvWriter,
         Format.json: row_files.JsonWriter,
         Format.parquet: row_files.ParquetWriter,
     }
-    if output is None and kind is Format.parquet and row_files.stdout_is_terminal():
+    if output is None and kind is Format.parquet and row_files.is_stdout_terminal():
         raise typer.BadParameter("Parquet is binary: give --output FILE, or redirect stdout", param_hint="--format")
     rows = 0
-    with row_files.opened(output) as target, writers[kind](target, scan.schema) as file:
-        for batch in _batches(scan):
+    with row_files.open_output(output) as target, writers[kind](target, scan.schema) as file:
+        for batch in _iterate_batches(scan):
             file.write(batch)
             rows += batch.num_rows
     if output is not None:
-        note(f"{number_of(rows, 'row')} in {output}")
+        print_note(f"{format_count(rows, 'row')} in {output}")
 
 
-def _batches(scan: Scan) -> Iterator[pa.RecordBatch]:
+def _iterate_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
     """Yield a scan's rows with a progress bar over its tasks; a limit leaves no telling how many tasks are needed."""
-    from hoodie_py.cli.console import advanced
+    from hoodie_py.cli.console import iterate_with_progress
 
     if scan.limit is not None:
         yield from scan.to_batches()
         return
-    for task in advanced(scan.tasks(), "reading file groups"):
+    for task in iterate_with_progress(scan.tasks(), "reading file groups"):
         yield from task.to_batches()

@@ -18,7 +18,7 @@ from hoodie_py.errors import HoodieError, HoodieWarning
 
 
 @contextmanager
-def reported(debug: bool = False) -> Iterator[None]:
+def report_errors(debug: bool = False) -> Iterator[None]:
     """Run a subcommand's body; report what goes wrong and turn it into exit status 1."""
     try:
         with warnings.catch_warnings():
@@ -40,32 +40,32 @@ def reported(debug: bool = False) -> Iterator[None]:
 def _show_error(error: Exception, debug: bool) -> None:
     from rich.text import Text
 
-    from hoodie_py.cli.console import stderr
-    from hoodie_py.cli.values import printable
+    from hoodie_py.cli.console import make_stderr
+    from hoodie_py.cli.values import escape_controls
 
     if debug:
-        stderr().print(
-            Text(printable("".join(traceback.format_exception(error)), lines=True), style="dim"), soft_wrap=True
+        make_stderr().print(
+            Text(escape_controls("".join(traceback.format_exception(error)), lines=True), style="dim"), soft_wrap=True
         )
     line = Text("error: ", style="bold red")
     if isinstance(error, HoodieError):
-        line.append(printable(error.message), style="red")
+        line.append(escape_controls(error.message), style="red")
         if error.where:
             place = ", ".join(f"{name}={value}" for name, value in error.where.items())
-            line.append(printable(f" [{place}]"), style="red dim")
+            line.append(escape_controls(f" [{place}]"), style="red dim")
         if error.hint:
-            line.append(printable(f" {error.hint}"), style="default not bold")
+            line.append(escape_controls(f" {error.hint}"), style="default not bold")
     elif isinstance(error, OSError):
-        line.append(printable(str(error)), style="red")
+        line.append(escape_controls(str(error)), style="red")
     else:
-        line.append(printable(f"unexpected {type(error).__name__}: {error}"), style="red")
+        line.append(escape_controls(f"unexpected {type(error).__name__}: {error}"), style="red")
         if not debug:
             line.append(" This is a bug in hoodie_py; --debug shows where.", style="default not bold")
-    stderr().print(line, soft_wrap=True)
+    make_stderr().print(line, soft_wrap=True)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    from hoodie_py.cli.console import note
+    from hoodie_py.cli.console import print_note
 
     if issubclass(category, HoodieWarning):
-        note(f"warning: {message}", style="yellow")
+        print_note(f"warning: {message}", style="yellow")

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
-from hoodie_py.cli.reporting import reported
-from hoodie_py.cli.write_options import HudiOptions, Timezone, hudi_options
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.reporting import report_errors
+from hoodie_py.cli.write_options import HudiOptions, Timezone, parse_hudi_options
 
 Instant = Annotated[str, typer.Argument(metavar="INSTANT", help="Request time of a pending instant.")]
 
@@ -27,12 +27,12 @@ def rollback(
 
     A compaction under way goes back to requested; a requested one is removed.
     """
-    options = hudi_options(option)
-    with reported(debug):
+    options = parse_hudi_options(option)
+    with report_errors(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result, working
+        from hoodie_py.cli.console import print_result, show_spinner
 
-        with working("rolling back"):
-            opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url), timezone)
+        with show_spinner("rolling back"):
+            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
             result = opened.rollback(instant, options)
         print_result(result, as_json)

@@ -20,16 +20,16 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from hoodie_py.cli.values import json_of
+from hoodie_py.cli.values import to_json
 
 
-def stdout_is_terminal() -> bool:
+def is_stdout_terminal() -> bool:
     """Whether a person would see what is written to stdout."""
     return sys.stdout.isatty()
 
 
 @contextmanager
-def opened(path: Path | None) -> Iterator[IO[bytes]]:
+def open_output(path: Path | None) -> Iterator[IO[bytes]]:
     """Open a file, or stdout where no path is given, for bytes."""
     if path is None:
         yield sys.stdout.buffer
@@ -75,7 +75,7 @@ class JsonWriter(RowWriter):
         """Write a batch."""
         columns = [column.to_pylist() for column in batch.columns]
         for row in zip(*columns, strict=True):
-            line = json.dumps({name: json_of(value) for name, value in zip(batch.schema.names, row, strict=True)})
+            line = json.dumps({name: to_json(value) for name, value in zip(batch.schema.names, row, strict=True)})
             self.target.write(line.encode() + b"\n")
 
 
@@ -119,9 +119,9 @@ def _needs_json(type_: pa.DataType) -> bool:
 
 
 def _as_json(column: pa.Array) -> pa.Array:
-    return pa.array([None if value is None else _csv_text(value) for value in column.to_pylist()], pa.string())
+    return pa.array([None if value is None else _to_csv_text(value) for value in column.to_pylist()], pa.string())
 
 
-def _csv_text(value: Any) -> str:
-    plain = json_of(value)
+def _to_csv_text(value: Any) -> str:
+    plain = to_json(value)
     return plain if isinstance(plain, str) else json.dumps(plain)

@@ -23,6 +23,6 @@ _SUFFIXES = {
 }
 
 
-def format_of(path: Path) -> RowFormat | None:
+def find_format(path: Path) -> RowFormat | None:
     """Tell a file's format by its name; None where that does not tell."""
     return _SUFFIXES.get(path.suffix.lower())

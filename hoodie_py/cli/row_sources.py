@@ -45,17 +45,17 @@ def read_rows(path: Path, format_: RowFormat, schema: pa.Schema | None = None) -
     try:
         if format_ is RowFormat.parquet:
             return pyarrow.parquet.ParquetFile(path).read()
-        return _csv(path, known) if format_ is RowFormat.csv else _json(path, known)
+        return _read_csv(path, known) if format_ is RowFormat.csv else _read_json_lines(path, known)
     except pa.ArrowException as error:
         raise InvalidQueryError(f"The file cannot be read as {format_}: {error}", path=str(path)) from error
     except InvalidQueryError as error:
         raise error.located(path=str(path)) from error.__cause__
 
 
-def _csv(path: Path, schema: pa.Schema) -> pa.Table:
+def _read_csv(path: Path, schema: pa.Schema) -> pa.Table:
     convert = pyarrow.csv.ConvertOptions(
         column_types=_META_TYPES
-        | {field.name: pa.string() if _is_spelt(field.type) else field.type for field in schema},
+        | {field.name: pa.string() if _is_read_as_text(field.type) else field.type for field in schema},
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
@@ -64,12 +64,12 @@ def _csv(path: Path, schema: pa.Schema) -> pa.Table:
     rows = pyarrow.csv.read_csv(path, convert_options=convert, parse_options=parse)
     for at, name in enumerate(rows.column_names):
         index = schema.get_field_index(name)
-        if index >= 0 and _is_spelt(schema.field(index).type):
-            rows = rows.set_column(at, name, _taken_apart(rows.column(at), schema.field(index)))
+        if index >= 0 and _is_read_as_text(schema.field(index).type):
+            rows = rows.set_column(at, name, _parse_texts(rows.column(at), schema.field(index)))
     return rows
 
 
-def _is_spelt(type_: pa.DataType) -> bool:
+def _is_read_as_text(type_: pa.DataType) -> bool:
     """Whether CSV has values of a type as text that pyarrow does not take apart as is wanted here."""
     return bool(
         pa.types.is_binary(type_)
@@ -79,56 +79,56 @@ def _is_spelt(type_: pa.DataType) -> bool:
     )
 
 
-def _taken_apart(texts: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+def _parse_texts(texts: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
         nested = pa.types.is_nested(field.type)
-        rows = [{field.name: _loaded(text) if nested and text is not None else text} for text in texts.to_pylist()]
-        return _table(rows, pa.schema([field]), 0).column(0)
+        rows = [{field.name: _parse_json(text) if nested and text is not None else text} for text in texts.to_pylist()]
+        return _to_table(rows, pa.schema([field]), 0).column(0)
     try:
         return texts.cast(field.type)
     except pa.ArrowInvalid as error:
         raise InvalidQueryError(f"Texts that are no {field.type}: {error}", column=field.name) from error
 
 
-def _json(path: Path, schema: pa.Schema) -> pa.Table:
+def _read_json_lines(path: Path, schema: pa.Schema) -> pa.Table:
     parts: list[pa.Table] = []
     with path.open(encoding="utf-8-sig") as lines:
         numbered = enumerate(lines, start=1)
         while batch := list(itertools.islice(numbered, _LINES_AT_ONCE)):
-            rows = [_row(text, number) for number, text in batch if text.strip()]
-            parts.append(_table(rows, schema, batch[0][0]))
+            rows = [_parse_row(text, number) for number, text in batch if text.strip()]
+            parts.append(_to_table(rows, schema, batch[0][0]))
     if not parts:
         return schema.empty_table()
     return pa.concat_tables(parts, promote_options="permissive")
 
 
-def _row(text: str, line: int) -> dict[str, Any]:
-    row = _loaded(text, line)
+def _parse_row(text: str, line: int) -> dict[str, Any]:
+    row = _parse_json(text, line)
     if not isinstance(row, dict):
         raise InvalidQueryError("A line is no JSON object.", line=line)
     return row
 
 
-def _loaded(text: str, line: int | None = None) -> Any:
+def _parse_json(text: str, line: int | None = None) -> Any:
     try:
         return json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
         raise InvalidQueryError(f"Not JSON: {error}", line=line) from None
 
 
-def _table(rows: list[dict[str, Any]], schema: pa.Schema, first_line: int) -> pa.Table:
+def _to_table(rows: list[dict[str, Any]], schema: pa.Schema, first_line: int) -> pa.Table:
     types = {field.name: field.type for field in schema}
     for at, row in enumerate(rows):
         for name, value in row.items():
             try:
-                row[name] = value_of_json(value, types.get(name))
+                row[name] = from_json_value(value, types.get(name))
             except (ValueError, ArithmeticError) as error:
                 message = f"A value is no {types.get(name)}: {error}"
                 raise InvalidQueryError(message, column=name, line=first_line + at) from None
     return read_input(rows, schema).read_all()
 
 
-def value_of_json(value: Any, type_: pa.DataType | None) -> Any:
+def from_json_value(value: Any, type_: pa.DataType | None) -> Any:
     """Return what pyarrow takes for a value of JSON.
 
     Args:
@@ -140,23 +140,23 @@ def value_of_json(value: Any, type_: pa.DataType | None) -> Any:
         ArithmeticError: a text that is no number.
     """
     if type_ is None:
-        return _untyped(value)
+        return _from_untyped(value)
     if isinstance(value, dict):
         if pa.types.is_struct(type_):
             fields = {field.name: field.type for field in type_}
-            return {name: value_of_json(each, fields.get(name)) for name, each in value.items()}
+            return {name: from_json_value(each, fields.get(name)) for name, each in value.items()}
         if pa.types.is_map(type_):
-            return [(name, value_of_json(each, type_.item_type)) for name, each in value.items()]
+            return [(name, from_json_value(each, type_.item_type)) for name, each in value.items()]
     if isinstance(value, list) and pa.types.is_list(type_):
-        return [value_of_json(each, type_.value_type) for each in value]
+        return [from_json_value(each, type_.value_type) for each in value]
     if pa.types.is_floating(type_):
         return float(value) if isinstance(value, Decimal) or value in _NO_NUMBERS else value
     if isinstance(value, str):
-        return _of_text(value, type_)
-    return Decimal(value) if pa.types.is_decimal(type_) and isinstance(value, int) else _untyped(value, type_)
+        return _from_text(value, type_)
+    return Decimal(value) if pa.types.is_decimal(type_) and isinstance(value, int) else _from_untyped(value, type_)
 
 
-def _of_text(text: str, type_: pa.DataType) -> Any:
+def _from_text(text: str, type_: pa.DataType) -> Any:
     if pa.types.is_binary(type_):
         return base64.b64decode(text, validate=True)
     if pa.types.is_timestamp(type_):
@@ -166,11 +166,11 @@ def _of_text(text: str, type_: pa.DataType) -> Any:
     return Decimal(text) if pa.types.is_decimal(type_) else text
 
 
-def _untyped(value: Any, type_: pa.DataType | None = None) -> Any:
+def _from_untyped(value: Any, type_: pa.DataType | None = None) -> Any:
     if isinstance(value, Decimal):
         return value if type_ is not None and pa.types.is_decimal(type_) else float(value)
     if isinstance(value, dict):
-        return {name: _untyped(each) for name, each in value.items()}
+        return {name: _from_untyped(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_untyped(each) for each in value]
+        return [_from_untyped(each) for each in value]
     return value

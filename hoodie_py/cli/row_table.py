@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 
-from hoodie_py.cli.console import Column, PlainConsole, build_table, stdout
-from hoodie_py.cli.values import printable, text_of
+from hoodie_py.cli.console import Column, PlainConsole, build_table, make_stdout
+from hoodie_py.cli.values import escape_controls, to_text
 
 CELL_WIDTHS = (40, 24, 16)  # how far cells may be cut to make room for all columns
 _GAP = 2
@@ -22,12 +22,12 @@ def print_rows(rows: pa.Table, output: Path | None = None) -> list[str]:
     if output is not None:
         with output.open("w", encoding="utf-8") as target:
             return _print(rows, PlainConsole(target), None)
-    console = stdout()
+    console = make_stdout()
     return _print(rows, console, console.width if console.is_terminal else None)
 
 
 def _print(rows: pa.Table, console: Console, width: int | None) -> list[str]:
-    cells = {name: [text_of(value) for value in column.to_pylist()] for name, column in _columns(rows)}
+    cells = {name: [to_text(value) for value in column.to_pylist()] for name, column in _list_columns(rows)}
     fitting = list(cells)
     if width is not None:
         cells, fitting = _fit(cells, width)
@@ -39,7 +39,7 @@ def _print(rows: pa.Table, console: Console, width: int | None) -> list[str]:
     return [name for name in cells if name not in fitting]
 
 
-def _columns(rows: pa.Table) -> list[tuple[str, pa.ChunkedArray]]:
+def _list_columns(rows: pa.Table) -> list[tuple[str, pa.ChunkedArray]]:
     return list(zip(rows.schema.names, rows.columns, strict=True))
 
 
@@ -48,21 +48,21 @@ def _fit(cells: dict[str, list[str]], width: int) -> tuple[dict[str, list[str]],
     cut = cells
     for most in CELL_WIDTHS:
         cut = {name: [_cut(text, most) for text in texts] for name, texts in cells.items()}
-        if len(fitting := _fitting(cut, width)) == len(cells):
+        if len(fitting := _find_fitting(cut, width)) == len(cells):
             return cut, fitting
-    return cut, _fitting(cut, width)
+    return cut, _find_fitting(cut, width)
 
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _fitting(cells: dict[str, list[str]], width: int) -> list[str]:
+def _find_fitting(cells: dict[str, list[str]], width: int) -> list[str]:
     """Return the leading columns that fit in the width; the first always does, folded or cut by the terminal."""
     fitting: list[str] = []
     used = 0
     for name, texts in cells.items():
-        used += max(len(printable(name)), *(len(text) for text in texts), 0) + _GAP
+        used += max(len(escape_controls(name)), *(len(text) for text in texts), 0) + _GAP
         if fitting and used - _GAP > width:
             break
         fitting.append(name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
-from hoodie_py.cli.reporting import reported
-from hoodie_py.cli.values import number_of, size_of
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.reporting import report_errors
+from hoodie_py.cli.values import format_count, format_size
 
 if TYPE_CHECKING:
     from hoodie_py.table.snapshot import Snapshot
@@ -20,12 +20,12 @@ def show(
     debug: Debug = False,
 ) -> None:
     """Show what a table is: type, keys, merge mode, files, columns."""
-    with reported(debug):
-        from hoodie_py.cli.console import print_json, working
+    with report_errors(debug):
+        from hoodie_py.cli.console import print_json, show_spinner
         from hoodie_py.table.snapshot import open_snapshot
 
-        with working("reading the table's metadata"):
-            snapshot = open_snapshot(table, storage_options=storage_options(storage_option, endpoint_url))
+        with show_spinner("reading the table's metadata"):
+            snapshot = open_snapshot(table, storage_options=parse_storage_options(storage_option, endpoint_url))
             found = describe(snapshot)
         if as_json:
             print_json(found)
@@ -55,12 +55,12 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
         "metadata_partitions": list(config.metadata_partitions),
         "timeline_timezone": config.timezone,
         "instant": snapshot.instant,
-        "files": _files(snapshot),
+        "files": _count_files(snapshot),
         "columns": [{"name": field.name, "type": str(field.type)} for field in snapshot.schema.arrow],
     }
 
 
-def _files(snapshot: Snapshot) -> dict[str, int]:
+def _count_files(snapshot: Snapshot) -> dict[str, int]:
     slices = snapshot.file_slices()
     bases = [each.base_file for each in slices if each.base_file is not None]
     logs = [log for each in slices for log in each.log_files]
@@ -75,24 +75,24 @@ def _files(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _print(found: dict[str, Any]) -> None:
-    from hoodie_py.cli.console import Column, build_table, facts, stdout
+    from hoodie_py.cli.console import Column, build_facts, build_table, make_stdout
 
-    console = stdout()
-    console.print(facts(_pairs(found)))
+    console = make_stdout()
+    console.print(build_facts(_make_pairs(found)))
     rows = [(column["name"], column["type"]) for column in found["columns"]]
     console.print()
     console.print(build_table([Column("column", style="bold"), Column("type")], rows))
 
 
-def _pairs(found: dict[str, Any]) -> list[tuple[str, str | None]]:
+def _make_pairs(found: dict[str, Any]) -> list[tuple[str, str | None]]:
     files = found["files"]
     merge = found["merge_mode"]
     if merge == "CUSTOM":
         merge += f" ({found['payload_class'] or found['merge_strategy_id'] or 'no strategy id'})"
-    counts = [number_of(files["partitions"], "partition"), number_of(files["file_groups"], "file group")]
+    counts = [format_count(files["partitions"], "partition"), format_count(files["file_groups"], "file group")]
     sizes = [
-        f"{number_of(files['base_files'], 'base file')} ({size_of(files['base_bytes'])})",
-        f"{number_of(files['log_files'], 'log file')} ({size_of(files['log_bytes'])})",
+        f"{format_count(files['base_files'], 'base file')} ({format_size(files['base_bytes'])})",
+        f"{format_count(files['log_files'], 'log file')} ({format_size(files['log_bytes'])})",
     ]
     return [
         ("table", f"{found['database']}.{found['name']}" if found["database"] else found["name"]),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hoodie_py.cli.options import AsJson, AsOf, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
-from hoodie_py.cli.reporting import reported
-from hoodie_py.cli.values import number_of, size_of
+from hoodie_py.cli.options import AsJson, AsOf, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.reporting import report_errors
+from hoodie_py.cli.values import format_count, format_size
 
 if TYPE_CHECKING:
     from hoodie_py.reader.file_slice import FileSlice
@@ -31,17 +31,17 @@ def slices(
     debug: Debug = False,
 ) -> None:
     """List the base files of a snapshot with their log files."""
-    with reported(debug):
+    with report_errors(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, working
+        from hoodie_py.cli.console import print_json, show_spinner
 
-        with working("listing files"):
-            opened = HoodieTable.open(table, storage_options(storage_option, endpoint_url))
+        with show_spinner("listing files"):
+            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
             found = opened.file_slices(as_of=as_of, filter=where)
         if as_json:
             print_json([describe(each) for each in found])
         elif files:
-            for path in (path for each in found for path in paths(each)):
+            for path in (path for each in found for path in list_paths(each)):
                 typer.echo(f"{opened.uri.rstrip('/')}/{path}")
         else:
             _print(found)
@@ -62,17 +62,17 @@ def describe(file_slice: FileSlice) -> dict[str, Any]:
     }
 
 
-def paths(file_slice: FileSlice) -> list[str]:
+def list_paths(file_slice: FileSlice) -> list[str]:
     """Return the paths of a slice's files, the base file first, log files as they are read."""
     base = [] if file_slice.base_file is None else [file_slice.base_file.path]
     return [*base, *(log.path for log in file_slice.log_files)]
 
 
 def _print(found: list[FileSlice]) -> None:
-    from hoodie_py.cli.console import Column, build_table, note, stdout
+    from hoodie_py.cli.console import Column, build_table, make_stdout, print_note
 
     if not found:
-        note("No file slices.")
+        print_note("No file slices.")
         return
     columns = [
         Column("partition", style="bold"),
@@ -87,12 +87,14 @@ def _print(found: list[FileSlice]) -> None:
             each.partition_path or "(the table)",
             each.file_id[:8],
             each.base_instant,
-            "none" if each.base_file is None else size_of(each.base_file.size),
+            "none" if each.base_file is None else format_size(each.base_file.size),
             str(len(each.log_files)) if each.log_files else "",
-            size_of(sum(log.size for log in each.log_files)) if each.log_files else "",
+            format_size(sum(log.size for log in each.log_files)) if each.log_files else "",
         ]
         for each in found
     ]
-    stdout().print(build_table(columns, rows))
+    make_stdout().print(build_table(columns, rows))
     logs = sum(len(each.log_files) for each in found)
-    note(f"{number_of(len(found), 'file slice')}, {number_of(logs, 'log file')}; --files prints their paths")
+    print_note(
+        f"{format_count(len(found), 'file slice')}, {format_count(logs, 'log file')}; --files prints their paths"
+    )

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
-from hoodie_py.cli.reporting import reported
-from hoodie_py.cli.values import size_of
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.reporting import report_errors
+from hoodie_py.cli.values import format_size
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -26,12 +26,12 @@ def timeline(
     debug: Debug = False,
 ) -> None:
     """List a table's instants, with what each write did."""
-    with reported(debug):
-        from hoodie_py.cli.console import print_json, working
+    with report_errors(debug):
+        from hoodie_py.cli.console import print_json, show_spinner
         from hoodie_py.table.snapshot import open_snapshot
 
-        with working("reading the timeline"):
-            snapshot = open_snapshot(table, storage_options=storage_options(storage_option, endpoint_url))
+        with show_spinner("reading the timeline"):
+            snapshot = open_snapshot(table, storage_options=parse_storage_options(storage_option, endpoint_url))
             found = describe(snapshot.timeline)
         if as_json:
             print_json(found)
@@ -43,10 +43,10 @@ def describe(timeline: TableTimeline) -> list[dict[str, Any]]:
     """Return the active instants as JSON values; the counts of instants that wrote nothing are None."""
     writes = timeline.completed_writes()
     metadata = dict(zip(writes, timeline.metadata_of(writes), strict=True))
-    return [_row(instant, metadata) for instant in timeline]
+    return [_describe_instant(instant, metadata) for instant in timeline]
 
 
-def _row(instant: Instant, metadata: Mapping[Instant, CommitMetadata]) -> dict[str, Any]:
+def _describe_instant(instant: Instant, metadata: Mapping[Instant, CommitMetadata]) -> dict[str, Any]:
     commit = metadata.get(instant)
     stats = [] if commit is None else list(commit.stats())
     return {
@@ -64,10 +64,10 @@ def _row(instant: Instant, metadata: Mapping[Instant, CommitMetadata]) -> dict[s
 
 
 def _print(found: list[dict[str, Any]]) -> None:
-    from hoodie_py.cli.console import Column, build_table, note, stdout
+    from hoodie_py.cli.console import Column, build_table, make_stdout, print_note
 
     if not found:
-        note("The timeline is empty: nothing has been committed yet.")
+        print_note("The timeline is empty: nothing has been committed yet.")
         return
     columns = [
         Column("instant", style="cyan", keep=True),
@@ -83,17 +83,17 @@ def _print(found: list[dict[str, Any]]) -> None:
             row["instant"],
             row["action"],
             (row["operation"] or "").lower(),
-            _done(row),
+            _format_done(row),
             "" if row["files"] is None else str(row["files"]),
-            _changes(row),
-            size_of(row["bytes"]),
+            _format_changes(row),
+            format_size(row["bytes"]),
         ]
         for row in found
     ]
-    stdout().print(build_table(columns, rows))
+    make_stdout().print(build_table(columns, rows))
 
 
-def _changes(row: Mapping[str, Any]) -> Text:
+def _format_changes(row: Mapping[str, Any]) -> Text:
     """Return the rows that a write inserted, updated and deleted, without the zeros."""
     from rich.text import Text
 
@@ -101,22 +101,22 @@ def _changes(row: Mapping[str, Any]) -> Text:
     return Text(" ").join(Text(f"{sign}{row[name]}", style=style) for sign, name, style in signs if row[name])
 
 
-def _done(row: Mapping[str, Any]) -> str:
+def _format_done(row: Mapping[str, Any]) -> str:
     """Return the state; of a completed instant, how long it took where its times say so."""
     if row["state"] != "completed":
         return str(row["state"])
-    seconds = _seconds(row["completion_time"], row["instant"])
+    seconds = _count_seconds(row["completion_time"], row["instant"])
     return f"{seconds:.1f} s" if seconds else "yes"
 
 
-def _seconds(end: str | None, start: str) -> float | None:
-    times = [_time(text) for text in (start, end or "")]
+def _count_seconds(end: str | None, start: str) -> float | None:
+    times = [_parse_time(text) for text in (start, end or "")]
     if times[0] is None or times[1] is None:
         return None
     return max((times[1] - times[0]).total_seconds(), 0.0)
 
 
-def _time(instant: str) -> datetime | None:
+def _parse_time(instant: str) -> datetime | None:
     if len(instant) not in {14, 17}:
         return None
     try:

@@ -16,7 +16,7 @@ from typing import Any
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
-def printable(text: str, lines: bool = False) -> str:
+def escape_controls(text: str, lines: bool = False) -> str:
     """Return the text with control characters escaped; ``lines`` keeps line breaks."""
     if text.isprintable():
         return text
@@ -25,7 +25,7 @@ def printable(text: str, lines: bool = False) -> str:
     )
 
 
-def text_of(value: Any) -> str:
+def to_text(value: Any) -> str:
     """Return one value of a table as text for a terminal; null is empty."""
     if value is None:
         return ""
@@ -36,19 +36,19 @@ def text_of(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{printable(str(k))}: {_inner(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{escape_controls(str(k))}: {_to_inner_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
-            return "{" + ", ".join(f"{_inner(k)}: {_inner(v)}" for k, v in value) + "}"
-        return "[" + ", ".join(map(_inner, value)) + "]"
-    return printable(str(value))
+            return "{" + ", ".join(f"{_to_inner_text(k)}: {_to_inner_text(v)}" for k, v in value) + "}"
+        return "[" + ", ".join(map(_to_inner_text, value)) + "]"
+    return escape_controls(str(value))
 
 
-def _inner(value: Any) -> str:
-    return "null" if value is None else text_of(value)
+def _to_inner_text(value: Any) -> str:
+    return "null" if value is None else to_text(value)
 
 
-def json_of(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return one value of a table as what ``json.dumps`` takes."""
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -59,17 +59,17 @@ def json_of(value: Any) -> Any:
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, dict):
-        return {str(key): json_of(item) for key, item in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         if value and all(isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) for item in value):
-            return {key: json_of(item) for key, item in value}
-        return [json_of(item) for item in value]
+            return {key: to_json(item) for key, item in value}
+        return [to_json(item) for item in value]
     if isinstance(value, Decimal | timedelta):
         return str(value)
     return str(value)
 
 
-def size_of(count: int | None) -> str:
+def format_size(count: int | None) -> str:
     """Return a number of bytes for people: 4995 is "5.0 KB"."""
     if count is None:
         return ""
@@ -81,6 +81,6 @@ def size_of(count: int | None) -> str:
     raise AssertionError("the last unit takes all")
 
 
-def number_of(number: int, one: str, many: str | None = None) -> str:
+def format_count(number: int, one: str, many: str | None = None) -> str:
     """Return a count with its noun: "1 log file", "3 log files"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

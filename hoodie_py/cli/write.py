@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, storage_options
-from hoodie_py.cli.reporting import reported
-from hoodie_py.cli.row_formats import RowFormat, format_of
-from hoodie_py.cli.write_options import HudiOptions, Merger, Metadata, Timezone, chosen_merger, hudi_options
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.reporting import report_errors
+from hoodie_py.cli.row_formats import RowFormat, find_format
+from hoodie_py.cli.write_options import HudiOptions, Merger, Metadata, Timezone, load_merger, parse_hudi_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +92,7 @@ def write(
 
     Rows to delete need their key columns only.
     """
-    kind = format_ or format_of(source)
+    kind = format_ or find_format(source)
     if kind is None:
         raise typer.BadParameter("the file's name does not tell what it is", param_hint="--format")
     if create and record_key is None:
@@ -104,12 +104,12 @@ def write(
     needless = [flag for flag, value in about_new.items() if value is not None and not create]
     if needless:
         raise typer.BadParameter("is about a new table; give --create too", param_hint=needless[0])
-    stored = storage_options(storage_option, endpoint_url)
-    properties = _properties(property_)
-    options = hudi_options(option, metadata_mode)
-    with reported(debug):
+    stored = parse_storage_options(storage_option, endpoint_url)
+    properties = _parse_properties(property_)
+    options = parse_hudi_options(option, metadata_mode)
+    with report_errors(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result, working
+        from hoodie_py.cli.console import print_result, show_spinner
         from hoodie_py.cli.row_sources import read_rows
         from hoodie_py.reader.registry import merger_named
         from hoodie_py.writer.table_creation import CreatedTable
@@ -131,15 +131,15 @@ def write(
                 timezone=timezone,
             )
         else:
-            with working("reading the table's metadata"):
+            with show_spinner("reading the table's metadata"):
                 opened = HoodieTable.open(table, stored, timezone)
-            rows = read_rows(source, kind, _columns(opened))
-        with working("writing"), CreatedTable.load(opened.files).undo_on_failure() if create else nullcontext():
-            result = getattr(opened, operation.value)(rows, options, chosen_merger(opened.config, merger))
+            rows = read_rows(source, kind, _choose_columns(opened))
+        with show_spinner("writing"), CreatedTable.load(opened.files).undo_on_failure() if create else nullcontext():
+            result = getattr(opened, operation.value)(rows, options, load_merger(opened.config, merger))
         print_result(result, as_json)
 
 
-def _columns(opened: HoodieTable) -> pa.Schema:
+def _choose_columns(opened: HoodieTable) -> pa.Schema:
     """Return the table's columns but those that a scan shows in another type than files have."""
     import pyarrow as pa
 
@@ -148,7 +148,7 @@ def _columns(opened: HoodieTable) -> pa.Schema:
     return pa.schema([field for field in opened.schema if not is_formatted_time(opened.config, field.name)])
 
 
-def _properties(pairs: list[str] | None) -> dict[str, str]:
+def _parse_properties(pairs: list[str] | None) -> dict[str, str]:
     for pair in pairs or ():
         if not pair.partition("=")[1] or not pair.partition("=")[0]:
             raise typer.BadParameter("expected K=V", param_hint="--property")

@@ -47,7 +47,7 @@ OverrideMerger = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done, and why.")]
 
 
-def hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode | None = None) -> dict[str, str]:
+def parse_hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode | None = None) -> dict[str, str]:
     """Return Hudi's writer options as given; an option of the command itself wins.
 
     Raises:
@@ -64,7 +64,7 @@ def hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode | None
     return options
 
 
-def chosen_merger(config: TableConfig, path: str | None, *, override: bool = False) -> type[RecordMerger] | None:
+def load_merger(config: TableConfig, path: str | None, *, override: bool = False) -> type[RecordMerger] | None:
     """Return the class that ``--merger`` names.
 
     Raises:

@@ -24,7 +24,7 @@ _LOCAL = re.compile(r"local(?:\[[^,\]]*(?:,\s*(\d+)\s*)?\])?")
 _FAILURES = 4  # Spark's default of spark.task.maxFailures
 
 
-def tries(spark: Any) -> int:
+def count_tries(spark: Any) -> int:
     """Return how often Spark tries a task: in local mode only the master says so."""
     local = _LOCAL.fullmatch(spark.conf.get("spark.master", None) or "")
     if local is not None:
@@ -33,7 +33,7 @@ def tries(spark: Any) -> int:
     return int(text) if text.isdecimal() else _FAILURES
 
 
-def worth_another(error: HoodieError, attempts: int) -> bool:
+def can_retry(error: HoodieError, attempts: int) -> bool:
     """Whether an error may be of one machine or one moment, and Spark tries the task again.
 
     Args:
@@ -45,17 +45,17 @@ def worth_another(error: HoodieError, attempts: int) -> bool:
     return isinstance(error, StorageError) and not error.missing and tried + 1 < attempts
 
 
-def done(result: object) -> pa.RecordBatch:
+def pack_result(result: object) -> pa.RecordBatch:
     """Return what a task made as its outcome."""
-    return _outcome(pickle.dumps(result), None)
+    return _make_outcome(pickle.dumps(result), None)
 
 
-def failed(error: HoodieError) -> pa.RecordBatch:
+def pack_failure(error: HoodieError) -> pa.RecordBatch:
     """Return the error that is being handled as a task's outcome."""
-    return _outcome(None, pack_error(error))
+    return _make_outcome(None, pack_error(error))
 
 
-def result_of(outcome: Any) -> Any:
+def unpack_outcome(outcome: Any) -> Any:
     """Return what a task made, given its outcome as Spark's row.
 
     Raises:
@@ -66,7 +66,7 @@ def result_of(outcome: Any) -> Any:
     return pickle.loads(bytes(outcome["done"]))  # noqa: S301 - this session's workers made it
 
 
-def _outcome(*values: bytes | None) -> pa.RecordBatch:
+def _make_outcome(*values: bytes | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([from_texts([value], pa.binary()) for value in values], schema=OUTCOME)
 
 
@@ -85,7 +85,7 @@ def unpack_error(packed: bytes) -> HoodieError:
     return error
 
 
-def summary(error: Exception) -> str:
+def summarize_error(error: Exception) -> str:
     """Return the line of a Spark error that says what happened: where Python failed, the end of its traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     python = next((at for at, line in enumerate(lines) if line.startswith("Traceback ")), None)

@@ -33,10 +33,10 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job as the command line says and return its exit status."""
-    asked = _parser().parse_args(arguments)
+    asked = _make_parser().parse_args(arguments)
     from hoodie_py.errors import HoodieError
 
-    with spark_session("hoodie compact", asked.remote) as spark:
+    with open_spark_session("hoodie compact", asked.remote) as spark:
         try:
             sys.stdout.write(f"{_compact(spark, asked)}\n")
         except HoodieError as error:
@@ -52,7 +52,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     from hoodie_py.spark.compaction import SparkRunner
     from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, TIMEZONE, LoadOptions
     from hoodie_py.spark.pin import open_table
-    from hoodie_py.spark.session import s3_settings
+    from hoodie_py.spark.session import read_s3_settings
     from hoodie_py.writer import compaction, compaction_plan
     from hoodie_py.writer.compaction_merger import check_merger
     from hoodie_py.writer.merge_options import check_compaction_options
@@ -60,7 +60,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
 
     given = {PATH: asked.table, STORAGE_OPTIONS: asked.storage_options, TIMEZONE: asked.timezone}
     load = {name: value for name, value in given.items() if value is not None}
-    snapshot = open_table(LoadOptions.parse(load, s3_settings(spark)))
+    snapshot = open_table(LoadOptions.parse(load, read_s3_settings(spark)))
     options = dict(asked.option)
     if asked.metadata_mode is not None:
         options[METADATA_MODE] = asked.metadata_mode
@@ -77,12 +77,12 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
         runner=SparkRunner(spark),
         merger=merger,
         override_merger=asked.override_merger,
-        on_progress=_Lines(),
+        on_progress=_ProgressLines(),
     )
     return str(result)
 
 
-class _Lines:
+class _ProgressLines:
     """Progress as lines of a log on stderr, not too many."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class _Lines:
 
 
 @contextmanager
-def spark_session(name: str, remote: str | None = None) -> Iterator[SparkSession]:
+def open_spark_session(name: str, remote: str | None = None) -> Iterator[SparkSession]:
     """Give the running Spark session, or one as the environment configures it that is stopped afterwards.
 
     Args:
@@ -127,7 +127,7 @@ def spark_session(name: str, remote: str | None = None) -> Iterator[SparkSession
         spark.stop()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="compact_job", description="Compact a Hudi table on Spark.")
     parser.add_argument("table", help="base path of the table")
     step = parser.add_mutually_exclusive_group()
@@ -135,7 +135,12 @@ def _parser() -> argparse.ArgumentParser:
     step.add_argument("--instant", help="carry out this plan; the default is to make one")
     parser.add_argument("--strategy", help="Hudi's compaction strategy, or several joined by commas")
     parser.add_argument(
-        "--option", action="append", type=_pair, default=[], metavar="K=V", help="writer option of Hudi's; repeatable"
+        "--option",
+        action="append",
+        type=_parse_pair,
+        default=[],
+        metavar="K=V",
+        help="writer option of Hudi's; repeatable",
     )
     parser.add_argument("--storage-options", metavar="JSON", help="options for the store, as for the data source")
     parser.add_argument("--timezone", help="zone of new instants where the table says LOCAL; UTC unless given")
@@ -148,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise argparse.ArgumentTypeError("expected K=V, such as hoodie.parquet.compression.codec=snappy")

@@ -25,10 +25,18 @@ from pyspark.util import inheritable_thread_target
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader.registry import supplied_merger
-from hoodie_py.spark.attempts import OUTCOME, done, failed, result_of, summary, tries, worth_another
+from hoodie_py.spark.attempts import (
+    OUTCOME,
+    can_retry,
+    count_tries,
+    pack_failure,
+    pack_result,
+    summarize_error,
+    unpack_outcome,
+)
 from hoodie_py.spark.mergers import load_mergers, pack_mergers
-from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.types import spark_schema
+from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.types import as_spark_schema
 from hoodie_py.writer.compaction_task import CompactionTask, OnRows, TaskResult
 
 if TYPE_CHECKING:
@@ -65,30 +73,30 @@ class SparkRunner:
         """
         if not tasks:
             return
-        packed_merger, attempts = _packed_merger(tasks[0]), tries(self._spark)
-        jobs = [_Job.of(each, packed_merger, attempts) for each in split(tasks)]
+        packed_merger, attempts = _pack_merger(tasks[0]), count_tries(self._spark)
+        jobs = [_Job.from_tasks(each, packed_merger, attempts) for each in split_tasks(tasks)]
         tag = f"hoodie-compaction-{uuid4().hex}"
         inherit = inheritable_thread_target(self._spark)
         with ThreadPoolExecutor(min(len(jobs), JOBS), "hoodie-compaction") as pool:
-            waiting = [pool.submit(inherit(self._rows), job, tag) for job in jobs]
+            waiting = [pool.submit(inherit(self._run_job), job, tag) for job in jobs]
             try:
                 for future in as_completed(waiting):
-                    yield from map(result_of, future.result())
+                    yield from map(unpack_outcome, future.result())
             except BaseException:
                 for future in waiting:
                     future.cancel()
                 self._spark.interruptTag(tag)
                 raise
 
-    def _rows(self, job: _Job, tag: str) -> list[Any]:
+    def _run_job(self, job: _Job, tag: str) -> list[Any]:
         """Run a job, in a thread of its own."""
         spark = self._spark
         spark.addTag(tag)
         try:
-            return list(spark.range(0, job.count, 1, job.count).mapInArrow(job, spark_schema(OUTCOME)).collect())
+            return list(spark.range(0, job.count, 1, job.count).mapInArrow(job, as_spark_schema(OUTCOME)).collect())
         except Exception as error:
             raise HoodieError(
-                f"Spark did not carry out the compaction: {summary(error)}",
+                f"Spark did not carry out the compaction: {summarize_error(error)}",
                 hint="The table is as it was. What Spark reported in full is the cause of this error.",
             ) from error
         finally:
@@ -112,7 +120,7 @@ class _Job:
     attempts: int
 
     @classmethod
-    def of(cls, tasks: Sequence[CompactionTask], packed_merger: bytes, attempts: int) -> _Job:
+    def from_tasks(cls, tasks: Sequence[CompactionTask], packed_merger: bytes, attempts: int) -> _Job:
         """Pack tasks; what they have in common is sent once."""
         bare = tuple(replace(task, merger=None) for task in tasks)
         packed = zlib.compress(pickle.dumps(bare, pickle.HIGHEST_PROTOCOL), 1)
@@ -123,38 +131,38 @@ class _Job:
         pa.set_cpu_count(1)  # Spark gives a task one core
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield self._attempt(number)
-        settle()
+                yield self._run_task(number)
+        freeze_imports()
 
-    def _attempt(self, number: int) -> pa.RecordBatch:
+    def _run_task(self, number: int) -> pa.RecordBatch:
         try:
             merger = next(iter(load_mergers(self.packed_merger)), None)
-            result = replace(_unpacked(self.packed)[number], merger=merger).run()
+            result = replace(_unpack_tasks(self.packed)[number], merger=merger).run()
         except HoodieError as error:
-            if worth_another(error, self.attempts):
+            if can_retry(error, self.attempts):
                 raise  # so that Spark tries again, perhaps on another machine
-            return failed(error)
-        return done(result)
+            return pack_failure(error)
+        return pack_result(result)
 
     def __repr__(self) -> str:
         return f"_Job({self.count} file groups)"
 
 
 @lru_cache(maxsize=2)
-def _unpacked(packed: bytes) -> tuple[CompactionTask, ...]:
+def _unpack_tasks(packed: bytes) -> tuple[CompactionTask, ...]:
     """Unpack the tasks of a job, once in each worker; so what they share is shared there, too."""
     tasks: tuple[CompactionTask, ...] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver made it
     return tasks
 
 
-def split(tasks: Sequence[CompactionTask]) -> list[Sequence[CompactionTask]]:
+def split_tasks(tasks: Sequence[CompactionTask]) -> list[Sequence[CompactionTask]]:
     """Divide tasks among jobs without changing their order; of large file groups each has a job to itself."""
     worth = sum(task.size for task in tasks) // JOB_BYTES
     size = min(LARGEST_JOB, -(-len(tasks) // max(1, min(JOBS, worth))))
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 
-def _packed_merger(task: CompactionTask) -> bytes:
+def _pack_merger(task: CompactionTask) -> bytes:
     """Pack the merger of a compaction, which all its tasks have in common."""
     merger = task.merger
     if merger is None and task.info.config.merge_mode is MergeMode.CUSTOM:

@@ -24,10 +24,10 @@ from hoodie_py.spark.columns import find_names
 from hoodie_py.spark.mergers import dump_mergers
 from hoodie_py.spark.options import STORAGE_OPTIONS, LoadOptions
 from hoodie_py.spark.packing import pack
-from hoodie_py.spark.parquet_files import each_footer, is_pattern
+from hoodie_py.spark.parquet_files import is_pattern, map_footers
 from hoodie_py.spark.pin import open_table
-from hoodie_py.spark.reader import HoodiePartition, ask, partitions_of, read_tasks
-from hoodie_py.spark.types import arrow_schema, same_values, spark_schema
+from hoodie_py.spark.reader import HoodiePartition, make_load_scan, make_partitions, read_tasks
+from hoodie_py.spark.types import as_arrow_schema, as_spark_schema, has_same_values
 from hoodie_py.table.filters import as_predicate
 from hoodie_py.table.scan import Scan
 from hoodie_py.table.scan_task import ScanTask
@@ -63,25 +63,25 @@ def load(
     Raises:
         HoodieError: no table there, one that cannot be read, or a question that has no meaning.
     """
-    parsed = LoadOptions.parse({name: _text(name, value) for name, value in options.items()}, session)
+    parsed = LoadOptions.parse({name: _to_text(name, value) for name, value in options.items()}, session)
     snapshot = open_table(parsed)
     known = snapshot.schema.arrow
     wanted = parsed.columns if columns is None else columns
     names = known.names if wanted is None else find_names(wanted, known.names)
-    scan = ask(snapshot, parsed, names, as_predicate(condition, known))
+    scan = make_load_scan(snapshot, parsed, names, as_predicate(condition, known))
     tasks = scan.tasks()
-    plain = each_footer(plain_file, tasks)
+    plain = map_footers(find_plain_file, tasks)
     merged = [task for task, path in zip(tasks, plain, strict=True) if path is None]
     files = [path for path in plain if path is not None]
     parts = []
     if merged or not files:
-        parts.append(_merged(spark, scan, merged, dump_mergers(mergers) if mergers else b""))
+        parts.append(_read_merged(spark, scan, merged, dump_mergers(mergers) if mergers else b""))
     if files:
-        parts.append(_plain(spark, scan, files, condition))
+        parts.append(_read_plain(spark, scan, files, condition))
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
 
-def plain_file(task: ScanTask) -> str | None:
+def find_plain_file(task: ScanTask) -> str | None:
     """Return the path of the file whose rows, read as they are, are the task's; None where the reader has to work.
 
     Raises:
@@ -101,7 +101,7 @@ def plain_file(task: ScanTask) -> str | None:
     if needed & reader.retyped:
         return None
     for name in needed:
-        if name not in found.names or not same_values(found.field(name).type, table.field(name).type):
+        if name not in found.names or not has_same_values(found.field(name).type, table.field(name).type):
             return None
         if name in constants and not _holds_only(reader.metadata, name, constants[name]):
             return None
@@ -121,25 +121,25 @@ def _holds_only(metadata: pq.FileMetaData, column: str, value: Any) -> bool:
     return True
 
 
-def _merged(spark: Any, scan: Scan, tasks: Sequence[ScanTask], packed_mergers: bytes) -> Any:
-    schema = spark_schema(scan.schema)
-    partitions = [each for group in pack(tasks) for each in partitions_of(group)]
+def _read_merged(spark: Any, scan: Scan, tasks: Sequence[ScanTask], packed_mergers: bytes) -> Any:
+    schema = as_spark_schema(scan.schema)
+    partitions = [each for group in pack(tasks) for each in make_partitions(group)]
     numbers = spark.range(0, len(partitions), 1, max(1, len(partitions)))  # one number a partition
-    return numbers.mapInArrow(_ReadPartitions(partitions, packed_mergers, arrow_schema(schema)), schema)
+    return numbers.mapInArrow(_ReadPartitions(partitions, packed_mergers, as_arrow_schema(schema)), schema)
 
 
-def _plain(spark: Any, scan: Scan, files: Sequence[str], condition: str | None) -> Any:
+def _read_plain(spark: Any, scan: Scan, files: Sequence[str], condition: str | None) -> Any:
     needed = [
         *scan.columns,
         *sorted((scan.predicate.columns if scan.predicate is not None else set()) - set(scan.columns)),
     ]
-    schema = spark_schema(pa.schema([scan.snapshot.schema.arrow.field(name) for name in needed]))
+    schema = as_spark_schema(pa.schema([scan.snapshot.schema.arrow.field(name) for name in needed]))
     rows = spark.read.schema(schema).parquet(*files)
     rows = rows if condition is None else rows.where(condition)
     return rows.select(*[f"`{name.replace('`', '``')}`" for name in scan.columns])
 
 
-def _text(name: str, value: Any) -> str:
+def _to_text(name: str, value: Any) -> str:
     if name.lower() == STORAGE_OPTIONS and not isinstance(value, str):
         return json.dumps(dict(value))
     return str(value)

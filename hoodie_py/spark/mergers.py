@@ -36,7 +36,7 @@ def dump_mergers(mergers: Sequence[Merger]) -> bytes:
         MergeError: a merger that holds what cannot be pickled.
     """
     for merger in mergers:
-        _check(merger)
+        _check_merger(merger)
     return pack_mergers(mergers)
 
 
@@ -47,7 +47,7 @@ def pack_mergers(mergers: Sequence[Merger]) -> bytes:
         MergeError: a merger that holds what cannot be pickled.
     """
     try:
-        with _by_value(mergers):
+        with _pickle_by_value(mergers):
             return bytes(cloudpickle.dumps(tuple(mergers)))
     except Exception as error:
         raise MergeError(
@@ -84,7 +84,7 @@ def choose_merger(config: TableConfig, mergers: Sequence[Merger]) -> Merger | No
     return next((each for each in mergers if stands_for(each if isinstance(each, type) else type(each), config)), None)
 
 
-def _check(merger: object) -> None:
+def _check_merger(merger: object) -> None:
     from hoodie_py.reader.merger import RecordMerger
 
     cls = merger if isinstance(merger, type) else type(merger)
@@ -95,10 +95,12 @@ def _check(merger: object) -> None:
 
 
 @contextmanager
-def _by_value(mergers: Sequence[Merger]) -> Iterator[None]:
+def _pickle_by_value(mergers: Sequence[Merger]) -> Iterator[None]:
     """Have cloudpickle take the code of the mergers' modules along."""
     already = cloudpickle.list_registry_pickle_by_value()
-    modules = {module for merger in mergers for module in _own_modules(merger) if module.__name__ not in already}
+    modules = {
+        module for merger in mergers for module in _iterate_own_modules(merger) if module.__name__ not in already
+    }
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
@@ -108,7 +110,7 @@ def _by_value(mergers: Sequence[Merger]) -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _own_modules(merger: Merger) -> Iterator[ModuleType]:
+def _iterate_own_modules(merger: Merger) -> Iterator[ModuleType]:
     from hoodie_py.reader.merger import RecordMerger
 
     cls = merger if isinstance(merger, type) else type(merger)

@@ -73,9 +73,9 @@ class LoadOptions:
         """
         given = {name.lower(): value for name, value in options.items()}
         _check_names(given)
-        path = _path(given)
+        path = _get_path(given)
         s3a = {name: value for name, value in given.items() if name.removeprefix(_HADOOP).startswith(_S3A)}
-        storage = {**s3a, **_json_object(given.get(STORAGE_OPTIONS))}
+        storage = {**s3a, **_parse_json_object(given.get(STORAGE_OPTIONS))}
         if not storage and _S3_URI.match(path):
             storage = dict(session)
         return cls(
@@ -94,7 +94,7 @@ class LoadOptions:
         return f"LoadOptions(path={self.path!r}, columns={self.columns!r}, as_of={self.as_of!r})"
 
 
-def session_settings(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+def pick_s3_settings(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Pick out what a session's configuration says of S3 (``spark.hadoop.fs.s3a.*``).
 
     How Hadoop's own reader merges ranges is left out: Spark 4 sets that in every session, and it reaches no store.
@@ -124,7 +124,7 @@ def parse_columns(text: str | None) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in text.split(","))
 
 
-def _path(given: Mapping[str, str]) -> str:
+def _get_path(given: Mapping[str, str]) -> str:
     path = given.get(PATH)
     if given.get("paths") or given.get(READ_PATHS):
         raise InvalidQueryError("Several paths were given; a load reads one table.", hint="Load each and union them.")
@@ -142,7 +142,7 @@ def _check_names(given: Mapping[str, str]) -> None:
             raise InvalidQueryError(f"Unknown option {name!r}.", hint=f"Did you mean {meant[0]!r}?")
 
 
-def _json_object(text: str | None) -> dict[str, Any]:
+def _parse_json_object(text: str | None) -> dict[str, Any]:
     if text is None or not text.strip():
         return {}
     try:

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from hoodie_py.table.scan_task import ScanTask
 
 TINY = 1 << 20  # bytes of a slice that is not worth a task of its own
-FULL = 8 << 20  # bytes, by ``weight``, of slices packed together
+FULL = 8 << 20  # bytes, by ``estimate_work``, of slices packed together
 MOST = 64  # slices in a partition
 _LOG_COST = 3  # a log byte takes about three times as long as a base byte: decoding, and merging
 
 
-def weight(task: ScanTask) -> int:
+def estimate_work(task: ScanTask) -> int:
     """Return a measure of the work a task takes, in bytes of base file."""
     logs = sum(log.size for log in task.file_slice.log_files)
     return task.size + (_LOG_COST - 1) * logs
@@ -32,11 +32,11 @@ def pack(tasks: Sequence[ScanTask]) -> list[list[ScanTask]]:
     for task in tasks:
         if task.size >= TINY:
             continue
-        if group and (filled + weight(task) > FULL or len(group) >= MOST):
+        if group and (filled + estimate_work(task) > FULL or len(group) >= MOST):
             packed.append(group)
             group, filled = [], 0
         group.append(task)
-        filled += weight(task)
+        filled += estimate_work(task)
     if group:
         packed.append(group)
-    return sorted(packed, key=lambda group: -sum(weight(task) for task in group))
+    return sorted(packed, key=lambda group: -sum(estimate_work(task) for task in group))

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
 from hoodie_py.formats.base_writer import SPARK_VERSION_KEY
 from hoodie_py.formats.parquet import check_footer
-from hoodie_py.spark.types import fit, same_values
+from hoodie_py.spark.types import fit, has_same_values
 
 Found = TypeVar("Found")
 Looked = TypeVar("Looked")
@@ -44,13 +44,13 @@ def is_pattern(path: str) -> bool:
     return bool(_PATTERN.intersection(path))
 
 
-def each_footer(look: Callable[[Looked], Found], of: Sequence[Looked]) -> list[Found]:
+def map_footers(look: Callable[[Looked], Found], of: Sequence[Looked]) -> list[Found]:
     """Apply what looks at a file's footer to each of many, several at a time; results are in order."""
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE, "hoodie-footers") as pool:
         return list(pool.map(look, of))
 
 
-def row_groups(path: str, schema: pa.Schema, *, trusting: bool) -> list[RowGroup] | None:
+def find_row_groups(path: str, schema: pa.Schema, *, trusting: bool) -> list[RowGroup] | None:
     """Return the row groups of a file; None where Spark has to read it.
 
     Args:
@@ -59,26 +59,26 @@ def row_groups(path: str, schema: pa.Schema, *, trusting: bool) -> list[RowGroup
         trusting: whether Spark takes dates and times as they are where the file does not say who wrote them.
     """
     try:
-        with _opened(path) as file:
+        with _open_parquet(path) as file:
             check_footer(file, _ROWS_AT_ONCE)
-            if not (_reads_alike(file, schema) and _is_proleptic(file, schema, trusting=trusting)):
+            if not (_has_columns(file, schema) and _is_proleptic(file, schema, trusting=trusting)):
                 return None
             metadata = file.metadata
             sizes = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-            return [RowGroup(path, i, _compressed(group)) for i, group in enumerate(sizes) if group.num_rows]
+            return [RowGroup(path, i, _sum_compressed_bytes(group)) for i, group in enumerate(sizes) if group.num_rows]
     except (pa.ArrowException, OSError, ValueError, HoodieError):
         return None  # what is wrong with the file, Spark says
 
 
-def _compressed(group: pq.RowGroupMetaData) -> int:
+def _sum_compressed_bytes(group: pq.RowGroupMetaData) -> int:
     return sum(max(0, group.column(i).total_compressed_size) for i in range(group.num_columns))
 
 
-def _opened(path: str) -> pq.ParquetFile:
+def _open_parquet(path: str) -> pq.ParquetFile:
     return pq.ParquetFile(path, pre_buffer=False, coerce_int96_timestamp_unit="us")
 
 
-def _reads_alike(file: pq.ParquetFile, schema: pa.Schema) -> bool:
+def _has_columns(file: pq.ParquetFile, schema: pa.Schema) -> bool:
     found = file.schema_arrow
     if len({name.lower() for name in found.names}) != len(found.names) or set(found.names) != set(schema.names):
         return False
@@ -87,7 +87,7 @@ def _reads_alike(file: pq.ParquetFile, schema: pa.Schema) -> bool:
     if not int96 <= set(found.names):
         return False
     have = {field.name: _UTC if field.name in int96 else field.type for field in found}
-    return all(_alike(have[field.name], field.type) for field in schema)
+    return all(_is_read_as(have[field.name], field.type) for field in schema)
 
 
 def _is_proleptic(file: pq.ParquetFile, schema: pa.Schema, *, trusting: bool) -> bool:
@@ -104,13 +104,13 @@ def _is_proleptic(file: pq.ParquetFile, schema: pa.Schema, *, trusting: bool) ->
     return (int(major), int(minor)) >= _NEW_CALENDAR
 
 
-def _alike(have: pa.DataType, want: pa.DataType) -> bool:
+def _is_read_as(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether a column that pyarrow reads in one type holds what Spark sees in the other."""
     if pa.types.is_timestamp(have) and pa.types.is_timestamp(want):
         return (have.tz is None) == (want.tz is None) and have.unit in ("ms", "us")
     if pa.types.is_large_string(have) or pa.types.is_large_binary(have):
         return bool(want == (pa.string() if pa.types.is_large_string(have) else pa.binary()))
-    return same_values(have, want)
+    return has_same_values(have, want)
 
 
 def _has_calendar(kind: pa.DataType) -> bool:
@@ -119,7 +119,7 @@ def _has_calendar(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
-def divided(
+def divide_groups(
     groups: Sequence[RowGroup], tasks: int, *, least: int = _LEAST_TASK_BYTES, most: int | None = _TASK_BYTES
 ) -> list[list[RowGroup]]:
     """Divide row groups among tasks, in order and about evenly by bytes.
@@ -147,10 +147,10 @@ def read_groups(groups: Sequence[RowGroup], schema: pa.Schema) -> Iterator[pa.Re
         CorruptFileError: a file that cannot be read, or is not what it was.
         FileMissingError: a file has gone.
     """
-    for path, numbers in _by_file(groups):
+    for path, numbers in _iterate_files(groups):
         try:
-            with _opened(path) as file:
-                if file.metadata.num_row_groups <= numbers[-1] or not _reads_alike(file, schema):
+            with _open_parquet(path) as file:
+                if file.metadata.num_row_groups <= numbers[-1] or not _has_columns(file, schema):
                     raise CorruptFileError("The Parquet file has been changed while it was read.", path=path)
                 for batch in file.iter_batches(_ROWS_AT_ONCE, numbers, schema.names, use_threads=False):
                     yield fit(batch.select(schema.names), schema)
@@ -160,7 +160,7 @@ def read_groups(groups: Sequence[RowGroup], schema: pa.Schema) -> Iterator[pa.Re
             raise CorruptFileError(f"The file cannot be read as Parquet: {error}", path=path) from error
 
 
-def _by_file(groups: Sequence[RowGroup]) -> Iterator[tuple[str, list[int]]]:
+def _iterate_files(groups: Sequence[RowGroup]) -> Iterator[tuple[str, list[int]]]:
     numbers: dict[str, list[int]] = {}
     for group in groups:
         numbers.setdefault(group.path, []).append(group.number)

@@ -21,8 +21,8 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 
 from hoodie_py.spark.connect import is_connect
-from hoodie_py.spark.parquet_files import RowGroup, divided, each_footer, is_pattern, read_groups, row_groups
-from hoodie_py.spark.types import arrow_schema
+from hoodie_py.spark.parquet_files import RowGroup, divide_groups, find_row_groups, is_pattern, map_footers, read_groups
+from hoodie_py.spark.types import as_arrow_schema
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -40,10 +40,10 @@ _SETTINGS = {
 _CALENDARS = ("spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead")
 
 
-class Rows(Protocol):
+class RowSource(Protocol):
     """Rows to write, in partitions."""
 
-    def mapped(self, step: Step, schema: Any, most: int | None = None) -> Any:
+    def map_batches(self, step: Step, schema: Any, most: int | None = None) -> Any:
         """Return a DataFrame of what a step makes of each partition's batches.
 
         Args:
@@ -55,18 +55,18 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FrameRows:
+class FrameSource:
     """Rows of a DataFrame, read by Spark."""
 
     df: Any
 
-    def mapped(self, step: Step, schema: Any, most: int | None = None) -> Any:
-        """See ``Rows``."""
+    def map_batches(self, step: Step, schema: Any, most: int | None = None) -> Any:
+        """See ``RowSource``."""
         return (self.df if most is None else self.df.coalesce(most)).mapInArrow(step, schema)
 
 
 @dataclass(frozen=True, slots=True)
-class FileRows:
+class FileSource:
     """Rows of Parquet files, read by the workers.
 
     Attributes:
@@ -79,17 +79,17 @@ class FileRows:
     groups: Sequence[RowGroup]
     schema: pa.Schema
 
-    def mapped(self, step: Step, schema: Any, most: int | None = None) -> Any:
-        """See ``Rows``."""
-        tasks = divided(self.groups, self.spark.sparkContext.defaultParallelism)
+    def map_batches(self, step: Step, schema: Any, most: int | None = None) -> Any:
+        """See ``RowSource``."""
+        tasks = divide_groups(self.groups, self.spark.sparkContext.defaultParallelism)
         if most is not None and len(tasks) > most:
-            tasks = divided(self.groups, most, least=0, most=None)
+            tasks = divide_groups(self.groups, most, least=0, most=None)
         numbers = self.spark.range(0, len(tasks), 1, max(1, len(tasks)))  # one number a partition
-        return numbers.mapInArrow(_FromFiles(tasks, self.schema, step), schema)
+        return numbers.mapInArrow(_ReadFiles(tasks, self.schema, step), schema)
 
 
 @dataclass(frozen=True, slots=True)
-class _FromFiles:
+class _ReadFiles:
     """What workers run: row i of the input stands for task i."""
 
     tasks: Sequence[Sequence[RowGroup]]
@@ -102,19 +102,19 @@ class _FromFiles:
         yield from self.step(read_groups(groups, self.schema))
 
 
-def rows_of(df: Any) -> Rows:
+def choose_row_source(df: Any) -> RowSource:
     """Return the rows of a DataFrame, by the faster way to read them."""
-    files = _plain_files(df)
+    files = _find_plain_files(df)
     if not files:
-        return FrameRows(df)
-    schema = arrow_schema(df.schema)
+        return FrameSource(df)
+    schema = as_arrow_schema(df.schema)
     trusting = all(str(df.sparkSession.conf.get(name)).upper() == "CORRECTED" for name in _CALENDARS)
-    found = each_footer(lambda path: row_groups(path, schema, trusting=trusting), files)
+    found = map_footers(lambda path: find_row_groups(path, schema, trusting=trusting), files)
     groups = [group for each in found for group in each or ()]
-    return FrameRows(df) if None in found or not groups else FileRows(df.sparkSession, groups, schema)
+    return FrameSource(df) if None in found or not groups else FileSource(df.sparkSession, groups, schema)
 
 
-def _plain_files(df: Any) -> list[str]:
+def _find_plain_files(df: Any) -> list[str]:
     """Return the local files that a DataFrame is nothing but; none if it is something else."""
     spark = df.sparkSession
     if is_connect(spark) or df.isStreaming or _is_cached(df):
@@ -125,39 +125,39 @@ def _plain_files(df: Any) -> list[str]:
     if not 0 < len(names) <= _MOST_FILES or not all(name.startswith(f"{_LOCAL}/") for name in names):
         return []
     files = [name.removeprefix(_LOCAL) for name in names]
-    if any(map(is_pattern, files)) or _bytes_of(files) < _LEAST_BYTES:
+    if any(map(is_pattern, files)) or _sum_bytes(files) < _LEAST_BYTES:
         return []
-    return files if any(_same(df, roots) for roots in _roots(files)) else []
+    return files if any(_is_load_of(df, roots) for roots in _iterate_load_paths(files)) else []
 
 
-def _bytes_of(files: Sequence[str]) -> int:
+def _sum_bytes(files: Sequence[str]) -> int:
     try:
         return sum(Path(file).stat().st_size for file in files)
     except OSError:  # Spark will say so
         return 0
 
 
-def _listed(folder: Path) -> list[str]:
+def _list_folder(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)  # noqa: PTH208 - names are all that is needed
     except OSError:  # then nobody named the folder
         return []
 
 
-def _roots(files: Sequence[str]) -> Iterator[list[str]]:
+def _iterate_load_paths(files: Sequence[str]) -> Iterator[list[str]]:
     """Yield what a user may have named to load just these files; a single path counts as it is written."""
     if len(files) > 1:
         yield list(files)
     singles = list(files) if len(files) == 1 else []
     folder = Path(files[0]).parent
-    if {name for name in _listed(folder) if name[0] not in "._"} == {Path(file).name for file in files}:
+    if {name for name in _list_folder(folder) if name[0] not in "._"} == {Path(file).name for file in files}:
         singles += [str(folder), f"{folder}/"]
     for path in singles:
         yield [path]
         yield [_LOCAL + path]
 
 
-def _same(df: Any, roots: Sequence[str]) -> bool:
+def _is_load_of(df: Any, roots: Sequence[str]) -> bool:
     """Whether a DataFrame is what loading some paths gives."""
     try:
         return bool(df.sameSemantics(df.sparkSession.read.schema(df.schema).parquet(*roots)))

@@ -27,11 +27,11 @@ class Pin:
     timeline: Timeline
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Pin:
+    def from_snapshot(cls, snapshot: Snapshot) -> Pin:
         """Pin a snapshot."""
         return cls(snapshot.files, snapshot.config, snapshot.timeline.timeline)
 
-    def snapshot(self, options: LoadOptions) -> Snapshot:
+    def to_snapshot(self, options: LoadOptions) -> Snapshot:
         """Return the pinned snapshot of a load."""
         timeline = TableTimeline(self.timeline, self.files, self.config)
         return Snapshot(self.files, self.config, timeline, as_of=options.as_of, timezone=options.timezone)

@@ -7,7 +7,7 @@ from functools import cache
 
 
 @cache
-def settle() -> None:
+def freeze_imports() -> None:
     """Exempt what is imported by now from garbage collection; call it when a first query has been served.
 
     Spark keeps its Python processes and has each collect all its garbage after every task and every planning step.

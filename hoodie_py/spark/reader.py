@@ -25,8 +25,8 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
 from hoodie_py.spark.columns import find_names
 from hoodie_py.spark.options import LoadOptions
-from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.types import arrow_schema, fit, widens
+from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.types import as_arrow_schema, can_widen, fit
 from hoodie_py.table.query import make_scan
 from hoodie_py.table.scan_task import ScanTask
 
@@ -74,12 +74,12 @@ class HoodieReader(DataSourceReader):
         self._snapshot = snapshot
         self._options = options
         self._packed_mergers = packed_mergers
-        self._target = arrow_schema(schema)
+        self._target = as_arrow_schema(schema)
         found = find_names(self._target.names, snapshot.schema.arrow.names)
         self._columns = dict(zip(self._target.names, found, strict=True))
         for field in self._target:
             have = snapshot.schema.arrow.field(self._columns[field.name]).type
-            if not widens(have, field.type):
+            if not can_widen(have, field.type):
                 raise InvalidQueryError(
                     f"Column {field.name!r} is {have} in the table, which cannot be read as {field.type}.",
                     hint="Declare it as the table has it, or leave out the schema and cast.",
@@ -89,8 +89,8 @@ class HoodieReader(DataSourceReader):
         """Return the work, in partitions of less than 64 KB each."""
         from hoodie_py.spark.packing import pack
 
-        scan = ask(self._snapshot, self._options, list(self._columns.values()))
-        return [partition for group in pack(scan.tasks()) for partition in partitions_of(group)]
+        scan = make_load_scan(self._snapshot, self._options, list(self._columns.values()))
+        return [partition for group in pack(scan.tasks()) for partition in make_partitions(group)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition in the declared schema; none for the empty partition of a table without files.
@@ -106,7 +106,9 @@ class HoodieReader(DataSourceReader):
         return {"_packed_mergers": self._packed_mergers, "_target": self._target}
 
 
-def ask(snapshot: Snapshot, options: LoadOptions, columns: Sequence[str], predicate: Predicate | None = None) -> Scan:
+def make_load_scan(
+    snapshot: Snapshot, options: LoadOptions, columns: Sequence[str], predicate: Predicate | None = None
+) -> Scan:
     """Return the scan that a load's options ask for.
 
     Raises:
@@ -117,13 +119,13 @@ def ask(snapshot: Snapshot, options: LoadOptions, columns: Sequence[str], predic
         columns=columns,
         filter=predicate,
         memory_limit=options.memory_limit,
-        batch_rows=batch_rows(len(columns)) if options.batch_rows is None else options.batch_rows,
+        batch_rows=choose_batch_rows(len(columns)) if options.batch_rows is None else options.batch_rows,
         integrity=options.integrity,
         options=options.hoodie,
     )
 
 
-def batch_rows(columns: int) -> int:
+def choose_batch_rows(columns: int) -> int:
     """Return how many rows of so many columns go to Spark at once: fewer of wide rows, so that a batch that Python has
     just written is still in the processor's cache when Spark unpacks it.
     """
@@ -144,13 +146,13 @@ def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Sche
         merger = choose_merger(task.info.config, mergers)
         for batch in replace(task, merger=merger).to_batches():
             yield fit(batch, target)
-    settle()
+    freeze_imports()
 
 
-def partitions_of(group: Sequence[ScanTask]) -> list[HoodiePartition]:
+def make_partitions(group: Sequence[ScanTask]) -> list[HoodiePartition]:
     """Return one partition, or several where one would be too large to send."""
     whole = HoodiePartition(group)
     if len(whole.value) <= LARGEST_PARTITION or len(group) == 1:
         return [whole]
     middle = len(group) // 2
-    return [*partitions_of(group[:middle]), *partitions_of(group[middle:])]
+    return [*make_partitions(group[:middle]), *make_partitions(group[middle:])]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.connect import is_connect
-from hoodie_py.spark.options import session_settings
+from hoodie_py.spark.options import pick_s3_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,11 +40,11 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
     """
     from pyspark.errors import AnalysisException
 
-    from hoodie_py.spark.source import source_class
+    from hoodie_py.spark.source import make_source_class
 
-    settings = s3_settings(spark)
+    settings = read_s3_settings(spark)
     try:
-        spark.dataSource.register(source_class(name, tuple(mergers), settings))
+        spark.dataSource.register(make_source_class(name, tuple(mergers), settings))
     except AnalysisException as error:
         if _TAKEN not in str(error):
             raise
@@ -86,7 +86,7 @@ def read(
     from hoodie_py.spark.hybrid import load
 
     given = {**(options or {}), **named, "path": path}
-    rows: DataFrame = load(spark, given, s3_settings(spark), columns, filter, mergers)
+    rows: DataFrame = load(spark, given, read_s3_settings(spark), columns, filter, mergers)
     return rows
 
 
@@ -136,12 +136,12 @@ def write(
     given = {**(options or {}), **named, "path": path}
     if operation is not None:
         given[OPERATION] = operation
-    return write_table(df, given, s3_settings(df.sparkSession), mode, merger, lock)
+    return write_table(df, given, read_s3_settings(df.sparkSession), mode, merger, lock)
 
 
-def s3_settings(spark: Any) -> dict[str, str]:
+def read_s3_settings(spark: Any) -> dict[str, str]:
     """Return the session's settings for S3; those of a classic session's context show only there."""
     settings = dict(spark.conf.getAll)
     if not is_connect(spark):
         settings = {**dict(spark.sparkContext.getConf().getAll()), **settings}
-    return session_settings(settings.items())
+    return pick_s3_settings(settings.items())

@@ -22,9 +22,9 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.columns import find_names
 from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, LoadOptions
 from hoodie_py.spark.pin import Pin, open_table
-from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.reader import HoodieReader, ask
-from hoodie_py.spark.types import spark_schema
+from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.reader import HoodieReader, make_load_scan
+from hoodie_py.spark.types import as_spark_schema
 
 if TYPE_CHECKING:
     from hoodie_py.spark.mergers import Merger
@@ -68,12 +68,14 @@ class HoodieSource(DataSource):
         options = LoadOptions.parse(self.options, self.session)
         snapshot = open_table(options)
         known = snapshot.schema.arrow.names
-        scan = ask(snapshot, options, known if options.columns is None else find_names(options.columns, known))
-        columns = spark_schema(scan.schema)
-        self._pin = Pin.of(snapshot)
+        scan = make_load_scan(
+            snapshot, options, known if options.columns is None else find_names(options.columns, known)
+        )
+        columns = as_spark_schema(scan.schema)
+        self._pin = Pin.from_snapshot(snapshot)
         if "provider" in self.options and columns.fields:
-            columns = _annotated(columns, {PATH: snapshot.files.uri, **_kept(self.options)})
-        settle()
+            columns = _annotate(columns, {PATH: snapshot.files.uri, **_keep_read_options(self.options)})
+        freeze_imports()
         return columns
 
     def reader(self, schema: StructType) -> HoodieReader:
@@ -83,15 +85,15 @@ class HoodieSource(DataSource):
             HoodieError: no path, no table there, or columns that it does not have.
             UnsupportedFeatureError: a catalog table's query has options of its own.
         """
-        noted = _noted(schema)
+        noted = _read_note(schema)
         if noted:
             _refuse_others(self.options, noted)
         given = {**noted, **self.options}
         options = LoadOptions.parse(given, self.session)
-        snapshot = open_table(options) if self._pin is None else self._pin.snapshot(options)
+        snapshot = open_table(options) if self._pin is None else self._pin.to_snapshot(options)
         self._planned = True
         made = HoodieReader(snapshot, options, schema, self.packed_mergers)
-        settle()
+        freeze_imports()
         return made
 
     def writer(self, schema: StructType, overwrite: bool) -> HoodieWriter:
@@ -103,8 +105,8 @@ class HoodieSource(DataSource):
         from hoodie_py.spark.write_batch import HoodieWriter
         from hoodie_py.spark.write_staging import Staging
 
-        job = self._job(schema, overwrite=overwrite)
-        return HoodieWriter(job, Staging.new(job.options.files()))
+        job = self._plan_job(schema, overwrite=overwrite)
+        return HoodieWriter(job, Staging.choose(job.options.open_files()))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoodieStreamWriter:  # noqa: N802 - Spark's name
         """Return what writes the batches of a stream; errors as for ``writer``."""
@@ -113,16 +115,16 @@ class HoodieSource(DataSource):
 
         if not CAN_STREAM:
             raise UnsupportedFeatureError("Writing streams with this version of PySpark.", hint="Use 4.1 or newer.")
-        job = self._job(schema, overwrite=overwrite)
-        return HoodieStreamWriter(job, Staging.new(job.options.files()))
+        job = self._plan_job(schema, overwrite=overwrite)
+        return HoodieStreamWriter(job, Staging.choose(job.options.open_files()))
 
-    def _job(self, schema: StructType, *, overwrite: bool) -> WriteJob:
+    def _plan_job(self, schema: StructType, *, overwrite: bool) -> WriteJob:
         from hoodie_py.spark.write_job import WriteJob
         from hoodie_py.spark.write_options import WriteOptions
 
         options = WriteOptions.parse(self.options, self.session, overwrite=overwrite)
         job = WriteJob.plan(options, schema, self.packed_mergers)
-        settle()
+        freeze_imports()
         return job
 
     def __getstate__(self) -> dict[str, Any]:
@@ -133,7 +135,7 @@ class HoodieSource(DataSource):
         return f"{type(self).__name__}({self.options.get(PATH)!r})"
 
 
-def source_class(name: str, mergers: Sequence[Merger], session: Mapping[str, str]) -> type[HoodieSource]:
+def make_source_class(name: str, mergers: Sequence[Merger], session: Mapping[str, str]) -> type[HoodieSource]:
     """Return a data source of another name, with mergers and S3 settings of its own; it travels by value."""
     from hoodie_py.spark.mergers import dump_mergers
 
@@ -147,7 +149,7 @@ def source_class(name: str, mergers: Sequence[Merger], session: Mapping[str, str
     return type("RegisteredHoodieSource", (HoodieSource,), members)
 
 
-def _kept(options: Mapping[str, str]) -> dict[str, str]:
+def _keep_read_options(options: Mapping[str, str]) -> dict[str, str]:
     """Return a catalog table's read options, less what may hold credentials and what Spark adds itself."""
     return {
         name: value
@@ -162,7 +164,7 @@ def _refuse_others(options: Mapping[str, str], noted: Mapping[str, str]) -> None
     Spark resolves a catalog table once a query, by its name alone (4.0; on Connect up to 4.3), so other uses in the
     query would be read with the same options.
     """
-    others = [name for name, value in _kept(options).items() if noted.get(name) != value]
+    others = [name for name, value in _keep_read_options(options).items() if noted.get(name) != value]
     if others:
         raise UnsupportedFeatureError(
             f"Options of a query on a catalog table ({', '.join(sorted(others))}): Spark may give them to other uses.",
@@ -170,12 +172,12 @@ def _refuse_others(options: Mapping[str, str], noted: Mapping[str, str]) -> None
         )
 
 
-def _annotated(schema: StructType, note: Mapping[str, str]) -> StructType:
+def _annotate(schema: StructType, note: Mapping[str, str]) -> StructType:
     first, *others = schema.fields
     return StructType([StructField(first.name, first.dataType, first.nullable, {_NOTE: json.dumps(note)}), *others])
 
 
-def _noted(schema: StructType) -> dict[str, str]:
+def _read_note(schema: StructType) -> dict[str, str]:
     """Return what a catalog table's columns remember of its options."""
     for field in schema.fields:
         note = (field.metadata or {}).get(_NOTE)

@@ -19,9 +19,9 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.options.source import STREAM_CHECKPOINT, STREAM_IDENTIFIER
-from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.write_batch import told, warn_if_landed
-from hoodie_py.spark.write_job import WriteJob, extra_metadata, removed_after
+from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.write_batch import list_staged, warn_if_landed
+from hoodie_py.spark.write_job import WriteJob, iterate_extra_metadata, remove_afterwards
 from hoodie_py.spark.write_staging import StagedRows, Staging
 from hoodie_py.table.snapshot import Snapshot
 
@@ -55,7 +55,7 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(_QUERY_ID)
         staged = self.staging.write(iterator, query)
-        settle()
+        freeze_imports()
         return staged
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -64,28 +64,28 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
         Raises:
             HoodieError: see ``HoodieTable.upsert``; the table is as it was unless the error says otherwise.
         """
-        staged = told(messages)
-        staging, writer = self._staging(staged), self._identifier(staged)
+        staged = list_staged(messages)
+        staging, writer = self._find_staging(staged), self._find_identifier(staged)
         snapshot = self.job.options.open()
-        if snapshot is not None and (last := last_batch(snapshot, writer)) is not None and last >= batchId:
-            with removed_after(staging):
+        if snapshot is not None and (last := find_last_batch(snapshot, writer)) is not None and last >= batchId:
+            with remove_afterwards(staging):
                 return
-        self.job.commit(staging, staged, {STREAM_CHECKPOINT: checkpoint(writer, batchId)})
+        self.job.commit(staging, staged, {STREAM_CHECKPOINT: make_checkpoint(writer, batchId)})
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Remove what tasks staged, and say so if the commit had landed all the same."""
-        staged = told(messages)
+        staged = list_staged(messages)
         if staged:
-            with removed_after(self._staging(staged)):
-                warn_if_landed(self.job, STREAM_CHECKPOINT, checkpoint(self._identifier(staged), batchId))
+            with remove_afterwards(self._find_staging(staged)):
+                warn_if_landed(self.job, STREAM_CHECKPOINT, make_checkpoint(self._find_identifier(staged), batchId))
 
-    def _staging(self, staged: Sequence[StagedRows]) -> Staging:
+    def _find_staging(self, staged: Sequence[StagedRows]) -> Staging:
         """Return the folder that the tasks wrote to, which had another copy of this writer."""
         paths = (each.path for each in staged if each.path is not None)
         folder = next((path.rpartition("/")[0] for path in paths), self.staging.folder)
         return Staging(self.staging.files, folder)
 
-    def _identifier(self, staged: Sequence[StagedRows]) -> str:
+    def _find_identifier(self, staged: Sequence[StagedRows]) -> str:
         """Return what the writer is known by.
 
         Raises:
@@ -100,14 +100,14 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
         return found
 
 
-def checkpoint(writer: str, batch: int) -> str:
+def make_checkpoint(writer: str, batch: int) -> str:
     """Return what a commit says of the batch that it is, as Java Hudi writes it."""
     return json.dumps({writer: str(batch)}, separators=(",", ":"))
 
 
-def last_batch(snapshot: Snapshot, writer: str) -> int | None:
+def find_last_batch(snapshot: Snapshot, writer: str) -> int | None:
     """Return the newest batch of a writer that the active timeline knows of; None if it knows of none."""
-    for _, metadata in extra_metadata(snapshot):
+    for _, metadata in iterate_extra_metadata(snapshot):
         text = metadata.get(STREAM_CHECKPOINT)
         if not text:
             continue

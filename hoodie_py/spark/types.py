@@ -36,16 +36,16 @@ _TO_ARROW: dict[type[st.DataType], pa.DataType] = {spark: arrow for arrow, spark
 _ORDER_OF_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
 
-def spark_schema(schema: pa.Schema) -> st.StructType:
+def as_spark_schema(schema: pa.Schema) -> st.StructType:
     """Return the Spark form of a table's schema; every column is nullable.
 
     Raises:
         InvalidTableError: a type that tables do not have.
     """
-    return st.StructType([st.StructField(field.name, spark_type(field.type)) for field in schema])
+    return st.StructType([st.StructField(field.name, as_spark_type(field.type)) for field in schema])
 
 
-def spark_type(kind: pa.DataType) -> st.DataType:
+def as_spark_type(kind: pa.DataType) -> st.DataType:
     """Return the Spark type of the same values.
 
     Raises:
@@ -57,24 +57,24 @@ def spark_type(kind: pa.DataType) -> st.DataType:
     if pa.types.is_decimal(kind):
         return st.DecimalType(kind.precision, kind.scale)
     if pa.types.is_list(kind):
-        return st.ArrayType(spark_type(kind.value_type))
+        return st.ArrayType(as_spark_type(kind.value_type))
     if pa.types.is_map(kind):
-        return st.MapType(spark_type(kind.key_type), spark_type(kind.item_type))
+        return st.MapType(as_spark_type(kind.key_type), as_spark_type(kind.item_type))
     if pa.types.is_struct(kind):
-        return st.StructType([st.StructField(field.name, spark_type(field.type)) for field in kind])
+        return st.StructType([st.StructField(field.name, as_spark_type(field.type)) for field in kind])
     raise InvalidTableError(f"A column of type {kind} has no counterpart in Spark.")
 
 
-def arrow_schema(schema: st.StructType) -> pa.Schema:
+def as_arrow_schema(schema: st.StructType) -> pa.Schema:
     """Return the Arrow schema that Spark expects of batches for a declared schema.
 
     Raises:
         InvalidQueryError: a declared type that no table column can have.
     """
-    return pa.schema([_arrow_field(field.name, field.dataType, field.nullable) for field in schema.fields])
+    return pa.schema([_as_arrow_field(field.name, field.dataType, field.nullable) for field in schema.fields])
 
 
-def arrow_type(kind: st.DataType) -> pa.DataType:
+def as_arrow_type(kind: st.DataType) -> pa.DataType:
     """Return the Arrow type that Spark expects for a declared type.
 
     Raises:
@@ -86,36 +86,36 @@ def arrow_type(kind: st.DataType) -> pa.DataType:
     if isinstance(kind, st.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, st.ArrayType):
-        return pa.list_(_arrow_field("element", kind.elementType, kind.containsNull))
+        return pa.list_(_as_arrow_field("element", kind.elementType, kind.containsNull))
     if isinstance(kind, st.MapType):
-        key = _arrow_field("key", kind.keyType, False)
-        return pa.map_(key, _arrow_field("value", kind.valueType, kind.valueContainsNull))
+        key = _as_arrow_field("key", kind.keyType, False)
+        return pa.map_(key, _as_arrow_field("value", kind.valueType, kind.valueContainsNull))
     if isinstance(kind, st.StructType):
-        return pa.struct(list(arrow_schema(kind)))
+        return pa.struct(list(as_arrow_schema(kind)))
     raise InvalidQueryError(f"No column can be read as {kind.simpleString()}.")
 
 
-def _arrow_field(name: str, kind: st.DataType, nullable: bool) -> pa.Field:
-    return pa.field(name, arrow_type(kind), nullable=nullable)
+def _as_arrow_field(name: str, kind: st.DataType, nullable: bool) -> pa.Field:
+    return pa.field(name, as_arrow_type(kind), nullable=nullable)
 
 
-def same_values(have: pa.DataType, want: pa.DataType) -> bool:
+def has_same_values(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether two types hold the same values, whatever the names and nullability of inner fields of lists and maps."""
     for is_kind in (pa.types.is_list, pa.types.is_map):
         if is_kind(have) or is_kind(want):
             return bool(is_kind(have) and is_kind(want)) and all(
-                same_values(have.field(i).type, want.field(i).type) for i in range(have.num_fields)
+                has_same_values(have.field(i).type, want.field(i).type) for i in range(have.num_fields)
             )
     if pa.types.is_struct(have) and pa.types.is_struct(want):
         return [f.name for f in have] == [f.name for f in want] and all(
-            same_values(h.type, w.type) for h, w in zip(have, want, strict=True)
+            has_same_values(h.type, w.type) for h, w in zip(have, want, strict=True)
         )
     return bool(have.equals(want))
 
 
-def widens(have: pa.DataType, want: pa.DataType) -> bool:
+def can_widen(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether every value of one type is a value of the other: what a user's own schema may ask for."""
-    if same_values(have, want):
+    if has_same_values(have, want):
         return True
     if have in _ORDER_OF_INTEGERS:
         at = _ORDER_OF_INTEGERS.index(have)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from hoodie_py.errors import HoodieError, HoodieWarning
-from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.write_job import WriteJob, landed, removed_after
+from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.write_job import WriteJob, find_landed_instant, remove_afterwards
 from hoodie_py.spark.write_staging import StagedRows, Staging
 
 WRITE_ID = "hoodie_py.write.id"
@@ -45,7 +45,7 @@ class HoodieWriter(DataSourceArrowWriter):
             StorageError: the store refused.
         """
         staged = self.staging.write(iterator)
-        settle()
+        freeze_imports()
         return staged
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -54,15 +54,15 @@ class HoodieWriter(DataSourceArrowWriter):
         Raises:
             HoodieError: see ``HoodieTable.upsert``; the table is as it was unless the error says otherwise.
         """
-        self.job.commit(self.staging, told(messages), {WRITE_ID: self.write_id})
+        self.job.commit(self.staging, list_staged(messages), {WRITE_ID: self.write_id})
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove what tasks staged, and say so if the commit had landed all the same."""
-        with removed_after(self.staging):
+        with remove_afterwards(self.staging):
             warn_if_landed(self.job, WRITE_ID, self.write_id)
 
 
-def told(messages: Sequence[WriterCommitMessage | None]) -> list[StagedRows]:
+def list_staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagedRows]:
     """Return what tasks reported, in their order."""
     return [each for each in messages if isinstance(each, StagedRows)]
 
@@ -71,7 +71,7 @@ def warn_if_landed(job: WriteJob, key: str, value: str) -> None:
     """Look for the commit of a write that Spark believes to have failed."""
     try:
         snapshot = job.options.open()
-        instant = None if snapshot is None else landed(snapshot, key, value)
+        instant = None if snapshot is None else find_landed_instant(snapshot, key, value)
     except HoodieError as problem:
         warnings.warn(HoodieWarning(f"Whether the write landed is not known: {problem}"), stacklevel=3)
         return

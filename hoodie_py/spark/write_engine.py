@@ -10,16 +10,16 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.spark.attempts import OUTCOME, result_of, summary, tries, unpack_error
+from hoodie_py.spark.attempts import OUTCOME, count_tries, summarize_error, unpack_error, unpack_outcome
 from hoodie_py.spark.compaction import SparkRunner
 from hoodie_py.spark.key_sketch import KeySketch
-from hoodie_py.spark.parquet_source import rows_of
-from hoodie_py.spark.types import spark_schema
-from hoodie_py.spark.write_files import Piece, PieceKey, WriteFiles, piece_of
+from hoodie_py.spark.parquet_source import choose_row_source
+from hoodie_py.spark.types import as_spark_schema
+from hoodie_py.spark.write_files import Piece, PieceKey, WriteFiles, to_piece
 from hoodie_py.spark.write_new_files import WriteNewFiles
 from hoodie_py.spark.write_places import PLACED, PlaceRecords
 from hoodie_py.spark.write_shards import SHARDED, SKETCH, DivideKeys, DivideRows, WriteFacts
-from hoodie_py.spark.write_wire import labels
+from hoodie_py.spark.write_wire import choose_labels
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.routing import FileAssignment
 from hoodie_py.writer.write_jobs import Tasks
@@ -42,54 +42,54 @@ class SparkEngine:
 
     def __init__(self, spark: Any, df: Any) -> None:
         self.spark = spark
-        self._source = rows_of(df)
+        self._source = choose_row_source(df)
         self.shards = int(spark.conf.get(_SHUFFLE_PARTITIONS, None) or _DEFAULT_PARTITIONS)
-        self.attempts = tries(spark)
+        self.attempts = count_tries(spark)
         self.services = SparkRunner(spark)
         self._tag = f"hoodie-write-{uuid4().hex}"
         self._kept: list[Any] = []
 
-    def divided(self, step: DivideRows) -> Any:
+    def divide_rows(self, step: DivideRows) -> Any:
         """Return the rows by shard; kept."""
-        return self._keep(self._source.mapped(step, spark_schema(SHARDED)))
+        return self._keep(self._source.map_batches(step, as_spark_schema(SHARDED)))
 
-    def paths(self, sharded: Any) -> list[str] | None:
+    def find_paths(self, sharded: Any) -> list[str] | None:
         """Return the partition paths of rows, none where rows do not know theirs; None if there are no rows."""
-        found = self._rows(sharded.select(f.explode_outer("paths").alias("path"), "failed").distinct())
+        found = self._collect(sharded.select(f.explode_outer("paths").alias("path"), "failed").distinct())
         _raise_failures(found)
         return sorted({row["path"] for row in found} - {None}) if found else None
 
-    def sketch(self, sharded: Any) -> KeySketch | None:
+    def sketch_keys(self, sharded: Any) -> KeySketch | None:
         """Return the sketch of the rows' keys; None where there is none, or where the tasks made too much."""
         sketches = sharded.where(f.col("kind") == SKETCH)
-        [sums] = self._rows(sketches.agg(f.sum("at").alias("bytes")))
+        [sums] = self._collect(sketches.agg(f.sum("at").alias("bytes")))
         if not 0 < (sums["bytes"] or 0) <= _SKETCH_BYTES:
             return None
-        return KeySketch.union(
-            KeySketch.unpacked(bytes(row["payload"])) for row in self._rows(sketches.select("payload"))
+        return KeySketch.unite(
+            KeySketch.unpack(bytes(row["payload"])) for row in self._collect(sketches.select("payload"))
         )
 
-    def with_keys(self, sharded: Any, step: DivideKeys) -> Any:
+    def add_keys(self, sharded: Any, step: DivideKeys) -> Any:
         """Return rows by shard together with the keys of file slices, of which there is one at least."""
         count = len(step.slices)
         numbers = self.spark.range(0, count, 1, count)
-        return sharded.unionByName(numbers.mapInArrow(step, spark_schema(SHARDED)))
+        return sharded.unionByName(numbers.mapInArrow(step, as_spark_schema(SHARDED)))
 
-    def placed(self, sharded: Any, step: PlaceRecords, parallelism: int | None) -> Any:
+    def place_records(self, sharded: Any, step: PlaceRecords, parallelism: int | None) -> Any:
         """Return records by place; kept."""
         rows = sharded.select(*_SHUFFLED).where(f.col("kind") != SKETCH)
         rows = rows.repartition("shard") if parallelism is None else rows.repartition(parallelism, "shard")
-        return self._keep(rows.sortWithinPartitions("shard", "kind", "at").mapInArrow(step, spark_schema(PLACED)))
+        return self._keep(rows.sortWithinPartitions("shard", "kind", "at").mapInArrow(step, as_spark_schema(PLACED)))
 
-    def pieces(self, placed: Any) -> dict[PieceKey, Piece]:
+    def count_pieces(self, placed: Any) -> dict[PieceKey, Piece]:
         """Return the counts of records by place."""
         counts = [f.sum(name).alias(name) for name in ("rows", "inserts", "updates", "deletes", "bytes")]
         grouped = placed.groupBy("path", "file_id", "piece", "failed")
-        found = self._rows(grouped.agg(*counts, f.bool_and("in_base").alias("in_base")))
+        found = self._collect(grouped.agg(*counts, f.bool_and("in_base").alias("in_base")))
         _raise_failures(found)
-        return {(row["path"], row["file_id"], row["piece"]): piece_of(row) for row in found}
+        return {(row["path"], row["file_id"], row["piece"]): to_piece(row) for row in found}
 
-    def written(
+    def write_files(
         self,
         placed: Any,
         tasks: Tasks,
@@ -100,9 +100,9 @@ class SparkEngine:
         """Carry out the tasks of all files and return their results."""
         if not placements:
             return []
-        chosen = labels(len(placements))
+        chosen = choose_labels(len(placements))
         by_number = dict(zip(chosen, zip(tasks.iterate_tasks(placements), placements, strict=True), strict=True))
-        step = WriteFiles.of(by_number, facts.packed_merger, facts.wire.located(), facts.attempts)
+        step = WriteFiles.from_tasks(by_number, facts.packed_merger, facts.payload_format.as_located(), facts.attempts)
         keys = list(file_of)
         places = pa.table(
             {
@@ -117,29 +117,32 @@ class SparkEngine:
         both = placed.alias("p").join(files, same[0] & same[1] & same[2])
         rows = both.select("label", f.lit(0).alias("kind"), "at", "payload")
         rows = rows.repartition(len(placements), "label").sortWithinPartitions("label", "at")
-        found = [result_of(row) for row in self._rows(rows.mapInArrow(step, spark_schema(OUTCOME)))]
+        found = [unpack_outcome(row) for row in self._collect(rows.mapInArrow(step, as_spark_schema(OUTCOME)))]
         if len(found) != len(placements):
             raise HoodieError(
                 f"Spark wrote {len(found)} files of {len(placements)}.", hint="The DataFrame's rows must not change."
             )
         return found
 
-    def new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
+    def write_new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
         """Have every task of the DataFrame write its rows to new files, and return their results."""
-        return [result_of(row) for row in self._rows(self._source.mapped(step, spark_schema(OUTCOME), parallelism))]
+        return [
+            unpack_outcome(row)
+            for row in self._collect(self._source.map_batches(step, as_spark_schema(OUTCOME), parallelism))
+        ]
 
     def _keep(self, frame: Any) -> Any:
         kept = frame.persist()
         self._kept.append(kept)
         return kept
 
-    def _rows(self, frame: Any) -> list[Any]:
+    def _collect(self, frame: Any) -> list[Any]:
         self.spark.addTag(self._tag)
         try:
             return list(frame.collect())
         except Exception as error:
             raise HoodieError(
-                f"Spark did not carry out the write: {summary(error)}",
+                f"Spark did not carry out the write: {summarize_error(error)}",
                 hint="The table is as it was. What Spark reported in full is the cause of this error.",
             ) from error
         except BaseException:

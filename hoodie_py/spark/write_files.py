@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.spark.attempts import done, failed, worth_another
+from hoodie_py.spark.attempts import can_retry, pack_failure, pack_result
 from hoodie_py.spark.mergers import load_mergers
-from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.write_wire import Wire, by_label
+from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.write_wire import PayloadFormat, group_by_label
 from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.rewrite_task import RewriteTask
 from hoodie_py.writer.routing import FileAssignment, make_file_id
@@ -89,15 +89,15 @@ def plan_files(
         compute_free_rows(slices, set(held), FILE_BYTES_A_BYTE, file_bytes, settings.small_file_bytes) if fill else {}
     )
     for path, keys in new.items():
-        for file_id, some in _cut(keys, pieces, room.get(path, ()), int(file_bytes / FILE_BYTES_A_BYTE)):
+        for file_id, some in _share_out(keys, pieces, room.get(path, ()), int(file_bytes / FILE_BYTES_A_BYTE)):
             members[path, file_id].extend(some)
     there = {(each.partition_path, each.file_id): each for each in slices}
-    placements = tuple(_placement(group, [pieces[key] for key in keys], there) for group, keys in members.items())
+    placements = tuple(_make_placement(group, [pieces[key] for key in keys], there) for group, keys in members.items())
     file_of = {key: number for number, keys in enumerate(members.values()) for key in keys}
     return FilePlan(placements, file_of)
 
 
-def _cut(
+def _share_out(
     keys: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], room: Sequence[tuple[str, int]], most: int
 ) -> Iterator[tuple[str, list[PieceKey]]]:
     """Yield file ids with the pieces of new records that go there: files with room for so many bytes, then new ones."""
@@ -120,7 +120,7 @@ def _cut(
         yield make_file_id(), share_
 
 
-def _placement(group: GroupKey, pieces: Sequence[Piece], there: Mapping[GroupKey, FileSlice]) -> FileAssignment:
+def _make_placement(group: GroupKey, pieces: Sequence[Piece], there: Mapping[GroupKey, FileSlice]) -> FileAssignment:
     file_slice = there.get(group)
     base = None if file_slice is None or file_slice.base_file is None else file_slice.base_file.instant
     rows = sum(each.rows for each in pieces)
@@ -143,38 +143,44 @@ class WriteFiles:
     Attributes:
         packed: tasks with the rows they are to get, by label.
         packed_merger: of the tasks that merge.
-        wire: form of the records.
+        payload_format: form of the records.
         attempts: how often Spark tries a task.
     """
 
     packed: bytes
     packed_merger: bytes
-    wire: Wire
+    payload_format: PayloadFormat
     attempts: int
 
     @classmethod
-    def of(
-        cls, tasks: Mapping[int, tuple[WriteTask, FileAssignment]], packed_merger: bytes, wire: Wire, attempts: int
+    def from_tasks(
+        cls,
+        tasks: Mapping[int, tuple[WriteTask, FileAssignment]],
+        packed_merger: bytes,
+        payload_format: PayloadFormat,
+        attempts: int,
     ) -> WriteFiles:
         """Pack tasks by label; what they have in common is sent once."""
         bare = {
             label: (replace(task, merger=None) if isinstance(task, RewriteTask) else task, len(of), of.inserts)
             for label, (task, of) in tasks.items()
         }
-        return cls(zlib.compress(pickle.dumps(bare, pickle.HIGHEST_PROTOCOL), 1), packed_merger, wire, attempts)
+        return cls(
+            zlib.compress(pickle.dumps(bare, pickle.HIGHEST_PROTOCOL), 1), packed_merger, payload_format, attempts
+        )
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)  # Spark gives a task one core
-        for one in by_label(batches):
-            yield self._attempt(one.label, [each for kind in sorted(one.payloads) for each in one.payloads[kind]])
-        settle()
+        for one in group_by_label(batches):
+            yield self._run_task(one.label, [each for kind in sorted(one.payloads) for each in one.payloads[kind]])
+        freeze_imports()
 
-    def _attempt(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
+    def _run_task(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
         try:
-            task, count, inserts = _unpacked(self.packed)[label]
+            task, count, inserts = _unpack_tasks(self.packed)[label]
             if isinstance(task, RewriteTask):
                 task = replace(task, merger=next(iter(load_mergers(self.packed_merger)), None))
-            records, positions = self.wire.read(payloads)
+            records, positions = self.payload_format.read(payloads)
             if len(records) != count:
                 raise HoodieError(
                     f"The DataFrame gave {len(records)} rows for a file where it had given {count} before.",
@@ -183,20 +189,20 @@ class WriteFiles:
                 )
             result = run_task(task, records, positions, inserts)
         except HoodieError as error:
-            if worth_another(error, self.attempts):
+            if can_retry(error, self.attempts):
                 raise  # so that Spark tries again, perhaps on another machine
-            return failed(error)
-        return done(result)
+            return pack_failure(error)
+        return pack_result(result)
 
 
 @lru_cache(maxsize=2)
-def _unpacked(packed: bytes) -> dict[int, tuple[WriteTask, int, int]]:
+def _unpack_tasks(packed: bytes) -> dict[int, tuple[WriteTask, int, int]]:
     """Unpack the tasks, once in each worker; so what they share is shared there, too."""
     tasks: dict[int, tuple[WriteTask, int, int]] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver's
     return tasks
 
 
-def piece_of(row: Any) -> Piece:
+def to_piece(row: Any) -> Piece:
     """Return the counts of one place, as Spark added them up."""
     rows, inserts, updates, deletes, size = (int(row[name] or 0) for name in _COUNTS)
     return Piece(rows, inserts, updates, deletes, size, bool(row["in_base"]))

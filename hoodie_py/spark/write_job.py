@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.spark.mergers import choose_merger, load_mergers
-from hoodie_py.spark.types import arrow_schema
+from hoodie_py.spark.types import as_arrow_schema
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.spark.write_staging import StagedRows, Staging
 from hoodie_py.table.snapshot import Snapshot
@@ -41,7 +41,7 @@ class WriteJob:
         Raises:
             HoodieError: the options do not fit each other, the rows' columns, or the table.
         """
-        job = cls(options, arrow_schema(schema), packed_mergers)
+        job = cls(options, as_arrow_schema(schema), packed_mergers)
         if options.open() is None:
             options.check_new(job.schema)
         return job
@@ -66,8 +66,8 @@ class WriteJob:
             HoodieError: see ``HoodieTable.upsert``.
         """
         with (
-            removed_after(staging),
-            staging.rows(staged) as rows,
+            remove_afterwards(staging),
+            staging.open_rows(staged) as rows,
             self.options.open_or_create(self.schema) as snapshot,
         ):
             session = WriteSession.open(snapshot, options=self.options.settings)
@@ -79,7 +79,7 @@ class WriteJob:
         return f"WriteJob({self.options!r})"
 
 
-class removed_after:  # noqa: N801 - a context manager
+class remove_afterwards:  # noqa: N801 - a context manager
     """Remove staged files however the block ends; what stands in the way is a warning."""
 
     def __init__(self, staging: Staging) -> None:
@@ -95,15 +95,15 @@ class removed_after:  # noqa: N801 - a context manager
             warnings.warn(HoodieWarning(f"Rows on their way were not removed: {problem}"), stacklevel=3)
 
 
-def landed(snapshot: Snapshot, key: str, value: str) -> str | None:
+def find_landed_instant(snapshot: Snapshot, key: str, value: str) -> str | None:
     """Return the instant of the newest completed write whose extra metadata has an entry; None if none has."""
-    for instant, metadata in extra_metadata(snapshot):
+    for instant, metadata in iterate_extra_metadata(snapshot):
         if metadata.get(key) == value:
             return instant
     return None
 
 
-def extra_metadata(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, str]]]:
+def iterate_extra_metadata(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield request times and extra metadata of completed writes, the newest first."""
     for instant in reversed(snapshot.timeline.completed_writes()):
         yield instant.request_time, snapshot.timeline.metadata(instant).extra_metadata

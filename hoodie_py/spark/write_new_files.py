@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.spark.attempts import done, failed, worth_another
-from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.write_shards import Opened, gathered, opened
+from hoodie_py.spark.attempts import can_retry, pack_failure, pack_result
+from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.write_shards import OpenedFacts, gather_batches, open_facts
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.incoming_records import make_records
 from hoodie_py.writer.insert_task import InsertTask
@@ -55,35 +55,35 @@ class WriteNewFiles:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)  # Spark gives a task one core
-        there = opened(self.packed)
+        there = open_facts(self.packed)
         try:
-            for result in self._results(there, batches):
-                yield done(result)
+            for result in self._write_files(there, batches):
+                yield pack_result(result)
         except HoodieError as error:
-            if worth_another(error, there.facts.attempts):
+            if can_retry(error, there.facts.attempts):
                 raise
-            yield failed(error)
-        settle()
+            yield pack_failure(error)
+        freeze_imports()
 
-    def _results(self, there: Opened, batches: Iterator[pa.RecordBatch]) -> Iterator[TaskResult]:
+    def _write_files(self, there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[TaskResult]:
         context = TaskContext.get()
         index = (0 if context is None else context.partitionId()) * _FILES_OF_A_TASK
-        pieces = _Ahead(_pieces(there, batches))
+        pieces = _PieceQueue(_iterate_pieces(there, batches))
         most = there.facts.settings.plan.max_file_size
         while pieces.next is not None:
             task = InsertTask(self.commit, index, pieces.next.path, make_file_id())
-            yield task.run(pieces.of_one_file(most))
+            yield task.run(pieces.take_one_file(most))
             index += 1
 
 
-class _Ahead:
+class _PieceQueue:
     """Pieces one after the other, the next one known."""
 
     def __init__(self, pieces: Iterator[_Piece]) -> None:
         self._pieces = pieces
         self.next = next(pieces, None)
 
-    def of_one_file(self, most: int) -> Iterator[WriteRecords]:
+    def take_one_file(self, most: int) -> Iterator[WriteRecords]:
         """Give the records of the next piece and of those after it that fit into the same file."""
         path, size = None if self.next is None else self.next.path, 0.0
         while self.next is not None and self.next.path == path and (not size or size + self.next.bytes <= most):
@@ -92,10 +92,10 @@ class _Ahead:
             self.next = next(self._pieces, None)
 
 
-def _pieces(there: Opened, batches: Iterator[pa.RecordBatch]) -> Iterator[_Piece]:
+def _iterate_pieces(there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[_Piece]:
     facts, options = there.facts, there.facts.settings.options
     limit = _BYTES_OF_PARTITIONS if there.snapshot.config.is_partitioned else _BYTES_AT_ONCE
-    for table in gathered(batches, limit):
+    for table in gather_batches(batches, limit):
         records, _ = make_records(table, there.snapshot, options, facts.operation)
         routed = assign_new_files(records, facts.settings.plan.max_file_size)
         for placement in routed.assignments:

@@ -69,8 +69,8 @@ class WriteOptions:
             raise InvalidQueryError("No path was given.", hint='Write .save("/path/of/the/table").')
         load = LoadOptions.parse(options, session)
         check_write_options(load.hoodie, warn=False)  # the session of the write warns
-        operation, settings = _operation(load.hoodie, overwrite=overwrite)
-        return cls(load.path, load, operation, settings, TableDescription.of(load.hoodie))
+        operation, settings = _choose_operation(load.hoodie, overwrite=overwrite)
+        return cls(load.path, load, operation, settings, TableDescription.from_options(load.hoodie))
 
     def open(self) -> Snapshot | None:
         """Return the table as it is; None where there is none.
@@ -95,8 +95,8 @@ class WriteOptions:
             UnsupportedFeatureError: a kind of table that is not handled.
         """
         if self.operation is WriteOperation.DELETE:
-            raise TableNotFoundError("There is no Hudi table to delete from.", path=self.files().uri)
-        self.table.new(schema, self._default_name).make_properties()
+            raise TableNotFoundError("There is no Hudi table to delete from.", path=self.open_files().uri)
+        self.table.make_new_table(schema, self._default_name).make_properties()
 
     @contextmanager
     def open_or_create(self, schema: pa.Schema) -> Iterator[Snapshot]:
@@ -112,9 +112,9 @@ class WriteOptions:
             yield found
             return
         self.check_new(schema)
-        new, options = self.table.new(schema, self._default_name), self.load
+        new, options = self.table.make_new_table(schema, self._default_name), self.load
         try:
-            made = create_table(self.files(), new)
+            made = create_table(self.open_files(), new)
         except ConflictError:  # another writer made one meanwhile: which may be as good
             found = self.open()
             if found is None:
@@ -125,13 +125,13 @@ class WriteOptions:
         with made.undo_on_failure():
             yield open_snapshot(self.path, storage_options=options.storage_options, timezone=options.timezone)
 
-    def files(self) -> TableFiles:
+    def open_files(self) -> TableFiles:
         """Return the files at the path."""
         return TableFiles.open(self.path, self.load.storage_options)
 
     @property
     def _default_name(self) -> str:
-        return make_default_name(self.files())
+        return make_default_name(self.open_files())
 
     def __repr__(self) -> str:
         return f"WriteOptions({self.path!r}, {self.operation.value!r})"
@@ -150,7 +150,7 @@ class TableDescription:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> TableDescription:
+    def from_options(cls, options: Mapping[str, str]) -> TableDescription:
         """Find what options say about the table.
 
         Raises:
@@ -170,7 +170,7 @@ class TableDescription:
         }
         return cls(found, kept)
 
-    def new(self, schema: pa.Schema, default_name: str) -> NewTable:
+    def make_new_table(self, schema: pa.Schema, default_name: str) -> NewTable:
         """Return the table that a write with these options makes.
 
         Args:
@@ -181,28 +181,28 @@ class TableDescription:
             InvalidQueryError: the options say too little.
             UnsupportedFeatureError: a key generator that is not handled.
         """
-        if not self._names(source_keys.RECORD_KEY):
+        if not self._get_names(source_keys.RECORD_KEY):
             raise InvalidQueryError(
                 "There is no table yet, and no option says which columns are its record key.",
                 hint=f"Give the option {source_keys.RECORD_KEY[0]}.",
             )
-        version = self._text(source_keys.TABLE_VERSION) or _DEFAULT_VERSION
+        version = self._get_text(source_keys.TABLE_VERSION) or _DEFAULT_VERSION
         if not (version.isascii() and version.isdigit()):
             raise InvalidQueryError(
                 f"{source_keys.TABLE_VERSION[0]} cannot be {version[:100]!r}.", hint="Give 6, 8 or 9."
             )
-        payload = self._text(source_keys.PAYLOAD)
+        payload = self._get_text(source_keys.PAYLOAD)
         return NewTable(
-            name=self._text(source_keys.TABLE_NAME) or default_name,
+            name=self._get_text(source_keys.TABLE_NAME) or default_name,
             schema=pa.schema([each.with_nullable(True) for each in schema]),
-            record_key=self._names(source_keys.RECORD_KEY),
-            ordering=self._names(source_keys.ORDERING),
-            partition_by=self._names(source_keys.PARTITION_PATH),
-            table_type=self._text(source_keys.TABLE_TYPE) or _DEFAULT_TYPE,
+            record_key=self._get_names(source_keys.RECORD_KEY),
+            ordering=self._get_names(source_keys.ORDERING),
+            partition_by=self._get_names(source_keys.PARTITION_PATH),
+            table_type=self._get_text(source_keys.TABLE_TYPE) or _DEFAULT_TYPE,
             version=int(version),
-            merge_mode=(self._text(source_keys.RECORD_MERGE_MODE) or "").upper() or None,
-            merge_strategy_id=self._text(source_keys.RECORD_MERGE_STRATEGY),
-            key_generator=self._key_generator(),
+            merge_mode=(self._get_text(source_keys.RECORD_MERGE_MODE) or "").upper() or None,
+            merge_strategy_id=self._get_text(source_keys.RECORD_MERGE_STRATEGY),
+            key_generator=self._find_key_generator(),
             properties={**self.properties, **({properties.PAYLOAD_CLASS: payload} if payload else {})},
         )
 
@@ -212,39 +212,39 @@ class TableDescription:
         Raises:
             InvalidQueryError: names the option, what it says, and what the table says.
         """
-        untyped = tuple(each.partition(":")[0] for each in self._names(source_keys.PARTITION_PATH))
-        type_ = (self._text(source_keys.TABLE_TYPE) or "").upper()
-        self._agree(source_keys.TABLE_NAME, config.name)
-        self._agree(source_keys.TABLE_VERSION, str(config.version))
-        self._agree(source_keys.TABLE_TYPE, config.table_type, _SHORT_TYPES.get(type_, type_))
-        self._agree(source_keys.RECORD_KEY, _joined(config.record_key_fields))
-        self._agree(source_keys.PARTITION_PATH, _joined(config.partition_fields), _joined(untyped))
-        self._agree(source_keys.ORDERING, _joined(config.ordering_fields))
-        self._agree(source_keys.RECORD_MERGE_MODE, config.merge_mode.value)
+        untyped = tuple(each.partition(":")[0] for each in self._get_names(source_keys.PARTITION_PATH))
+        type_ = (self._get_text(source_keys.TABLE_TYPE) or "").upper()
+        self._check_agreement(source_keys.TABLE_NAME, config.name)
+        self._check_agreement(source_keys.TABLE_VERSION, str(config.version))
+        self._check_agreement(source_keys.TABLE_TYPE, config.table_type, _SHORT_TYPES.get(type_, type_))
+        self._check_agreement(source_keys.RECORD_KEY, _join_names(config.record_key_fields))
+        self._check_agreement(source_keys.PARTITION_PATH, _join_names(config.partition_fields), _join_names(untyped))
+        self._check_agreement(source_keys.ORDERING, _join_names(config.ordering_fields))
+        self._check_agreement(source_keys.RECORD_MERGE_MODE, config.merge_mode.value)
         if config.merge_strategy_id:
-            self._agree(source_keys.RECORD_MERGE_STRATEGY, config.merge_strategy_id)
-        for key, has in _styles(config).items():
+            self._check_agreement(source_keys.RECORD_MERGE_STRATEGY, config.merge_strategy_id)
+        for key, has in _read_styles(config).items():
             said = self.properties.get(key)
             if said and (said.lower() == "true") != has:
-                raise _disagrees(key, said, str(has).lower())
+                raise _make_disagreement(key, said, str(has).lower())
 
-    def _agree(self, names: tuple[str, ...], has: str, said: str | None = None) -> None:
-        text = self._text(names)
+    def _check_agreement(self, names: tuple[str, ...], has: str, said: str | None = None) -> None:
+        text = self._get_text(names)
         if text is None:
             return
-        given = _joined(self._names(names)) if said is None else said
+        given = _join_names(self._get_names(names)) if said is None else said
         if given.lower() != has.lower() if names in _CASELESS else given != has:
-            raise _disagrees(names[0], text, has)
+            raise _make_disagreement(names[0], text, has)
 
-    def _text(self, names: tuple[str, ...]) -> str | None:
+    def _get_text(self, names: tuple[str, ...]) -> str | None:
         return self.given.get(names[0]) or None
 
-    def _names(self, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _get_names(self, names: tuple[str, ...]) -> tuple[str, ...]:
         return split_field_names(self.given.get(names[0], ""))
 
-    def _key_generator(self) -> str | None:
-        named = self._text(source_keys.KEY_GENERATOR_TYPE)
-        class_name = self._text(source_keys.KEY_GENERATOR_CLASS)
+    def _find_key_generator(self) -> str | None:
+        named = self._get_text(source_keys.KEY_GENERATOR_TYPE)
+        class_name = self._get_text(source_keys.KEY_GENERATOR_CLASS)
         if named is not None or class_name is None:
             return named
         config = TableConfig.from_properties(
@@ -256,7 +256,7 @@ class TableDescription:
 _CASELESS = (source_keys.TABLE_TYPE, source_keys.RECORD_MERGE_MODE)
 
 
-def _styles(config: TableConfig) -> dict[str, bool]:
+def _read_styles(config: TableConfig) -> dict[str, bool]:
     return {
         properties.HIVE_STYLE_PARTITIONING: config.hive_style_partitioning,
         properties.URL_ENCODE_PARTITIONING: config.url_encode_partitioning,
@@ -265,18 +265,18 @@ def _styles(config: TableConfig) -> dict[str, bool]:
     }
 
 
-def _disagrees(key: str, said: str, has: str) -> InvalidQueryError:
+def _make_disagreement(key: str, said: str, has: str) -> InvalidQueryError:
     return InvalidQueryError(
         f"The option {key} says {said[:200]!r}, but the table has {has!r}.",
         hint="Leave the option out, or write to another path.",
     )
 
 
-def _joined(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ",".join(names)
 
 
-def _operation(options: Mapping[str, str], *, overwrite: bool) -> tuple[WriteOperation, Mapping[str, str]]:
+def _choose_operation(options: Mapping[str, str], *, overwrite: bool) -> tuple[WriteOperation, Mapping[str, str]]:
     """Return what to do, and the writer options that go with it."""
     named = source_keys.OPERATION.of(options)
     known = {each.value: each for each in WriteOperation}

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import numbers
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.spark.attempts import pack_error, worth_another
-from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.write_shards import ENTRIES, ENTRY, RECORDS, Opened, opened
-from hoodie_py.spark.write_wire import Labelled, by_label
+from hoodie_py.spark.attempts import can_retry, pack_error
+from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.write_shards import ENTRIES, ENTRY, RECORDS, OpenedFacts, open_facts
+from hoodie_py.spark.write_wire import LabelledPayloads, group_by_label
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.combine import combine, needs_combining
 from hoodie_py.writer.key_lookup import KeyLookup, KeyLookupRequest, KeyLookupResult, deduplicate
@@ -52,26 +52,26 @@ class PlaceRecords:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)  # Spark gives a task one core
-        there = opened(self.packed)
+        there = open_facts(self.packed)
         failures: list[bytes] = []
         try:
-            for shard in by_label(_successes(batches, failures)):
+            for shard in group_by_label(_iterate_successes(batches, failures)):
                 if not failures:
-                    yield from self._placed(there, shard)
+                    yield from self._place(there, shard)
         except HoodieError as error:
-            if worth_another(error, there.facts.attempts):
+            if can_retry(error, there.facts.attempts):
                 raise
             failures.append(pack_error(error))
         yield from (pa.RecordBatch.from_pylist([{"failed": each}], PLACED) for each in failures)
-        settle()
+        freeze_imports()
 
-    def _placed(self, there: Opened, shard: Labelled) -> Iterator[pa.RecordBatch]:
+    def _place(self, there: OpenedFacts, shard: LabelledPayloads) -> Iterator[pa.RecordBatch]:
         payloads = shard.payloads.get(RECORDS)
         if not payloads:
             return
         facts = there.facts
-        records, _ = facts.wire.read(payloads)
-        snapshot, merger = _with_slices(there.snapshot, self.slices), facts.merger
+        records, _ = facts.payload_format.read(payloads)
+        snapshot, merger = _set_slices(there.snapshot, self.slices), facts.merger
         if needs_combining(facts.operation, facts.settings.options):
             records = combine(records, snapshot, facts.settings, merger)
         entries = pa.Table.from_batches(
@@ -81,11 +81,11 @@ class PlaceRecords:
         plan = replace(facts.settings.plan, max_file_size=sys.maxsize)  # new files are cut once all shards are known
         settings = replace(facts.settings, plan=plan, small_file_bytes=0)
         routed = assign_records(records, snapshot, facts.operation, settings, merger, lookup)
-        wire = facts.wire.located()
+        payload_format = facts.payload_format.as_located()
         at = facts.shards.index(shard.label) * _PLACES_OF_A_SHARD
         for placement in routed.assignments:
             is_new = placement.file_slice is None and not facts.is_bucket  # a bucket's file id is its own
-            rows = list(_rows(wire, routed, placement))
+            rows = list(_iterate_rows(payload_format, routed, placement))
             for row in rows:
                 row |= {"file_id": None, "piece": shard.label} if is_new else {}
                 row["at"] = at
@@ -93,7 +93,7 @@ class PlaceRecords:
             yield pa.RecordBatch.from_pylist(rows, PLACED)
 
 
-def _successes(batches: Iterator[pa.RecordBatch], failures: list[bytes]) -> Iterator[pa.RecordBatch]:
+def _iterate_successes(batches: Iterator[pa.RecordBatch], failures: list[bytes]) -> Iterator[pa.RecordBatch]:
     """Yield the rows that have payloads, and note the errors of earlier steps."""
     for batch in batches:
         failed = batch.column("failed")
@@ -101,10 +101,10 @@ def _successes(batches: Iterator[pa.RecordBatch], failures: list[bytes]) -> Iter
         yield batch if failed.null_count == len(failed) else batch.filter(failed.is_null())
 
 
-def _rows(wire: Any, routed: AssignedRecords, placement: FileAssignment) -> Iterator[dict[str, Any]]:
+def _iterate_rows(payload_format: Any, routed: AssignedRecords, placement: FileAssignment) -> Iterator[dict[str, Any]]:
     """Yield a placement's records as rows of the step's result; the first one has the counts."""
     counts = {"inserts": placement.inserts, "updates": placement.updates, "deletes": placement.deletes}
-    for count, payload in wire.payloads(routed.get_records(placement), routed.get_positions(placement)):
+    for count, payload in payload_format.split(routed.get_records(placement), routed.get_positions(placement)):
         yield {
             "path": placement.partition_path,
             "file_id": placement.file_id,
@@ -121,7 +121,7 @@ def _rows(wire: Any, routed: AssignedRecords, placement: FileAssignment) -> Iter
 class _KnownKeys(KeyLookup):
     """Finds keys among those that came with the shard."""
 
-    def __init__(self, there: Opened, snapshot: Snapshot, slices: Sequence[FileSlice], entries: pa.Table) -> None:
+    def __init__(self, there: OpenedFacts, snapshot: Snapshot, slices: Sequence[FileSlice], entries: pa.Table) -> None:
         super().__init__(snapshot, there.facts.settings, there.facts.merger)
         self._slices = {(each.partition_path, each.file_id): number for number, each in enumerate(slices)}
         self._keys = entries.column("key")
@@ -150,7 +150,7 @@ class _KnownKeys(KeyLookup):
         return deduplicate(hits)
 
 
-class _Slices:
+class _KnownSlices:
     """The file slices that the driver saw, in the place of a view that lists files."""
 
     def __init__(self, slices: Sequence[FileSlice], view: Any) -> None:
@@ -167,9 +167,9 @@ class _Slices:
         return getattr(self._view, name)
 
 
-def _with_slices(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Snapshot:
+def _set_slices(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Snapshot:
     """Return the table with file slices that are known already."""
     made = Snapshot(snapshot.files, snapshot.config, snapshot.timeline, timezone=snapshot.timezone)
-    made.__dict__["view"] = _Slices(slices, snapshot.view)
+    made.__dict__["view"] = _KnownSlices(slices, snapshot.view)
     made.__dict__["schema"] = snapshot.schema
     return made

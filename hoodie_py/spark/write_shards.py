@@ -22,12 +22,12 @@ from pyspark import TaskContext
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.spark.attempts import pack_error, worth_another
-from hoodie_py.spark.key_sketch import KeySketch, mixed
+from hoodie_py.spark.attempts import can_retry, pack_error
+from hoodie_py.spark.key_sketch import KeySketch, mix_hashes
 from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.pin import Pin
-from hoodie_py.spark.python_process import settle
-from hoodie_py.spark.write_wire import Wire
+from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.write_wire import PayloadFormat
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline_loader import TableTimeline
 from hoodie_py.writer.bucket_index import compute_java_hashes
@@ -69,7 +69,7 @@ class WriteFacts:
         timezone: zone of times without one.
         settings: of the call.
         operation: what the write does.
-        wire: the form of its records.
+        payload_format: the form of its records.
         packed_merger: the merger that decides instead of the table's merge mode.
         shards: labels.
         attempts: how often Spark tries a task.
@@ -79,12 +79,12 @@ class WriteFacts:
     timezone: str | None
     settings: WriteSettings
     operation: WriteOperation
-    wire: Wire
+    payload_format: PayloadFormat
     packed_merger: bytes
     shards: tuple[int, ...]
     attempts: int
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return the facts as bytes to send."""
         return zlib.compress(pickle.dumps(self, pickle.HIGHEST_PROTOCOL), 1)
 
@@ -100,7 +100,7 @@ class WriteFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedFacts:
     """Facts on a worker, with the table."""
 
     facts: WriteFacts
@@ -108,12 +108,12 @@ class Opened:
 
 
 @lru_cache(maxsize=2)
-def opened(packed: bytes) -> Opened:
+def open_facts(packed: bytes) -> OpenedFacts:
     """Unpack facts, once in each worker."""
     facts: WriteFacts = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver made it
     pin = facts.pin
     timeline = TableTimeline(pin.timeline, pin.files, pin.config)
-    return Opened(facts, Snapshot(pin.files, pin.config, timeline, timezone=facts.timezone))
+    return OpenedFacts(facts, Snapshot(pin.files, pin.config, timeline, timezone=facts.timezone))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -130,35 +130,35 @@ class DivideRows:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)  # Spark gives a task one core
-        there = opened(self.packed)
+        there = open_facts(self.packed)
         context = TaskContext.get()
         at = (0 if context is None else context.partitionId()) * _PLACES_OF_A_TASK
         try:
-            for table in gathered(batches, _GATHERED_BYTES):
-                for piece in self._divided(there, table, at):
+            for table in gather_batches(batches, _GATHERED_BYTES):
+                for piece in self._divide(there, table, at):
                     yield piece
                     at += piece.num_rows
         except HoodieError as error:
-            if worth_another(error, there.facts.attempts):
+            if can_retry(error, there.facts.attempts):
                 raise
-            yield failure(error)
-        settle()
+            yield make_failure(error)
+        freeze_imports()
 
-    def _divided(self, there: Opened, table: pa.Table, at: int) -> Iterator[pa.RecordBatch]:
+    def _divide(self, there: OpenedFacts, table: pa.Table, at: int) -> Iterator[pa.RecordBatch]:
         facts = there.facts
         records, _ = make_records(table, there.snapshot, facts.settings.options, facts.operation)
         if self.sketches and len(records):
-            sketch = KeySketch.of(joined(records.keys)).packed()
+            sketch = KeySketch.from_keys(joined(records.keys)).pack()
             row = {"shard": 0, "kind": SKETCH, "at": len(sketch), "payload": sketch}
             yield pa.RecordBatch.from_pylist([row], SHARDED)
-        shards = _shards_of(records, there)
+        shards = _find_shards(records, there)
         order = np.argsort(shards, kind="stable")
         sorted_ = records.take(from_numpy(order))
-        for shard, start, stop in runs(shards[order]):
+        for shard, start, stop in iterate_runs(shards[order]):
             part = slice_records(sorted_, start, stop - start)
-            known = part.partition_paths is not None and facts.wire.has_paths
+            known = part.partition_paths is not None and facts.payload_format.has_paths
             paths = part.partition_paths.unique().to_pylist() if known and part.partition_paths is not None else []
-            payloads = [payload for _, payload in facts.wire.payloads(part)]
+            payloads = [payload for _, payload in facts.payload_format.split(part)]
             rows = [
                 {"shard": facts.shards[shard], "kind": RECORDS, "at": at + i, "payload": each, "paths": paths}
                 for i, each in enumerate(payloads)
@@ -183,7 +183,7 @@ class DivideKeys:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)
-        there = opened(self.packed)
+        there = open_facts(self.packed)
         lookup = KeyLookup(there.snapshot, there.facts.settings, there.facts.merger)
         try:
             for batch in batches:
@@ -191,20 +191,20 @@ class DivideKeys:
                     for keys, row in lookup.iterate_keys(self.slices[number]):
                         for start in range(0, len(keys), _ENTRY_ROWS):
                             first = row if row == UNKNOWN_ROW else row + start
-                            yield from self._entries(there.facts, keys.slice(start, _ENTRY_ROWS), number, first)
+                            yield from self._iterate_entries(there.facts, keys.slice(start, _ENTRY_ROWS), number, first)
         except HoodieError as error:
-            if worth_another(error, there.facts.attempts):
+            if can_retry(error, there.facts.attempts):
                 raise
-            yield failure(error)
-        settle()
+            yield make_failure(error)
+        freeze_imports()
 
-    def _entries(self, facts: WriteFacts, keys: pa.Array, number: int, row: int) -> Iterator[pa.RecordBatch]:
+    def _iterate_entries(self, facts: WriteFacts, keys: pa.Array, number: int, row: int) -> Iterator[pa.RecordBatch]:
         """Yield keys of a file slice, the first of which is in a row, by shard."""
         at = np.arange(len(keys)) if self.wanted is None else self.wanted.find(keys)
         if not len(at):
             return
         keys = keys.take(from_numpy(at))
-        shards = _spread(compute_java_hashes(keys), len(facts.shards))
+        shards = _spread_over_shards(compute_java_hashes(keys), len(facts.shards))
         order = np.argsort(shards, kind="stable")
         rows = np.full(len(keys), UNKNOWN_ROW, np.int64) if row == UNKNOWN_ROW else row + at[order]
         slices = from_numpy(np.full(len(keys), number, np.int32))
@@ -212,17 +212,17 @@ class DivideKeys:
         found = [
             {"shard": facts.shards[shard], "kind": ENTRIES, "at": 0,
              "payload": batch.slice(start, stop - start).serialize().to_pybytes()}
-            for shard, start, stop in runs(shards[order])
+            for shard, start, stop in iterate_runs(shards[order])
         ]  # fmt: skip
         yield pa.RecordBatch.from_pylist(found, SHARDED)
 
 
-def failure(error: HoodieError) -> pa.RecordBatch:
+def make_failure(error: HoodieError) -> pa.RecordBatch:
     """Return an error as a row of a step's result, which the next step passes on."""
     return pa.RecordBatch.from_pylist([{"shard": 0, "kind": RECORDS, "at": -1, "failed": pack_error(error)}], SHARDED)
 
 
-def runs(numbers_: np.ndarray) -> Iterator[tuple[int, int, int]]:
+def iterate_runs(numbers_: np.ndarray) -> Iterator[tuple[int, int, int]]:
     """Yield (number, start, stop) of runs of equal numbers."""
     if not len(numbers_):
         return
@@ -231,7 +231,7 @@ def runs(numbers_: np.ndarray) -> Iterator[tuple[int, int, int]]:
         yield int(numbers_[start]), start, stop
 
 
-def gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
+def gather_batches(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
     """Join batches to tables of about so many bytes; Spark gives few rows at a time."""
     waiting: list[pa.RecordBatch] = []
     size = 0
@@ -247,17 +247,17 @@ def gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table
         yield pa.Table.from_batches(waiting)
 
 
-def _shards_of(records: WriteRecords, there: Opened) -> np.ndarray:
+def _find_shards(records: WriteRecords, there: OpenedFacts) -> np.ndarray:
     """Return the number of the shard of each record: by its key, by its bucket with a bucket index."""
     facts = there.facts
     index = facts.settings.index
     if not index.is_bucket or records.partition_paths is None:
-        return _spread(compute_java_hashes(joined(records.keys)), len(facts.shards))
+        return _spread_over_shards(compute_java_hashes(joined(records.keys)), len(facts.shards))
     hashes = compute_java_hashes(joined(records.partition_paths))
     for part in assign_buckets(there.snapshot, records, index):
         hashes[slice(None) if part.members is None else part.members] += part.numbers.astype(np.uint32)
-    return _spread(hashes, len(facts.shards))
+    return _spread_over_shards(hashes, len(facts.shards))
 
 
-def _spread(hashes: np.ndarray, shards: int) -> np.ndarray:
-    return (mixed(hashes, _BITS_OF_SHARDS) % np.uint64(shards)).astype(np.int64)
+def _spread_over_shards(hashes: np.ndarray, shards: int) -> np.ndarray:
+    return (mix_hashes(hashes, _BITS_OF_SHARDS) % np.uint64(shards)).astype(np.int64)

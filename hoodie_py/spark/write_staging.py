@@ -63,7 +63,7 @@ class Staging:
     folder: str
 
     @classmethod
-    def new(cls, files: TableFiles) -> Staging:
+    def choose(cls, files: TableFiles) -> Staging:
         """Choose a folder that nobody else has; nothing is written yet."""
         return cls(files, f"{TEMP_FOLDER}/{_PREFIX}{int(time.time())}-{uuid4().hex}")
 
@@ -90,7 +90,7 @@ class Staging:
         return StagedRows(path, rows, size, query)
 
     @contextmanager
-    def rows(self, staged: Sequence[StagedRows]) -> Iterator[pa.RecordBatchReader | None]:
+    def open_rows(self, staged: Sequence[StagedRows]) -> Iterator[pa.RecordBatchReader | None]:
         """Give the rows of all tasks, in the order given; None if there are none.
 
         Raises:
@@ -103,19 +103,21 @@ class Staging:
             if not readers:
                 yield None
                 return
-            batches = (batch for each, reader in zip(written, readers, strict=True) for batch in _all(each, reader))
+            batches = (
+                batch for each, reader in zip(written, readers, strict=True) for batch in _read_all(each, reader)
+            )
             yield pa.RecordBatchReader.from_batches(readers[0].schema, batches)
 
     def remove(self) -> None:
         """Remove the folder, and folders of long ago; also those above it where there is no table."""
         remove_tree(self.files, self.folder)
-        for name in self._old():
+        for name in self._list_old_folders():
             remove_tree(self.files, f"{TEMP_FOLDER}/{name}")
         if not self.files.exists(f"{METADATA_FOLDER}/{PROPERTIES_FILE}"):
             for folder in (TEMP_FOLDER, METADATA_FOLDER):  # goes only if it is empty
                 self.files.remove_folder(folder)
 
-    def _old(self) -> list[str]:
+    def _list_old_folders(self) -> list[str]:
         try:
             found = [info.name for info in self.files.list(TEMP_FOLDER) if info.is_dir]
         except FileMissingError:
@@ -145,7 +147,7 @@ class _Sink(io.RawIOBase):
         return self._to.write(memoryview(data))
 
 
-def _all(staged: StagedRows, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def _read_all(staged: StagedRows, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     rows = 0
     for batch in reader:
         rows += batch.num_rows

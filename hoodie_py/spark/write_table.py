@@ -35,14 +35,14 @@ from hoodie_py.reader.registry import supplied_merger
 from hoodie_py.spark.mergers import pack_mergers
 from hoodie_py.spark.options import STORAGE_OPTIONS
 from hoodie_py.spark.pin import Pin
-from hoodie_py.spark.types import arrow_schema
+from hoodie_py.spark.types import as_arrow_schema
 from hoodie_py.spark.write_engine import SparkEngine
 from hoodie_py.spark.write_files import plan_files
 from hoodie_py.spark.write_new_files import WriteNewFiles
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.spark.write_places import PlaceRecords
 from hoodie_py.spark.write_shards import DivideKeys, DivideRows, WriteFacts
-from hoodie_py.spark.write_wire import Wire, labels
+from hoodie_py.spark.write_wire import PayloadFormat, choose_labels
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_places import check_buckets
 from hoodie_py.writer.commit_records import Write, commit_new_files, commit_records
@@ -93,7 +93,7 @@ def write_table(
     began = time.monotonic()
     if mode not in MODES:
         raise InvalidQueryError(f"The mode cannot be {mode!r}.", hint=f"Give one of {', '.join(MODES)}.")
-    texts = {name.lower(): _text(name, value) for name, value in options.items() if value is not None}
+    texts = {name.lower(): _to_text(name, value) for name, value in options.items() if value is not None}
     parsed = WriteOptions.parse(texts, session_settings, overwrite=mode == "overwrite")
     if mode not in ("append", "overwrite") and parsed.open() is not None:
         if mode == "ignore":
@@ -101,7 +101,7 @@ def write_table(
         raise ConflictError(
             "There is a Hudi table already.", hint='Write with mode="append" or "overwrite".', table=parsed.path
         )
-    schema = arrow_schema(df.schema)
+    schema = as_arrow_schema(df.schema)
     with parsed.open_or_create(schema) as snapshot, SparkEngine(df.sparkSession, df) as engine:
         session = WriteSession.open(snapshot, options=parsed.settings, lock=lock)
         done = DistributedWrite(engine, session, parsed.operation, schema, merger).run()
@@ -131,72 +131,74 @@ class DistributedWrite:
         snapshot = undo_failed_writes(self.session)
         with turn_missing_into_conflict(self.session, snapshot):
             self.session = resolve_table_index(self.session, snapshot, self.operation, self.merger)
-            return self._written(snapshot)
+            return self._write_and_commit(snapshot)
 
-    def _written(self, snapshot: Snapshot) -> WriteResult:
+    def _write_and_commit(self, snapshot: Snapshot) -> WriteResult:
         settings = self.session.settings
         empty, output = make_records(self.schema.empty_table(), snapshot, settings.options, self.operation)
         self._check_spelling(snapshot, empty, [])
-        facts = self._facts(snapshot, Wire.of(empty))
-        packed = facts.packed()
+        facts = self._make_facts(snapshot, PayloadFormat.from_records(empty))
+        packed = facts.pack()
         if is_independent(self.operation, settings) and not is_merging_inserts(snapshot, settings, self.merger):
-            return self._written_at_once(snapshot, output, packed)
-        by_key = needs_lookup(self.operation, settings) or not facts.wire.has_paths
-        sharded = self.engine.divided(DivideRows(packed, by_key))
-        paths = self.engine.paths(sharded)
+            return self._write_new_files(snapshot, output, packed)
+        by_key = needs_lookup(self.operation, settings) or not facts.payload_format.has_paths
+        sharded = self.engine.divide_rows(DivideRows(packed, by_key))
+        paths = self.engine.find_paths(sharded)
         if paths is None and self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return WriteResult(self.operation)
         self._check_spelling(snapshot, empty, paths or [])
         check_buckets(snapshot, settings, paths or [], self.merger)
-        slices = self._slices(snapshot, facts, paths or [])
+        slices = self._find_slices(snapshot, facts, paths or [])
         if by_key and slices:
-            sharded = self.engine.with_keys(sharded, DivideKeys(packed, slices, self.engine.sketch(sharded)))
-        placed = self.engine.placed(sharded, PlaceRecords(packed, slices), self._parallelism)
-        pieces = self.engine.pieces(placed)
-        plan = plan_files(pieces, slices, settings, fill=self._fills(snapshot, facts), held=_held(snapshot))
-        write = self._write(snapshot, output, paths or [])
+            sharded = self.engine.add_keys(sharded, DivideKeys(packed, slices, self.engine.sketch_keys(sharded)))
+        placed = self.engine.place_records(sharded, PlaceRecords(packed, slices), self._parallelism)
+        pieces = self.engine.count_pieces(placed)
+        plan = plan_files(
+            pieces, slices, settings, fill=self._can_fill_small_files(snapshot, facts), held=_find_held_groups(snapshot)
+        )
+        write = self._make_write(snapshot, output, paths or [])
 
         def run(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
-            return self.engine.written(placed, tasks, routed.assignments, plan.file_of, facts)
+            return self.engine.write_files(placed, tasks, routed.assignments, plan.file_of, facts)
 
-        return commit_records(write, _counted(plan.placements), run, self.engine.services)
+        return commit_records(write, _make_routed(plan.placements), run, self.engine.services)
 
-    def _written_at_once(self, snapshot: Snapshot, output: OutputSchema, packed: bytes) -> WriteResult:
+    def _write_new_files(self, snapshot: Snapshot, output: OutputSchema, packed: bytes) -> WriteResult:
         def run(commit: CommitFacts) -> Sequence[TaskResult]:
-            return self.engine.new_files(WriteNewFiles(packed, commit), self._parallelism)
+            return self.engine.write_new_files(WriteNewFiles(packed, commit), self._parallelism)
 
-        return commit_new_files(self._write(snapshot, output, []), run, self.engine.services)
+        return commit_new_files(self._make_write(snapshot, output, []), run, self.engine.services)
 
     def _check_spelling(self, snapshot: Snapshot, empty: WriteRecords, partitions: list[str]) -> None:
         if self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             options = self.session.settings.options
             check_spelling(snapshot, options, empty.made_of, partitions, self.merger)
 
-    def _facts(self, snapshot: Snapshot, wire: Wire) -> WriteFacts:
+    def _make_facts(self, snapshot: Snapshot, payload_format: PayloadFormat) -> WriteFacts:
         merger = self.merger
         config = config_for_write(snapshot.config, self.session.settings.options, batch=False)
         if merger is None and config.merge_mode is MergeMode.CUSTOM:
             merger = supplied_merger(config, self.session.settings.options)
         return WriteFacts(
-            pin=Pin.of(snapshot),
+            pin=Pin.from_snapshot(snapshot),
             timezone=snapshot.timezone,
             settings=self.session.settings,
             operation=self.operation,
-            wire=wire,
+            payload_format=payload_format,
             packed_merger=b"" if merger is None else pack_mergers([merger]),
-            shards=tuple(labels(self._parallelism or self.engine.shards)),
+            shards=tuple(choose_labels(self._parallelism or self.engine.shards)),
             attempts=self.engine.attempts,
         )
 
-    def _slices(self, snapshot: Snapshot, facts: WriteFacts, paths: list[str]) -> list[FileSlice]:
+    def _find_slices(self, snapshot: Snapshot, facts: WriteFacts, paths: list[str]) -> list[FileSlice]:
         """Return the file slices that the rows' keys may be in."""
         is_global = self.session.settings.index.is_global
-        return snapshot.view.slices(None, None if is_global or not facts.wire.has_paths else paths)
+        return snapshot.view.slices(None, None if is_global or not facts.payload_format.has_paths else paths)
 
-    def _fills(self, snapshot: Snapshot, facts: WriteFacts) -> bool:
+    def _can_fill_small_files(self, snapshot: Snapshot, facts: WriteFacts) -> bool:
         return not snapshot.config.is_merge_on_read and not facts.is_bucket and self.operation in LOOKED_UP
 
-    def _write(self, snapshot: Snapshot, output: OutputSchema, paths: list[str]) -> Write:
+    def _make_write(self, snapshot: Snapshot, output: OutputSchema, paths: list[str]) -> Write:
         replaced = None
         if self.operation in OVERWRITES:
             whole = self.operation is WriteOperation.INSERT_OVERWRITE_TABLE
@@ -219,18 +221,18 @@ class DistributedWrite:
         return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else None
 
 
-def _counted(placements: tuple[FileAssignment, ...]) -> AssignedRecords:
+def _make_routed(placements: tuple[FileAssignment, ...]) -> AssignedRecords:
     """Return placements whose records are with Spark."""
     none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), pa.chunked_array([], pa.string()))
     return AssignedRecords(none, np.empty(0, np.int64), placements)
 
 
-def _held(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
+def _find_held_groups(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
     """Return the file groups that pending clusterings will replace."""
     return frozenset(key for _, groups in iterate_pending_clusterings(snapshot) for key in groups)
 
 
-def _text(name: str, value: Any) -> str:
+def _to_text(name: str, value: Any) -> str:
     if name.lower() == STORAGE_OPTIONS and not isinstance(value, str):
         return json.dumps(dict(value))
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -22,7 +22,7 @@ _KEY, _PATH, _DELETE, _POSITION = "key", "path", "delete", "position"
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class PayloadFormat:
     """What payloads of records look like.
 
     Attributes:
@@ -38,7 +38,7 @@ class Wire:
     has_paths: bool
 
     @classmethod
-    def of(cls, records: WriteRecords) -> Wire:
+    def from_records(cls, records: WriteRecords) -> PayloadFormat:
         """Return the form of payloads for records such as these."""
         fields = [pa.field(f"row.{at}", field.type) for at, field in enumerate(records.rows.schema)]
         fields += [pa.field(f"order.{at}", column.type) for at, column in enumerate(records.ordering)]
@@ -46,7 +46,7 @@ class Wire:
         rows = records.rows.schema.remove_metadata()
         return cls(pa.schema(fields), rows, len(records.ordering), records.partition_paths is not None)
 
-    def payloads(self, records: WriteRecords, positions: np.ndarray | None = None) -> Iterator[tuple[int, bytes]]:
+    def split(self, records: WriteRecords, positions: np.ndarray | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield records as payloads of a bounded size, with the number of records in each.
 
         Args:
@@ -56,7 +56,7 @@ class Wire:
         Raises:
             HoodieError: they are not such as were announced.
         """
-        batch = self.batch(records, positions)
+        batch = self.to_batch(records, positions)
         if not batch.num_rows:
             return
         step = max(1, batch.num_rows * PAYLOAD_BYTES // max(1, batch.nbytes))
@@ -64,8 +64,8 @@ class Wire:
             piece = batch.slice(start, step)
             yield piece.num_rows, piece.serialize().to_pybytes()
 
-    def batch(self, records: WriteRecords, positions: np.ndarray | None = None) -> pa.RecordBatch:
-        """Return records as one batch; arguments and errors as for ``payloads``."""
+    def to_batch(self, records: WriteRecords, positions: np.ndarray | None = None) -> pa.RecordBatch:
+        """Return records as one batch; arguments and errors as for ``split``."""
         if records.rows.schema.remove_metadata() != self.rows or len(records.ordering) != self.orders:
             raise HoodieError(
                 "Rows of one DataFrame have different columns in different tasks.",
@@ -98,13 +98,13 @@ class Wire:
         )
         return records, numbers(joined(table.column(_POSITION)))
 
-    def located(self) -> Wire:
+    def as_located(self) -> PayloadFormat:
         """Return the form for records that know their partition."""
-        return Wire(self.schema, self.rows, self.orders, has_paths=True)
+        return PayloadFormat(self.schema, self.rows, self.orders, has_paths=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledPayloads:
     """Payloads of one label, in order, from the rows of a task that are sorted by label.
 
     Attributes:
@@ -116,9 +116,9 @@ class Labelled:
     payloads: dict[int, list[pa.Buffer]]
 
 
-def by_label(batches: Iterator[pa.RecordBatch]) -> Iterator[Labelled]:
+def group_by_label(batches: Iterator[pa.RecordBatch]) -> Iterator[LabelledPayloads]:
     """Gather the payloads of each label; rows (label, kind, order, payload) come sorted by the first three."""
-    current: Labelled | None = None
+    current: LabelledPayloads | None = None
     for batch in batches:
         labels, kinds = (numbers(batch.column(at)).tolist() for at in (0, 1))
         values = batch.column(3)
@@ -126,13 +126,13 @@ def by_label(batches: Iterator[pa.RecordBatch]) -> Iterator[Labelled]:
             if current is None or current.label != label:
                 if current is not None:
                     yield current
-                current = Labelled(label, {})
+                current = LabelledPayloads(label, {})
             current.payloads.setdefault(kind, []).append(values[at].as_buffer())
     if current is not None:
         yield current
 
 
-def labels(count: int) -> list[int]:
+def choose_labels(count: int) -> list[int]:
     """Return integers that Spark's hash partitioning spreads over so many partitions, one to each.
 
     Spark puts a row where the Murmur3 hash (32 bits, seed 42) of the column says. Were it otherwise in some version,
@@ -142,7 +142,7 @@ def labels(count: int) -> list[int]:
     start = 0
     while (found < 0).any():
         tried = np.arange(start, start + 4 * count + 16, dtype=np.int64)
-        places = _murmur3(tried.astype(np.uint32)).astype(np.int32).astype(np.int64) % count
+        places = _hash_murmur3(tried.astype(np.uint32)).astype(np.int32).astype(np.int64) % count
         new, first = np.unique(places, return_index=True)
         empty = found[new] < 0
         found[new[empty]] = tried[first[empty]]
@@ -150,15 +150,15 @@ def labels(count: int) -> list[int]:
     return [int(each) for each in found]
 
 
-def _murmur3(values: np.ndarray) -> np.ndarray:
+def _hash_murmur3(values: np.ndarray) -> np.ndarray:
     """Hash integers as Spark does a column of type INT."""
-    mixed = _rotated(values * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-    hashes = _rotated(np.uint32(42) ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    mixed = _rotate_left(values * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    hashes = _rotate_left(np.uint32(42) ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
     hashes ^= np.uint32(4)
     hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
     return np.asarray(hashes ^ (hashes >> np.uint32(16)))
 
 
-def _rotated(values: np.ndarray, by: int) -> np.ndarray:
+def _rotate_left(values: np.ndarray, by: int) -> np.ndarray:
     return np.asarray((values << np.uint32(by)) | (values >> np.uint32(32 - by)))

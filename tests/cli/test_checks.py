@@ -14,9 +14,9 @@ from hoodie_py.cli.checks import (
     check_endpoint,
     check_package,
     check_table,
-    declared_bounds,
+    is_within,
+    read_declared_bounds,
     run_checks,
-    within,
 )
 
 
@@ -35,17 +35,17 @@ from hoodie_py.cli.checks import (
     ],
 )
 def test_bounds(version: str, bounds: str, expected: bool) -> None:
-    assert within(version, bounds) is expected
+    assert is_within(version, bounds) is expected
 
 
 def test_declared_bounds_are_those_of_the_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["pyarrow>=18.0.0", "pyspark[connect]<4.4,>=4.0.0; extra == 'spark'", "pandas>=2.2.3; extra == 'pandas'",
              "pandas<3,>=2.2.3; extra == 'spark'"]  # fmt: skip
     monkeypatch.setattr(metadata, "requires", lambda name: lines)
-    assert declared_bounds("pyarrow", None) == ">=18.0.0"
-    assert declared_bounds("pyspark", "spark") == "<4.4,>=4.0.0"
-    assert declared_bounds("pandas", "spark") == "<3,>=2.2.3"
-    assert declared_bounds("numpy", None) == ""
+    assert read_declared_bounds("pyarrow", None) == ">=18.0.0"
+    assert read_declared_bounds("pyspark", "spark") == "<4.4,>=4.0.0"
+    assert read_declared_bounds("pandas", "spark") == "<3,>=2.2.3"
+    assert read_declared_bounds("numpy", None) == ""
 
 
 @pytest.mark.parametrize("name", NEEDED)
@@ -62,9 +62,9 @@ def test_missing_packages_break_only_what_needs_them() -> None:
 
 
 def test_old_and_broken_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "declared_bounds", lambda name, extra: ">=999")
+    monkeypatch.setattr(checks, "read_declared_bounds", lambda name, extra: ">=999")
     assert "999" in check_package("pyarrow", None).found
-    monkeypatch.setattr(checks, "declared_bounds", lambda name, extra: "")
+    monkeypatch.setattr(checks, "read_declared_bounds", lambda name, extra: "")
     monkeypatch.setattr(checks.importlib, "import_module", lambda name: 1 / 0)
     broken = check_package("pyarrow", None)
     assert broken.status is Status.BROKEN

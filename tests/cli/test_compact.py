@@ -144,7 +144,7 @@ def test_an_instant_that_is_no_plan_is_a_failure(hoodie, table: Path) -> None:
 
 def test_a_bar_on_a_terminal_only(hoodie, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    text = compact.progress_text
+    text = compact.format_progress
 
     def told_text(progress: Progress) -> str:
         told.append(text(progress))
@@ -154,8 +154,8 @@ def test_a_bar_on_a_terminal_only(hoodie, table: Path, monkeypatch: pytest.Monke
         is_terminal = True  # type: ignore[assignment]
 
     screen = io.StringIO()
-    monkeypatch.setattr(compact, "progress_text", told_text)
-    monkeypatch.setattr(console, "stderr", lambda: Terminal(file=screen, width=120))
+    monkeypatch.setattr(compact, "format_progress", told_text)
+    monkeypatch.setattr(console, "make_stderr", lambda: Terminal(file=screen, width=120))
     hoodie("compact", table, *QUICK)
     assert told[-1].startswith("2/2 file groups, ")
     assert "compacting" in screen.getvalue()
@@ -163,9 +163,9 @@ def test_a_bar_on_a_terminal_only(hoodie, table: Path, monkeypatch: pytest.Monke
 
 def test_progress_in_words() -> None:
     progress = Progress("1", 4, 1, 4_000_000, 1_000_000, 5_000, 2.0)
-    assert compact.progress_text(progress) == "1/4 file groups, 1.0 MB of 4.0 MB, 2,500 rows/s, 0:06 left"
+    assert compact.format_progress(progress) == "1/4 file groups, 1.0 MB of 4.0 MB, 2,500 rows/s, 0:06 left"
     begun = Progress("1", 4, 0, 4_000_000, 0, 0, 0.0)
-    assert compact.progress_text(begun) == "0/4 file groups, 0 B of 4.0 MB, 0 rows/s"
+    assert compact.format_progress(begun) == "0/4 file groups, 0 B of 4.0 MB, 0 rows/s"
 
 
 @pytest.mark.spark

@@ -7,7 +7,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.cli import demo_steps, java
-from hoodie_py.cli.merge_view import key_stories
+from hoodie_py.cli.merge_view import collect_key_merges
 from tests.corpus import ROOT
 
 DOCUMENTED = ROOT / "tests" / "data" / "demo_table.zip"
@@ -36,7 +36,7 @@ def test_demo_shows_what_the_merge_did(hoodie) -> None:
 def test_a_merger_of_ones_own_changes_the_result(hoodie) -> None:
     """The demo's remark below the rows says which ones differ."""
     shown = hoodie("demo", "--no-spark").stdout
-    own = demo_steps.code_of(demo_steps.HighestPrice, whole=True)
+    own = demo_steps.read_code(demo_steps.HighestPrice, whole=True)
     assert len([line for line in own.splitlines() if line]) <= 10
     part = shown.partition("a merger of your own")[2].partition("Compact")[0]
     assert all(line in part for line in own.splitlines())
@@ -65,18 +65,18 @@ def test_demo_fits_the_terminal(hoodie, width: int) -> None:
 def test_the_code_that_is_shown_runs_and_makes_the_table(tmp_path: Path) -> None:
     """As typed by a reader, who knows the names that the text explains."""
     names: dict[str, object] = {**vars(demo_steps), "place": str(tmp_path / "table"), "store": None}
-    code = demo_steps.code_of(demo_steps.create)
+    code = demo_steps.read_code(demo_steps.create)
     exec(code.replace("HoodieTable.create", "table = HoodieTable.create"), names)
     for step in demo_steps.WRITES:
-        exec(demo_steps.code_of(step), names)
-    exec(demo_steps.code_of(demo_steps.HighestPrice, whole=True), names)
+        exec(demo_steps.read_code(step), names)
+    exec(demo_steps.read_code(demo_steps.HighestPrice, whole=True), names)
     assert HoodieTable.open(tmp_path / "table").scan().count() == 4
 
 
-@pytest.mark.parametrize("step", [demo_steps.create, demo_steps.row, *demo_steps.WRITES, demo_steps.HighestPrice])
+@pytest.mark.parametrize("step", [demo_steps.create, demo_steps.make_row, *demo_steps.WRITES, demo_steps.HighestPrice])
 def test_code_is_narrow_and_without_docstrings(step) -> None:
     for whole in (True, False):
-        code = demo_steps.code_of(step, whole=whole)
+        code = demo_steps.read_code(step, whole=whole)
         assert '"""' not in code
         assert max(map(len, code.splitlines())) <= 85
         assert code == code.strip()
@@ -98,7 +98,7 @@ def test_documented_table_is_what_the_demo_makes(hoodie, tmp_path: Path) -> None
         packed.extractall(tmp_path / "documented")
     made, documented = (HoodieTable.open(tmp_path / name) for name in ("made", "documented"))
     columns = ["name", "price", "qty", "ts", "part"]
-    assert key_stories(made, columns) == key_stories(documented, columns)
+    assert collect_key_merges(made, columns) == collect_key_merges(documented, columns)
     assert made.schema == documented.schema
     for table in (made, documented):
         assert [instant.action for instant in table.timeline] == ["deltacommit"] * 5
@@ -141,9 +141,9 @@ def test_spark_that_does_not_start_is_an_error(hoodie, monkeypatch: pytest.Monke
     def fail(debug: bool) -> None:
         raise RuntimeError("JAVA_GATEWAY_EXITED\nand more")
 
-    monkeypatch.setattr(java, "missing_for_spark", lambda: None)
+    monkeypatch.setattr(java, "find_missing_for_spark", lambda: None)
     monkeypatch.setattr(sql.SparkSession, "getActiveSession", lambda: None)
-    monkeypatch.setattr(demo_spark, "_started", fail)
+    monkeypatch.setattr(demo_spark, "_start_spark", fail)
     done = hoodie("demo", status=1)
     assert "JAVA_GATEWAY_EXITED" in done.stderr
     assert "and more" not in done.stderr
@@ -160,7 +160,7 @@ def test_spark_gives_the_same_rows_and_compacts(hoodie, spark, tmp_path: Path) -
 
 def test_inserted_records_are_seen(corpus) -> None:
     table = HoodieTable.open(corpus("logonly_bucket_mor_v9"))
-    stories = {story.key: story for story in key_stories(table, ["name", "ts"])}
+    stories = {story.key: story for story in collect_key_merges(table, ["name", "ts"])}
     outcomes = {key: story.outcome for key, story in stories.items()}
     assert outcomes["k9"] == "inserted"
     assert outcomes["k1"] == "updated"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py.cli import java
-from hoodie_py.cli.java import find_java, missing_for_spark
+from hoodie_py.cli.java import find_java, find_missing_for_spark
 
 
 def fake_java(folder: Path, says: str, status: int = 0) -> str:
@@ -49,11 +49,11 @@ def test_java_that_fails_or_says_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_what_spark_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "pip install 'hoodie_py[spark]'" in (missing_for_spark() or "")
+    assert "pip install 'hoodie_py[spark]'" in (find_missing_for_spark() or "")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     monkeypatch.setattr(java, "find_java", lambda: java.Java("java", 11))
-    assert "Java 11" in (missing_for_spark() or "")
+    assert "Java 11" in (find_missing_for_spark() or "")
     monkeypatch.setattr(java, "find_java", lambda: None)
-    assert "none was found" in (missing_for_spark() or "")
+    assert "none was found" in (find_missing_for_spark() or "")
     monkeypatch.setattr(java, "find_java", lambda: java.Java("java", 21))
-    assert missing_for_spark() is None
+    assert find_missing_for_spark() is None

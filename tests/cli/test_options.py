@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from hoodie_py.cli.options import storage_options
+from hoodie_py.cli.options import parse_storage_options
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ from hoodie_py.cli.options import storage_options
     ],
 )
 def test_pairs_become_options(pairs: list[str], expected: dict[str, object]) -> None:
-    assert storage_options(pairs, None) == expected
+    assert parse_storage_options(pairs, None) == expected
 
 
 def test_endpoint_url_joins_client_kwargs() -> None:
-    options = storage_options(["client_kwargs.region_name=eu"], "http://127.0.0.1:9000")
+    options = parse_storage_options(["client_kwargs.region_name=eu"], "http://127.0.0.1:9000")
     assert options == {"client_kwargs": {"region_name": "eu", "endpoint_url": "http://127.0.0.1:9000"}}
 
 
@@ -36,4 +36,4 @@ def test_endpoint_url_joins_client_kwargs() -> None:
 )  # fmt: skip
 def test_what_is_no_pair_is_wrong_usage(pairs: list[str]) -> None:
     with pytest.raises(typer.BadParameter):
-        storage_options(pairs, None)
+        parse_storage_options(pairs, None)

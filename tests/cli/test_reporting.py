@@ -5,12 +5,12 @@ import warnings
 import pytest
 import typer
 
-from hoodie_py.cli.reporting import reported
+from hoodie_py.cli.reporting import report_errors
 from hoodie_py.errors import CorruptFileError, HoodieWarning
 
 
 def failing(error: Exception, debug: bool = False) -> int:
-    with pytest.raises(typer.Exit) as ended, reported(debug):
+    with pytest.raises(typer.Exit) as ended, report_errors(debug):
         raise error
     return int(ended.value.exit_code)
 
@@ -45,12 +45,12 @@ def test_operating_system_errors_are_plain(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_usage_errors_pass_through() -> None:
-    with pytest.raises(typer.BadParameter), reported():
+    with pytest.raises(typer.BadParameter), report_errors():
         raise typer.BadParameter("no")
 
 
 def test_warnings_are_lines_too(capsys: pytest.CaptureFixture[str]) -> None:
-    with reported():
+    with report_errors():
         warnings.warn("a block was skipped", HoodieWarning, stacklevel=1)
         warnings.warn("a block was skipped", HoodieWarning, stacklevel=1)
     assert capsys.readouterr().err == "warning: a block was skipped\n" * 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie_py.cli.row_files import CsvWriter, JsonWriter, opened
+from hoodie_py.cli.row_files import CsvWriter, JsonWriter, open_output
 
 BATCH = pa.record_batch(
     {
@@ -65,10 +65,10 @@ def test_csv_tells_null_from_empty() -> None:
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "rows"
     target.write_text("before")
-    with pytest.raises(TypeError), opened(target) as file:
+    with pytest.raises(TypeError), open_output(target) as file:
         file.writelines([b"half", None])
     assert target.read_text() == "before"
     assert list(tmp_path.iterdir()) == [target]
-    with opened(target) as file:
+    with open_output(target) as file:
         file.write(b"whole")
     assert target.read_text() == "whole"

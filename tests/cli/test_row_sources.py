@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py.cli.row_files import CsvWriter, JsonWriter, ParquetWriter, RowWriter
-from hoodie_py.cli.row_formats import RowFormat, format_of
+from hoodie_py.cli.row_formats import RowFormat, find_format
 from hoodie_py.cli.row_sources import read_rows
 from hoodie_py.errors import InvalidQueryError
 
@@ -127,7 +127,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
 
 def test_names_tell_formats(tmp_path: Path) -> None:
     names = ("a.PARQUET", "a.csv", "a.ndjson", "a.jsonl", "a.json", "a.txt")
-    assert [format_of(tmp_path / name) for name in names] == [
+    assert [find_format(tmp_path / name) for name in names] == [
         RowFormat.parquet, RowFormat.csv, RowFormat.ndjson, RowFormat.ndjson, RowFormat.ndjson, None,
     ]  # fmt: skip
 

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.cli.values import json_of, number_of, printable, size_of, text_of
+from hoodie_py.cli.values import escape_controls, format_count, format_size, to_json, to_text
 
 
 @given(st.text())
 def test_nothing_printed_drives_the_terminal(text: str) -> None:
-    assert printable(text).isprintable()
-    assert text_of(text).isprintable()
-    assert text_of([text, {text: text}, [(text, text)]]).isprintable()
+    assert escape_controls(text).isprintable()
+    assert to_text(text).isprintable()
+    assert to_text([text, {text: text}, [(text, text)]]).isprintable()
 
 
 def test_escape_sequences_are_shown() -> None:
-    assert printable("a\x1b[31mb\n") == "a\\x1b[31mb\\n"
-    assert printable("a\nb", lines=True) == "a\nb"
-    assert printable("žluť [bold]") == "žluť [bold]"
+    assert escape_controls("a\x1b[31mb\n") == "a\\x1b[31mb\\n"
+    assert escape_controls("a\nb", lines=True) == "a\nb"
+    assert escape_controls("žluť [bold]") == "žluť [bold]"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_escape_sequences_are_shown() -> None:
     ],
 )
 def test_text(value: object, text: str) -> None:
-    assert text_of(value) == text
+    assert to_text(value) == text
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_text(value: object, text: str) -> None:
     ],
 )
 def test_json(value: object, expected: object) -> None:
-    assert json_of(value) == expected
-    json.dumps(json_of(value), allow_nan=False)
+    assert to_json(value) == expected
+    json.dumps(to_json(value), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_json(value: object, expected: object) -> None:
      (999_499, "999 KB"), (999_600, "1.0 MB"), (123_456_789, "123 MB"), (10**18, "1000 PB"), (None, "")],
 )  # fmt: skip
 def test_sizes(count: int | None, text: str) -> None:
-    assert size_of(count) == text
+    assert format_size(count) == text
 
 
 def test_numbers_have_nouns() -> None:
-    assert [number_of(n, "row") for n in (0, 1, 1234)] == ["0 rows", "1 row", "1,234 rows"]
+    assert [format_count(n, "row") for n in (0, 1, 1234)] == ["0 rows", "1 row", "1,234 rows"]

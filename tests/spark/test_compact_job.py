@@ -62,7 +62,7 @@ def test_failures_are_one_line_and_a_status(spark: Any, tmp_path: Path, capsys: 
 def test_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(compact_job.time, "monotonic", lambda: now)
-    lines = compact_job._Lines()
+    lines = compact_job._ProgressLines()
     for now in (101.0, 111.0, 112.0, 130.0):
         lines(Progress("1", 4, 1, 4_000, 1_000, 500, now - 100))
     assert capsys.readouterr().err.splitlines() == [

@@ -16,8 +16,8 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 from hoodie_py import HoodieError, HoodieTable, HoodieWarning, MergeError, RecordMerger, StorageError, register_merger
 from hoodie_py.reader import registry
 from hoodie_py.spark import compaction
-from hoodie_py.spark.attempts import result_of, tries
-from hoodie_py.spark.compaction import JOB_BYTES, JOBS, LARGEST_JOB, split
+from hoodie_py.spark.attempts import count_tries, unpack_outcome
+from hoodie_py.spark.compaction import JOB_BYTES, JOBS, LARGEST_JOB, split_tasks
 from hoodie_py.writer.compaction_result import Progress
 from hoodie_py.writer.compaction_task import CompactionTask, TaskResult
 from hoodie_py.writer.local_runner import LocalRunner
@@ -66,7 +66,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("count", [1, 2, JOBS, JOBS + 1, 1000, JOBS * LARGEST_JOB + 1])
 def test_jobs_keep_the_order_and_are_worth_their_planning(count: int, size: int) -> None:
     tasks: Any = [SimpleNamespace(size=size, number=number) for number in range(count)]
-    jobs = split(tasks)
+    jobs = split_tasks(tasks)
     assert [task for job in jobs for task in job] == tasks
     assert max(map(len, jobs)) <= LARGEST_JOB
     worth = max(1, count * size // JOB_BYTES)
@@ -90,12 +90,12 @@ def test_jobs_keep_the_order_and_are_worth_their_planning(count: int, size: int)
 def test_how_often_spark_tries(master: str | None, failures: str | None, attempts: int) -> None:
     settings = {"spark.master": master, "spark.task.maxFailures": failures}
     spark: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: settings[name] or default))
-    assert tries(spark) == attempts
+    assert count_tries(spark) == attempts
 
 
 def run_job(tasks: list[CompactionTask], attempts: int = 1) -> list[dict[str, Any]]:
     """Run a job as a worker does, after the journey."""
-    job = pickle.loads(pickle.dumps(compaction._Job.of(tasks, b"", attempts)))
+    job = pickle.loads(pickle.dumps(compaction._Job.from_tasks(tasks, b"", attempts)))
     assert "packed" not in repr(job)
     numbers = pa.RecordBatch.from_pydict({"id": list(range(len(tasks)))})
     return [row for batch in job(iter([numbers])) for row in batch.to_pylist()]
@@ -119,7 +119,7 @@ def tasks(tmp_path: Path) -> list[CompactionTask]:
 
 
 def test_a_worker_reports_what_it_did(tasks: list[CompactionTask]) -> None:
-    results = [result_of(row) for row in run_job(tasks)]
+    results = [unpack_outcome(row) for row in run_job(tasks)]
     assert [result.group for result in results] == [task.group for task in tasks]
     assert all(isinstance(result, TaskResult) and result.stat.num_writes for result in results)
 
@@ -130,7 +130,7 @@ def test_a_worker_reports_what_no_other_try_would_mend(tasks: list[CompactionTas
         path.unlink()
     row = run_job(tasks[:1], attempts=4)[0]
     with pytest.raises(HoodieError) as caught:
-        result_of(row)
+        unpack_outcome(row)
     assert caught.value.where["file_group"] == tasks[0].group[1]
     assert any("Traceback" in note for note in caught.value.__notes__)
 
@@ -139,7 +139,7 @@ def test_what_another_try_may_mend_is_spark_s_until_the_last(tasks: list[Compact
     task = FailsOnce(tasks[0].file_slice, tasks[0].info, tasks[0].facts, 0)
     with pytest.raises(StorageError, match="went away"):
         run_job([task], attempts=2)
-    assert result_of(run_job([task], attempts=2)[0]).group == task.group
+    assert unpack_outcome(run_job([task], attempts=2)[0]).group == task.group
     assert run_job([task], attempts=1)[0]["failed"] is not None
     assert run_job([task], attempts=1)[0]["done"] is not None
 

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import HoodieTable, ScanTask
-from hoodie_py.spark.hybrid import plain_file
+from hoodie_py.spark.hybrid import find_plain_file
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ WIDER = with_column("qty", lambda table: table["qty"].cast(pa.int64()))
 
 def test_a_file_as_hudi_writes_it_may_be_read(task: ScanTask) -> None:
     assert task.info.constants == {"part": "p0"}
-    assert plain_file(task) == f"file://{local(task)}"
+    assert find_plain_file(task) == f"file://{local(task)}"
 
 
 @pytest.mark.parametrize(
@@ -65,27 +65,27 @@ def test_a_file_as_hudi_writes_it_may_be_read(task: ScanTask) -> None:
 )
 def test_a_file_that_differs_from_what_a_scan_gives_is_left_to_the_scan(task: ScanTask, change: Any) -> None:
     rewrite(task, change)
-    assert plain_file(task) is None
+    assert find_plain_file(task) is None
 
 
 def test_differences_in_columns_that_are_not_needed_do_not_count(task: ScanTask) -> None:
     rewrite(task, WIDER)
-    assert plain_file(replace(task, columns=("id", "part"))) is not None
+    assert find_plain_file(replace(task, columns=("id", "part"))) is not None
 
 
 def test_without_statistics_a_partition_column_is_left_to_the_scan(task: ScanTask) -> None:
     rewrite(task, lambda table: table, write_statistics=False)
-    assert plain_file(task) is None
-    assert plain_file(replace(task, columns=("id",))) is not None
+    assert find_plain_file(task) is None
+    assert find_plain_file(replace(task, columns=("id",))) is not None
 
 
 def test_log_files_and_strict_reads_are_left_to_the_scan(task: ScanTask, corpus: Callable[[str], Path]) -> None:
-    assert plain_file(replace(task, options=replace(task.options, integrity="strict"))) is None
+    assert find_plain_file(replace(task, options=replace(task.options, integrity="strict"))) is None
     merged = HoodieTable.open(str(corpus("filters_projections_mor_v9"))).scan().tasks()
-    assert all(each.file_slice.log_files and plain_file(each) is None for each in merged)
+    assert all(each.file_slice.log_files and find_plain_file(each) is None for each in merged)
 
 
 def test_paths_with_wildcards_are_left_to_the_scan(corpus: Callable[[str], Path], tmp_path: Path) -> None:
     where = tmp_path / "a[b]"
     shutil.copytree(corpus("basic_cow_v9_part"), where)
-    assert [plain_file(each) for each in HoodieTable.open(str(where)).scan().tasks()] == [None, None]
+    assert [find_plain_file(each) for each in HoodieTable.open(str(where)).scan().tasks()] == [None, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie_py import InvalidQueryError
-from hoodie_py.spark.options import LoadOptions, parse_columns, session_settings
+from hoodie_py.spark.options import LoadOptions, parse_columns, pick_s3_settings
 
 SESSION = {"spark.hadoop.fs.s3a.access.key": "session-key"}
 
@@ -72,7 +72,7 @@ def test_session_settings_for_s3_do_not_reach_other_stores(uri: str) -> None:
 def test_only_s3_settings_are_taken_over_from_the_session() -> None:
     pairs = [("spark.hadoop.fs.s3a.endpoint", "e"), ("spark.hadoop.fs.gs.x", "g"), ("spark.app.name", "n")]
     pairs.append(("spark.hadoop.fs.s3a.vectored.read.min.seek.size", "128K"))  # Spark 4 sets it by itself
-    assert session_settings(pairs) == {"spark.hadoop.fs.s3a.endpoint": "e"}
+    assert pick_s3_settings(pairs) == {"spark.hadoop.fs.s3a.endpoint": "e"}
 
 
 @pytest.mark.parametrize(

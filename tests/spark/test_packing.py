@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as some
 
-from hoodie_py.spark.packing import FULL, MOST, TINY, pack, weight
+from hoodie_py.spark.packing import FULL, MOST, TINY, estimate_work, pack
 
 
 def task(base: int, *logs: int) -> Any:
@@ -32,7 +32,7 @@ def test_every_slice_is_read_once_and_large_ones_alone(tasks: list[Any]) -> None
 @given(TASKS)
 def test_groups_are_bounded_and_the_heaviest_come_first(tasks: list[Any]) -> None:
     packed = pack(tasks)
-    weights = [sum(map(weight, group)) for group in packed]
+    weights = [sum(map(estimate_work, group)) for group in packed]
     assert weights == sorted(weights, reverse=True)
     assert all(group for group in packed)
     assert all(len(group) <= MOST for group in packed)
@@ -44,7 +44,7 @@ def test_a_thousand_tiny_slices_take_few_tasks() -> None:
 
 
 def test_log_bytes_weigh_more_than_base_bytes() -> None:
-    assert weight(task(0, 10)) == 3 * weight(task(10))
+    assert estimate_work(task(0, 10)) == 3 * estimate_work(task(10))
 
 
 def test_no_slices_no_partitions() -> None:

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import CorruptFileError
 from hoodie_py.errors import FileMissingError
-from hoodie_py.spark.parquet_files import RowGroup, divided, read_groups, row_groups
+from hoodie_py.spark.parquet_files import RowGroup, divide_groups, find_row_groups, read_groups
 
 UTC = datetime.UTC
 SCHEMA = pa.schema(
@@ -63,7 +63,7 @@ def group(n: int, size: int, path: str = "f") -> RowGroup:
 
 def test_a_file_is_read_in_the_schema_asked_for(tmp_path: Path) -> None:
     (path,) = saved(tmp_path)
-    groups = row_groups(str(path), SCHEMA, trusting=True)
+    groups = find_row_groups(str(path), SCHEMA, trusting=True)
     assert groups is not None
     assert [(each.path, each.number) for each in groups] == [(str(path), n) for n in range(3)]
     found = pa.Table.from_batches(read_groups(groups, SCHEMA))
@@ -75,7 +75,7 @@ def test_what_pyarrow_calls_otherwise_is_brought_to_sparks_types(tmp_path: Path)
     stored = table(range(10)).select(["id", "at"])
     other = pa.schema([("at", pa.timestamp("ms", "Europe/Berlin")), ("id", pa.large_string())])
     pq.write_table(stored.select(["at", "id"]).cast(other, safe=False), tmp_path / "f")
-    groups = row_groups(str(tmp_path / "f"), stored.schema, trusting=True)
+    groups = find_row_groups(str(tmp_path / "f"), stored.schema, trusting=True)
     assert groups is not None
     found = pa.Table.from_batches(read_groups(groups, stored.schema))
     assert found.schema == stored.schema
@@ -99,20 +99,20 @@ def test_what_pyarrow_calls_otherwise_is_brought_to_sparks_types(tmp_path: Path)
 def test_files_of_other_columns_are_for_spark(tmp_path: Path, stored: pa.Table) -> None:
     pq.write_table(stored, tmp_path / "f")
     schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
-    assert row_groups(str(tmp_path / "f"), schema, trusting=True) is None
+    assert find_row_groups(str(tmp_path / "f"), schema, trusting=True) is None
 
 
 def test_timestamps_of_twelve_bytes(tmp_path: Path) -> None:
     stored = table(range(5)).select(["id", "at"])
     pq.write_table(stored, tmp_path / "f", use_deprecated_int96_timestamps=True)
-    groups = row_groups(str(tmp_path / "f"), stored.schema, trusting=True)
+    groups = find_row_groups(str(tmp_path / "f"), stored.schema, trusting=True)
     assert groups is not None
     assert pa.Table.from_batches(read_groups(groups, stored.schema)).equals(stored)
     local = pa.schema([("id", pa.string()), ("at", pa.timestamp("us"))])
-    assert row_groups(str(tmp_path / "f"), local, trusting=True) is None
+    assert find_row_groups(str(tmp_path / "f"), local, trusting=True) is None
     nested = pa.table({"at": [[datetime.datetime(2026, 1, 2, tzinfo=UTC)]]})
     pq.write_table(nested, tmp_path / "n", use_deprecated_int96_timestamps=True)
-    assert row_groups(str(tmp_path / "n"), nested.schema, trusting=True) is None
+    assert find_row_groups(str(tmp_path / "n"), nested.schema, trusting=True) is None
 
 
 @pytest.mark.parametrize(
@@ -131,21 +131,21 @@ def test_timestamps_of_twelve_bytes(tmp_path: Path) -> None:
 def test_the_calendar_of_a_file(tmp_path: Path, facts: dict[str, str], *, trusting: bool, alike: bool) -> None:
     days = table(range(5)).select(["day"]).replace_schema_metadata(facts)
     pq.write_table(days, tmp_path / "days")
-    assert (row_groups(str(tmp_path / "days"), days.schema, trusting=trusting) is not None) is alike
+    assert (find_row_groups(str(tmp_path / "days"), days.schema, trusting=trusting) is not None) is alike
     names = table(range(5)).select(["id"]).replace_schema_metadata(facts)
     pq.write_table(names, tmp_path / "names")
-    assert row_groups(str(tmp_path / "names"), names.schema, trusting=False) is not None
+    assert find_row_groups(str(tmp_path / "names"), names.schema, trusting=False) is not None
 
 
 def test_no_parquet_file_is_for_spark_to_complain_about(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"PAR1 or not")
-    assert row_groups(str(tmp_path / "f"), SCHEMA, trusting=True) is None
-    assert row_groups(str(tmp_path / "none"), SCHEMA, trusting=True) is None
+    assert find_row_groups(str(tmp_path / "f"), SCHEMA, trusting=True) is None
+    assert find_row_groups(str(tmp_path / "none"), SCHEMA, trusting=True) is None
 
 
 def test_a_file_that_changes_before_it_is_read(tmp_path: Path) -> None:
     (path,) = saved(tmp_path)
-    groups = row_groups(str(path), SCHEMA, trusting=True) or []
+    groups = find_row_groups(str(path), SCHEMA, trusting=True) or []
     pq.write_table(table(range(10)), path)
     with pytest.raises(CorruptFileError, match="changed"):
         list(read_groups(groups, SCHEMA))
@@ -159,12 +159,12 @@ def test_a_file_that_changes_before_it_is_read(tmp_path: Path) -> None:
 
 def test_tasks_get_about_as_many_bytes_each_in_order() -> None:
     groups = [group(n, 10) for n in range(10)]
-    assert divided(groups, 2, least=0) == [groups[:5], groups[5:]]
-    assert divided(groups, 3, least=0, most=None) == [groups[:3], groups[3:7], groups[7:]]
-    assert divided(groups, 1, least=0, most=20) == [groups[n : n + 2] for n in range(0, 10, 2)]
-    assert divided(groups, 8, least=1000) == [groups]
-    assert divided([group(0, 0), group(1, 0)], 4) == [[group(0, 0), group(1, 0)]]
+    assert divide_groups(groups, 2, least=0) == [groups[:5], groups[5:]]
+    assert divide_groups(groups, 3, least=0, most=None) == [groups[:3], groups[3:7], groups[7:]]
+    assert divide_groups(groups, 1, least=0, most=20) == [groups[n : n + 2] for n in range(0, 10, 2)]
+    assert divide_groups(groups, 8, least=1000) == [groups]
+    assert divide_groups([group(0, 0), group(1, 0)], 4) == [[group(0, 0), group(1, 0)]]
     uneven = [group(0, 1), group(1, 1000), group(2, 1)]
-    assert [each for task in divided(uneven, 3, least=0) for each in task] == uneven
+    assert [each for task in divide_groups(uneven, 3, least=0) for each in task] == uneven
     for tasks in range(1, 12):
-        assert len(divided(groups, tasks, least=0, most=None)) <= tasks
+        assert len(divide_groups(groups, tasks, least=0, most=None)) <= tasks

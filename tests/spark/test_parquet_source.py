@@ -16,8 +16,8 @@ from pyspark.sql import functions as f
 
 from hoodie_py import HoodieError, HoodieTable, TableNotFoundError
 from hoodie_py.spark import parquet_source, write
-from hoodie_py.spark.parquet_files import divided, read_groups, row_groups
-from hoodie_py.spark.parquet_source import FileRows, FrameRows, rows_of
+from hoodie_py.spark.parquet_files import divide_groups, find_row_groups, read_groups
+from hoodie_py.spark.parquet_source import FileSource, FrameSource, choose_row_source
 from tests.spark.test_parquet_files import SCHEMA, saved, table
 
 OPTIONS = {
@@ -65,15 +65,15 @@ OTHER: dict[str, Load] = {
 @pytest.mark.parametrize("how", PLAIN)
 def test_a_dataframe_that_is_nothing_but_files(spark: Any, tmp_path: Path, how: str) -> None:
     files = saved(tmp_path / "in a folder", 1 if how.startswith("a file") else 3)
-    found = rows_of(PLAIN[how](spark, files))
-    assert isinstance(found, FileRows)
+    found = choose_row_source(PLAIN[how](spark, files))
+    assert isinstance(found, FileSource)
     assert [(each.path, each.number) for each in found.groups] == [(str(path), n) for path in files for n in range(3)]
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("how", OTHER)
 def test_a_dataframe_that_is_more_than_files(spark: Any, tmp_path: Path, how: str) -> None:
-    assert isinstance(rows_of(OTHER[how](spark, saved(tmp_path / "data"))), FrameRows)
+    assert isinstance(choose_row_source(OTHER[how](spark, saved(tmp_path / "data"))), FrameSource)
 
 
 @pytest.mark.spark
@@ -81,24 +81,24 @@ def test_few_bytes_are_for_spark(spark: Any, tmp_path: Path, monkeypatch: pytest
     files = saved(tmp_path / "data", 2)
     df = spark.read.parquet(*map(str, files))
     monkeypatch.setattr(parquet_source, "_LEAST_BYTES", _LEAST_BYTES)
-    assert isinstance(rows_of(df), FrameRows)
+    assert isinstance(choose_row_source(df), FrameSource)
     size = sum(path.stat().st_size for path in files)
-    for least, kind in ((size, FileRows), (size + 1, FrameRows)):
+    for least, kind in ((size, FileSource), (size + 1, FrameSource)):
         monkeypatch.setattr(parquet_source, "_LEAST_BYTES", least)
-        assert isinstance(rows_of(df), kind)
+        assert isinstance(choose_row_source(df), kind)
 
 
 @pytest.mark.spark
 def test_columns_that_change_their_names_with_each_other(spark: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": ["1"], "b": ["2"]}), tmp_path / "f.parquet")
     swapped = spark.read.parquet(str(tmp_path)).select(f.col("a").alias("b"), f.col("b").alias("a"))
-    assert isinstance(rows_of(swapped), FrameRows)
+    assert isinstance(choose_row_source(swapped), FrameSource)
 
 
 @pytest.mark.spark
 def test_files_in_folders_of_partitions_are_for_spark(spark: Any, tmp_path: Path) -> None:
     saved(tmp_path / "day=1")
-    assert isinstance(rows_of(spark.read.parquet(str(tmp_path))), FrameRows)
+    assert isinstance(choose_row_source(spark.read.parquet(str(tmp_path))), FrameSource)
 
 
 @pytest.mark.spark
@@ -106,8 +106,8 @@ def test_rows_that_spark_keeps_are_for_spark(spark: Any, tmp_path: Path) -> None
     saved(tmp_path / "data")
     kept = spark.read.parquet(str(tmp_path / "data")).persist()
     try:
-        assert isinstance(rows_of(kept), FrameRows)
-        assert isinstance(rows_of(spark.read.parquet(str(tmp_path / "data"))), FrameRows)
+        assert isinstance(choose_row_source(kept), FrameSource)
+        assert isinstance(choose_row_source(spark.read.parquet(str(tmp_path / "data"))), FrameSource)
     finally:
         kept.unpersist()
 
@@ -122,7 +122,7 @@ def test_settings_that_change_what_is_read(spark: Any, tmp_path: Path, name: str
     before = spark.conf.get(name)
     spark.conf.set(name, value)
     try:
-        assert isinstance(rows_of(spark.read.parquet(str(tmp_path / "data"))), FrameRows)
+        assert isinstance(choose_row_source(spark.read.parquet(str(tmp_path / "data"))), FrameSource)
     finally:
         spark.conf.set(name, before)
 
@@ -133,7 +133,7 @@ def test_both_ways_write_the_same_rows(spark: Any, tmp_path: Path, operation: st
     saved(tmp_path / "old", 2, compression="zstd")
     pq.write_table(table(range(60, 100), ts=2), tmp_path / "new.parquet")
     old, new = (spark.read.parquet(str(tmp_path / name)) for name in ("old", "new.parquet"))
-    assert isinstance(rows_of(old), FileRows)
+    assert isinstance(choose_row_source(old), FileSource)
     seen = []
     for way, through_spark in (("files", False), ("frame", True)):
         for df in (old, new):
@@ -147,7 +147,7 @@ def test_both_ways_write_the_same_rows(spark: Any, tmp_path: Path, operation: st
 
 @pytest.mark.spark
 def test_options_bound_the_number_of_tasks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(divided, "__kwdefaults__", {"least": 0, "most": 1})
+    monkeypatch.setattr(divide_groups, "__kwdefaults__", {"least": 0, "most": 1})
     df = spark.read.parquet(str(saved(tmp_path / "data")[0]))
     write(df, str(tmp_path / "three"), operation="bulk_insert", options=OPTIONS)
     two = {**OPTIONS, "hoodie.bulkinsert.shuffle.parallelism": "2"}
@@ -160,7 +160,7 @@ def test_options_bound_the_number_of_tasks(spark: Any, tmp_path: Path, monkeypat
 def test_a_file_that_goes_before_it_is_read(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (path,) = saved(tmp_path / "data")
     df = spark.read.parquet(str(path))
-    known = row_groups(str(path), SCHEMA, trusting=True)
+    known = find_row_groups(str(path), SCHEMA, trusting=True)
 
     def gone(*_: Any, **__: Any) -> Any:
         path.unlink()
@@ -198,8 +198,8 @@ def test_files_that_spark_wrote_hold_what_spark_sees(spark: Any, tmp_path: Path,
     finally:
         spark.conf.unset("spark.sql.parquet.outputTimestampType")
     df = spark.read.parquet(str(tmp_path / "data"))
-    found = rows_of(df)
-    assert isinstance(found, FileRows)
+    found = choose_row_source(df)
+    assert isinstance(found, FileSource)
     ours = pa.Table.from_batches(read_groups(found.groups, found.schema)).sort_by("id")
     theirs = df.toArrow().sort_by("id")
     assert ours.schema.names == theirs.schema.names

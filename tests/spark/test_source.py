@@ -15,8 +15,8 @@ from pyspark.sql import datasource
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from hoodie_py import HoodieError, HoodieTable, UnsupportedFeatureError
-from hoodie_py.spark.reader import HoodiePartition, batch_rows
-from hoodie_py.spark.source import HoodieSource, source_class
+from hoodie_py.spark.reader import HoodiePartition, choose_batch_rows
+from hoodie_py.spark.source import HoodieSource, make_source_class
 
 TABLE = "event_time_updates_mor_v9"
 
@@ -37,7 +37,7 @@ def rows(source: HoodieSource, schema: StructType | None = None) -> pa.Table:
 
 
 def test_batches_of_wide_rows_have_fewer() -> None:
-    rows_by_width = [batch_rows(columns) for columns in (0, 1, 8, 27, 100, 10_000)]
+    rows_by_width = [choose_batch_rows(columns) for columns in (0, 1, 8, 27, 100, 10_000)]
     assert rows_by_width == [65_536, 65_536, 65_536, 19_418, 5_242, 4_096]
 
 
@@ -181,7 +181,7 @@ def test_a_partition_too_large_to_send_is_split(path: str, monkeypatch: pytest.M
 def test_a_registered_class_travels_by_value() -> None:
     from pyspark import cloudpickle
 
-    cls = source_class("hudi", [], {"spark.hadoop.fs.s3a.endpoint": "e"})
+    cls = make_source_class("hudi", [], {"spark.hadoop.fs.s3a.endpoint": "e"})
     there = cloudpickle.loads(cloudpickle.dumps(cls))
     assert there.name() == "hudi"
     assert there.session == {"spark.hadoop.fs.s3a.endpoint": "e"}

@@ -27,7 +27,7 @@ from hoodie_py import (
 )
 from hoodie_py.spark import register, write, write_engine
 from hoodie_py.spark.write_engine import SparkEngine
-from hoodie_py.spark.write_wire import labels
+from hoodie_py.spark.write_wire import choose_labels
 from tests.spark.test_write_table import rows, seen, steps
 from tests.spark.troubled_writes import Breaks, FailsLast, LosesRows, RunsTwice
 from tests.writer.compaction_tables import leftovers, orphans
@@ -265,7 +265,7 @@ def test_a_stream_that_begins_again_writes_no_batch_twice(spark: Any, frame: Any
 
 def test_labels_go_to_partitions_of_their_own(spark: Any) -> None:
     for count in (1, 3, 64):
-        numbers = spark.createDataFrame(pa.table({"label": pa.array(labels(count), pa.int32())}))
+        numbers = spark.createDataFrame(pa.table({"label": pa.array(choose_labels(count), pa.int32())}))
         placed = numbers.repartition(count, "label").selectExpr("spark_partition_id() AS at").collect()
         assert sorted(row["at"] for row in placed) == list(range(count))
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from hoodie_py import CorruptFileError, HoodieTable, HoodieWarning, InvalidQueryError, TableNotFoundError
 from hoodie_py.files import TableFiles
 from hoodie_py.spark.source import HoodieSource
-from hoodie_py.spark.stream_write import checkpoint, last_batch
+from hoodie_py.spark.stream_write import find_last_batch, make_checkpoint
 from hoodie_py.spark.write_batch import WRITE_ID
 from hoodie_py.spark.write_staging import Staging
 from hoodie_py.table.snapshot import open_snapshot
@@ -108,11 +108,11 @@ def test_aborting_a_commit_that_landed_says_so(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_whole_are_seen(tmp_path: Path) -> None:
-    staging = Staging.new(TableFiles.open(str(tmp_path)))
+    staging = Staging.choose(TableFiles.open(str(tmp_path)))
     told = staging.write(iter([batch("a"), batch("b")]))
     again = Staging(staging.files, staging.folder).write(iter([batch("a")]))
     wrong = type(told)(again.path, told.rows, again.size)
-    with staging.rows([wrong]) as rows:
+    with staging.open_rows([wrong]) as rows:
         assert rows is not None
         with pytest.raises(CorruptFileError, match="not whole"):
             rows.read_all()
@@ -126,7 +126,7 @@ def test_what_a_killed_spark_left_goes_a_week_later(tmp_path: Path) -> None:
         each.write(iter([batch("a")]))
     other = tmp_path / ".hoodie" / ".temp" / "20260101000000000"
     other.mkdir()
-    Staging.new(files).remove()
+    Staging.choose(files).remove()
     assert sorted(each.name for each in other.parent.iterdir()) == sorted([other.name, Path(recent.folder).name])
 
 
@@ -152,7 +152,11 @@ def test_a_replayed_batch_writes_nothing(tmp_path: Path) -> None:
     stream_batch(tmp_path, 2, "e")
     assert ids(tmp_path) == ["a", "b", "d", "e"]
     snapshot = open_snapshot(str(tmp_path))
-    assert (last_batch(snapshot, "q1"), last_batch(snapshot, "q2"), last_batch(snapshot, "q3")) == (2, 0, None)
+    assert (find_last_batch(snapshot, "q1"), find_last_batch(snapshot, "q2"), find_last_batch(snapshot, "q3")) == (
+        2,
+        0,
+        None,
+    )
 
 
 def test_a_named_writer_goes_on_where_another_query_ended(tmp_path: Path) -> None:
@@ -160,7 +164,7 @@ def test_a_named_writer_goes_on_where_another_query_ended(tmp_path: Path) -> Non
     stream_batch(tmp_path, 3, "a", **name)
     stream_batch(tmp_path, 3, "b", query="q2", **name)
     assert ids(tmp_path) == ["a"]
-    assert checkpoint("loader", 3) == '{"loader":"3"}'
+    assert make_checkpoint("loader", 3) == '{"loader":"3"}'
 
 
 def test_a_batch_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import CorruptFileError, HoodieError, HoodieTable, InvalidQueryError, StorageError
-from hoodie_py.spark.write_wire import _murmur3, labels
+from hoodie_py.spark.write_wire import _hash_murmur3, choose_labels
 from tests.spark.troubled_writes import FailsLast, LosesRows, RunsTwice
 from tests.spark.write_engine import write_by_hand
 from tests.writer.compaction_tables import leftovers, orphans
@@ -248,9 +248,9 @@ def test_files_of_other_attempts_are_removed(tmp_path: Path, monkeypatch: pytest
 
 def test_labels_are_distinct_in_spark_s_hash() -> None:
     # hash(0), hash(1), hash(42) as Spark's SQL gives them
-    assert _murmur3(np.array([0, 1, 42], np.uint32)).astype(np.int32).tolist() == [933211791, -559580957, 29417773]
+    assert _hash_murmur3(np.array([0, 1, 42], np.uint32)).astype(np.int32).tolist() == [933211791, -559580957, 29417773]
     for count in (1, 2, 7, 200):
-        assert len(set(labels(count))) == count
+        assert len(set(choose_labels(count))) == count
 
 
 def test_no_rows_write_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from hoodie_py.errors import StorageError
-from hoodie_py.spark.attempts import failed
+from hoodie_py.spark.attempts import pack_failure
 from hoodie_py.spark.write_files import WriteFiles
 
 
@@ -16,7 +16,7 @@ class FailsLast(WriteFiles):
 
     def _attempt(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
         super()._attempt(label, payloads)
-        return failed(StorageError("The machine went away."))
+        return pack_failure(StorageError("The machine went away."))
 
 
 class Breaks(WriteFiles):

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hoodie_py.spark.attempts import unpack_error
 from hoodie_py.spark.key_sketch import KeySketch
-from hoodie_py.spark.write_files import PieceKey, WriteFiles, piece_of
+from hoodie_py.spark.write_files import PieceKey, WriteFiles, to_piece
 from hoodie_py.spark.write_new_files import WriteNewFiles
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.spark.write_places import PlaceRecords
@@ -42,27 +42,27 @@ class HandEngine:
         self.services = None
         self.tasks_of_files = 0
 
-    def new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
+    def write_new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
         parts = self._rows if parallelism is None else [pa.concat_tables(self._rows)]
         written = [row for part in parts for row in run(step, part.to_batches(max_chunksize=7))]
         raise_failed(written)
         return [pickle.loads(row["done"]) for row in written]
 
-    def divided(self, step: DivideRows) -> Rows:
+    def divide_rows(self, step: DivideRows) -> Rows:
         return [row for part in self._rows for row in run(step, part.to_batches(max_chunksize=7))]
 
-    def paths(self, sharded: Rows) -> list[str] | None:
+    def find_paths(self, sharded: Rows) -> list[str] | None:
         raise_failed(sharded)
         return sorted({path for row in sharded for path in row["paths"] or ()}) if sharded else None
 
-    def sketch(self, sharded: Rows) -> KeySketch | None:
-        return KeySketch.union(KeySketch.unpacked(row["payload"]) for row in sharded if row["kind"] == SKETCH)
+    def sketch_keys(self, sharded: Rows) -> KeySketch | None:
+        return KeySketch.unite(KeySketch.unpack(row["payload"]) for row in sharded if row["kind"] == SKETCH)
 
-    def with_keys(self, sharded: Rows, step: DivideKeys) -> Rows:
+    def add_keys(self, sharded: Rows, step: DivideKeys) -> Rows:
         numbers = [pa.RecordBatch.from_pydict({"id": [at]}) for at in range(len(step.slices))]
         return [*sharded, *(row for each in numbers for row in run(step, [each]))]
 
-    def placed(self, sharded: Rows, step: PlaceRecords, parallelism: int | None) -> Rows:
+    def place_records(self, sharded: Rows, step: PlaceRecords, parallelism: int | None) -> Rows:
         by_shard = defaultdict(list)
         for row in (each for each in sharded if each["kind"] != SKETCH):
             by_shard[row["shard"] % 2].append(row)  # several shards a task
@@ -72,7 +72,7 @@ class HandEngine:
             found += run(step, [payload_batch(rows, "shard")])
         return found
 
-    def pieces(self, placed: Rows) -> dict[PieceKey, Any]:
+    def count_pieces(self, placed: Rows) -> dict[PieceKey, Any]:
         raise_failed(placed)
         found: dict[PieceKey, dict[str, Any]] = {}
         for row in placed:
@@ -81,9 +81,9 @@ class HandEngine:
             sums["in_base"] = sums["in_base"] and row["in_base"]
             for name in ("rows", "inserts", "updates", "deletes", "bytes"):
                 sums[name] = sums.get(name, 0) + row[name]
-        return {key: piece_of(sums) for key, sums in found.items()}
+        return {key: to_piece(sums) for key, sums in found.items()}
 
-    def written(
+    def write_files(
         self,
         placed: Rows,
         tasks: Tasks,
@@ -92,7 +92,7 @@ class HandEngine:
         facts: WriteFacts,
     ) -> list[TaskResult]:
         by_number = dict(enumerate(zip(tasks.iterate_tasks(placements), placements, strict=True)))
-        step = WriteFiles.of(by_number, facts.packed_merger, facts.wire.located(), facts.attempts)
+        step = WriteFiles.from_tasks(by_number, facts.packed_merger, facts.payload_format.as_located(), facts.attempts)
         found = []
         for number in by_number:
             rows = [row for row in placed if file_of[row["path"], row["file_id"], row["piece"]] == number]
