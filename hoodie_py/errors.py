@@ -15,7 +15,7 @@
 An error says what is wrong, where, and what to do: ``where`` holds the place (table, path, offset, block, key, instant,
 file_group, column ...), ``hint`` the remedy. A lower layer raises with what it knows; the layer above adds the rest
 with
-``located``. No error ever carries storage options or credentials.
+``locate``. No error ever carries storage options or credentials.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class HoodieError(Exception):
         self.hint = hint
         self.where: dict[str, Any] = {name: value for name, value in where.items() if value is not None}
 
-    def located(self, **where: Any) -> Self:
+    def locate(self, **where: Any) -> Self:
         """Add facts about the place that are not known yet and return the error itself."""
         for name, value in where.items():
             if value is not None:

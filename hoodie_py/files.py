@@ -70,39 +70,39 @@ class TableFiles:
 
     def read(self, path: str, most: int | None = None) -> bytes:
         """Return a whole file, or its first ``most`` bytes if it is longer."""
-        return _adapted(self._store.read, path, most)
+        return _call_store(self._store.read, path, most)
 
     def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
         """Return a whole file for reading only; a local one in the memory that is given for its size in bytes."""
-        return _adapted(self._store.read_view, path, memory)
+        return _call_store(self._store.read_view, path, memory)
 
     def read_range(self, path: str, start: int, stop: int) -> bytes:
         """Return the bytes from start up to stop, exactly that many."""
-        return _adapted(self._store.read_range, path, start, stop)
+        return _call_store(self._store.read_range, path, start, stop)
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of every (start, stop), in the order asked, fetched in few requests."""
-        return _adapted(self._store.read_ranges, path, ranges)
+        return _call_store(self._store.read_ranges, path, ranges)
 
     def list_many(self, paths: Sequence[str]) -> list[list[FileInfo]]:
         """List several folders at once and return the listings in the order asked."""
-        return _adapted(self._store.list_many, paths)
+        return _call_store(self._store.list_many, paths)
 
     def list(self, path: str) -> list[FileInfo]:
         """Return the files and folders right inside a folder, by name."""
-        return _adapted(self._store.list, path)
+        return _call_store(self._store.list, path)
 
     def stat(self, path: str) -> FileInfo:
         """Return kind and size of a file or folder."""
-        return _adapted(self._store.stat, path)
+        return _call_store(self._store.stat, path)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
-        return _adapted(self._store.exists, path)
+        return _call_store(self._store.exists, path)
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file whole, or write over it."""
-        _adapted(self._store.put, path, data)
+        _call_store(self._store.put, path, data)
 
     def put_if_absent(self, path: str, data: bytes, *, unique: bool = False) -> None:
         """Write a file whole if there is none; of several writers at once exactly one returns.
@@ -117,7 +117,7 @@ class TableFiles:
             ConflictError: there is a file already.
             CommitStateUnknownError: the store did not say whether the file was written, and reading back did not tell.
         """
-        _adapted(self._store.put_if_absent, path, data, unique=unique)
+        _call_store(self._store.put_if_absent, path, data, unique=unique)
 
     def create_from(self, path: str, source: str) -> None:
         """Copy a local file to a place that nobody else uses, however large it is.
@@ -130,7 +130,7 @@ class TableFiles:
             ConflictError: there is a file of another size.
             CommitStateUnknownError: the store did not say whether the file was written, and asking did not tell.
         """
-        _adapted(self._store.create_from, path, source)
+        _call_store(self._store.create_from, path, source)
 
     def read_with_etag(self, path: str) -> tuple[bytes, str]:
         """Return a whole file and the store's mark of this version of it.
@@ -138,7 +138,7 @@ class TableFiles:
         Raises:
             StorageError: also where the store has no conditional writes (local disks).
         """
-        return _adapted(self._store.read_with_etag, path)
+        return _call_store(self._store.read_with_etag, path)
 
     def put_if_match(self, path: str, data: bytes, etag: str, *, unique: bool = False) -> str:
         """Write over a file if it still is the version with this mark, and return the mark of the new one.
@@ -153,15 +153,15 @@ class TableFiles:
             ConflictError: it is another version by now, or is gone.
             CommitStateUnknownError: the store did not say whether the file was written, and reading back did not tell.
         """
-        return _adapted(self._store.put_if_match, path, data, etag, unique=unique)
+        return _call_store(self._store.put_if_match, path, data, etag, unique=unique)
 
     def delete(self, path: str) -> None:
         """Remove a file; one that is not there is no error."""
-        _adapted(self._store.delete, path)
+        _call_store(self._store.delete, path)
 
     def remove_folder(self, path: str) -> None:
         """Remove a folder if it is empty; one that is not there, or where a file came meanwhile, is no error."""
-        _adapted(self._store.remove_folder, path)
+        _call_store(self._store.remove_folder, path)
 
     def remove_scratch(self, path: str) -> int:
         """Remove what killed writers left of files in the making below a folder, and return how many files that were.
@@ -169,11 +169,11 @@ class TableFiles:
         On local disks only, and only files that nobody wrote to for a day and no living process of this machine has
         open for writing.
         """
-        return _adapted(self._store.remove_scratch, path)
+        return _call_store(self._store.remove_scratch, path)
 
     def local_path(self, path: str) -> str | None:
         """Return the path in the local file system, for memory mapping; None if the table is elsewhere."""
-        return _adapted(self._store.local_path, path)
+        return _call_store(self._store.local_path, path)
 
     @property
     def is_local(self) -> bool:
@@ -189,7 +189,7 @@ class TableFiles:
 
     def sub(self, path: str) -> TableFiles:
         """Return the files of a folder."""
-        return TableFiles(_adapted(self._store.sub, path))
+        return TableFiles(_call_store(self._store.sub, path))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TableFiles, (self._store,)
@@ -204,14 +204,14 @@ class TableFiles:
         return f"TableFiles({self.uri!r})"
 
 
-def _adapted(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def _call_store(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     try:
         return call(*args, **kwargs)
     except StorageFault as fault:
-        raise _error_of(fault) from fault
+        raise _make_error(fault) from fault
 
 
-def _error_of(fault: StorageFault) -> HoodieError:
+def _make_error(fault: StorageFault) -> HoodieError:
     place = {"operation": fault.operation, "path": fault.path}
     if isinstance(fault, PathError):
         return InvalidTableError(fault.reason, hint=fault.hint, **place)

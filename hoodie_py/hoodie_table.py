@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie_py.files import TableFiles
 from hoodie_py.table.query import make_scan
-from hoodie_py.table.scan import Scan, html_table
+from hoodie_py.table.scan import Scan, format_html_table
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.table_writes import TableWrites
 
@@ -176,7 +176,7 @@ class HoodieTable(TableWrites):
             as_of: instant of the past; None for now.
             filter: leaves out partitions that cannot hold such rows.
         """
-        snapshot = self._snapshot if as_of is None else self._snapshot.at(as_of)
+        snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
         from hoodie_py.table.filters import as_predicate
 
         return snapshot.file_slices("snapshot", as_predicate(filter, snapshot.schema.arrow))
@@ -215,7 +215,7 @@ class HoodieTable(TableWrites):
             InvalidQueryError: an unknown or repeated column, a bad filter, instant or number.
             UnsupportedFeatureError: a kind of query that is not handled.
         """
-        snapshot = self._snapshot if as_of is None else self._snapshot.at(as_of)
+        snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
         return make_scan(
             snapshot,
             columns=columns,
@@ -236,7 +236,7 @@ class HoodieTable(TableWrites):
             file_slice: one of ``file_slices``.
             as_of: the instant that was given there.
         """
-        snapshot = self._snapshot if as_of is None else self._snapshot.at(as_of)
+        snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
         return snapshot.read_info(file_slice)
 
     @overload
@@ -332,7 +332,7 @@ class HoodieTable(TableWrites):
         result = compaction.run(
             session,
             instant,
-            runner=_runner(engine),
+            runner=_make_runner(engine),
             merger=merger,
             override_merger=override_merger,
             on_progress=on_progress,
@@ -447,7 +447,7 @@ class HoodieTable(TableWrites):
 
     def _repr_html_(self) -> str:
         config = self.config
-        return html_table(
+        return format_html_table(
             "Hudi table",
             [
                 ("name", config.name),
@@ -464,7 +464,7 @@ class HoodieTable(TableWrites):
         )
 
 
-def _runner(engine: Engine | None) -> Runner | None:
+def _make_runner(engine: Engine | None) -> Runner | None:
     """Return what carries out tasks on an engine; PySpark is loaded only by those who have a session."""
     if any(cls.__module__.startswith("pyspark.") for cls in type(engine).__mro__):
         from hoodie_py.spark.compaction import SparkRunner

@@ -80,20 +80,20 @@ def local_s3(bucket: str = "lake") -> Iterator[LocalS3]:
         raise UnsupportedFeatureError(
             "a local S3 server needs a package that is not installed", hint="pip install 'hoodie_py[testing]'"
         ) from error
-    with _quiet("werkzeug"):
+    with _silence_logger("werkzeug"):
         server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         server.start()
         try:
             host, port = server.get_host_and_port()
             endpoint = f"http://{host}:{port}"
-            with _bucket(endpoint, bucket):
-                yield _describe(endpoint, bucket)
+            with _make_bucket(endpoint, bucket):
+                yield _describe_server(endpoint, bucket)
         finally:
             server.stop()
             server._server.server_close()  # noqa: SLF001 - stop() leaves the socket open
 
 
-def _describe(endpoint: str, bucket: str) -> LocalS3:
+def _describe_server(endpoint: str, bucket: str) -> LocalS3:
     return LocalS3(
         uri=f"s3://{bucket}",
         endpoint_url=endpoint,
@@ -116,7 +116,7 @@ def _describe(endpoint: str, bucket: str) -> LocalS3:
 
 
 @contextmanager
-def _bucket(endpoint: str, name: str) -> Iterator[None]:
+def _make_bucket(endpoint: str, name: str) -> Iterator[None]:
     """Make a bucket, and remove it with all that is in it at the end, as the server's memory outlives it."""
     import boto3  # comes with the server
 
@@ -133,7 +133,7 @@ def _bucket(endpoint: str, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet(logger_name: str) -> Iterator[None]:
+def _silence_logger(logger_name: str) -> Iterator[None]:
     """Keep a logger from reporting every request."""
     logger = logging.getLogger(logger_name)
     before = logger.level

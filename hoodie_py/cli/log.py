@@ -50,7 +50,7 @@ def log(
         elif found or error is None:
             print_blocks(found, headers)
         if error is not None:
-            raise error.located(path=file)
+            raise error.locate(path=file)
 
 
 def read_file(uri: str, options: dict[str, Any]) -> bytes:

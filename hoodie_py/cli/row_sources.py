@@ -49,7 +49,7 @@ def read_rows(path: Path, format_: RowFormat, schema: pa.Schema | None = None) -
     except pa.ArrowException as error:
         raise InvalidQueryError(f"The file cannot be read as {format_}: {error}", path=str(path)) from error
     except InvalidQueryError as error:
-        raise error.located(path=str(path)) from error.__cause__
+        raise error.locate(path=str(path)) from error.__cause__
 
 
 def _read_csv(path: Path, schema: pa.Schema) -> pa.Table:

@@ -41,8 +41,8 @@ def timeline(
 
 def describe(timeline: TableTimeline) -> list[dict[str, Any]]:
     """Return the active instants as JSON values; the counts of instants that wrote nothing are None."""
-    writes = timeline.completed_writes()
-    metadata = dict(zip(writes, timeline.metadata_of(writes), strict=True))
+    writes = timeline.list_completed_writes()
+    metadata = dict(zip(writes, timeline.read_all_metadata(writes), strict=True))
     return [_describe_instant(instant, metadata) for instant in timeline]
 
 

@@ -194,7 +194,7 @@ def _decode_each(
         try:
             rows = decode_avro_data(content, schema, names)
         except HoodieError as error:
-            raise error.located(content=number) from None
+            raise error.locate(content=number) from None
         yield JointRows(rows, (rows.num_rows,))
 
 

@@ -69,7 +69,7 @@ def encode_records(batch: pa.RecordBatch, schema: AvroSchema) -> bytes:
         try:
             pieces += encode_column(batch.column(place), field.type)
         except (InvalidTableError, UnsupportedFeatureError) as error:
-            raise error.located(column=field.name) from None
+            raise error.locate(column=field.name) from None
         except (pa.ArrowException, TypeError, ValueError) as error:
             message = f"values of type {batch.column(place).type} do not fit the schema"
             raise InvalidTableError(message, column=field.name) from error

@@ -77,7 +77,7 @@ def _read_records(data: bytes, pos: int, count: int, steps: Sequence[Step]) -> N
     except OverflowError:
         raise CorruptFileError("A number is too large for its type.", record=record, offset=pos) from None
     except CorruptFileError as error:
-        raise error.located(record=record) from None
+        raise error.locate(record=record) from None
     if pos != size:
         raise CorruptFileError(f"{size - pos} bytes are left over after the last record.", offset=pos)
 
@@ -92,7 +92,7 @@ def _batch(count: int, schema: pa.Schema, columns: list[Column]) -> pa.RecordBat
     try:
         arrays.extend(column.array(slots) for column in columns)
     except HoodieError as error:
-        raise error.located(column=schema.names[len(arrays)]) from None
+        raise error.locate(column=schema.names[len(arrays)]) from None
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -100,7 +100,7 @@ def _column(array: pa.Array, field: pa.Field) -> pa.Array:
             raise InvalidTableError("a null in a column that the table's schema requires")
         return _shaped(array, field)
     except InvalidTableError as error:
-        raise error.located(column=field.name) from None
+        raise error.locate(column=field.name) from None
     except (pa.ArrowException, TypeError) as error:
         message = f"values of type {array.type} cannot be stored as {field.type}"
         raise InvalidTableError(message, column=field.name) from error

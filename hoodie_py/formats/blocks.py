@@ -87,7 +87,7 @@ def _located(block: LogBlock, decode: Callable[[], T]) -> T:
     try:
         return decode()
     except HoodieError as error:
-        raise error.located(**_place(block)) from None
+        raise error.locate(**_place(block)) from None
 
 
 def _place(block: LogBlock) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def spark_schema(s: pa.Schema) -> pa.Schema:
         try:
             fields.append(spark_field(field))
         except UnsupportedFeatureError as error:
-            raise error.located(column=field.name) from None
+            raise error.locate(column=field.name) from None
     return pa.schema(fields)
 
 

@@ -172,7 +172,7 @@ class TableConfig:
         try:
             return _Reader(properties).table_config(cls)
         except (InvalidTableError, UnsupportedFeatureError) as error:
-            raise error.located(table=name or None, path=PROPERTIES_FILE) from error.__cause__
+            raise error.locate(table=name or None, path=PROPERTIES_FILE) from error.__cause__
 
     @property
     def type(self) -> str:

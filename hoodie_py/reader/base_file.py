@@ -66,7 +66,7 @@ class BaseFileReader:
             )
             check_footer(self._parquet, DEFAULT_BATCH_ROWS)
         except HoodieError as error:
-            raise error.located(path=self.path) from None
+            raise error.locate(path=self.path) from None
         except FileNotFoundError as error:
             raise FileMissingError("There is no such file.", operation="read", path=self.path) from error
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -204,7 +204,7 @@ class BaseFileReader:
             batches = self._parquet.iter_batches(batch_rows, row_groups=[group], columns=names, use_threads=threads)
             yield from map(conform, filter(_has_rows, batches))  # which hold no batch while the next one is read
         except HoodieError as error:
-            error.located(path=self.path)
+            error.locate(path=self.path)
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._make_corrupt_error(error) from error

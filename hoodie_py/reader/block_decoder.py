@@ -98,7 +98,7 @@ class BlockDecoder:
             else:
                 yield decode_records(block, self._columns, self._times)
         except HoodieError as error:
-            error.located(block=block.type.name, block_offset=block.offset, instant=block.instant_time)
+            error.locate(block=block.type.name, block_offset=block.offset, instant=block.instant_time)
             raise
 
     def _find_group(self, index: int) -> list[int]:
@@ -122,7 +122,7 @@ class BlockDecoder:
             decoded = list(decode_avro_blocks([self._take_content(i) for i in group], schema, self._columns))
         except HoodieError as error:
             at = self._blocks[group[error.where.pop("content", 0)]]
-            error.located(path=at.path, block=at.block.type.name, block_offset=at.block.offset, instant=at.instant)
+            error.locate(path=at.path, block=at.block.type.name, block_offset=at.block.offset, instant=at.instant)
             raise
         bounds = pairwise(accumulate((len(rows.counts) for rows in decoded), initial=0))
         return [(group[first:last], rows) for (first, last), rows in zip(bounds, decoded, strict=True)]

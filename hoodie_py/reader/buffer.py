@@ -145,7 +145,7 @@ class LogBuffer:
         try:
             return fold_by_rounds(self._strategy, entries, codes, count, first_late, at_once), places
         except MergeError as error:
-            error.located(instants=self.find_instants(error.where.get("key")))
+            error.locate(instants=self.find_instants(error.where.get("key")))
             raise
 
     def _limit_pairs(self, entries: BufferedBatch, spill: Spill) -> int:

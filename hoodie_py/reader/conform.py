@@ -64,7 +64,7 @@ def conform_batch(
         try:
             arrays.append(conform_array(batch.column(at), field.type))
         except UnsupportedFeatureError as error:
-            error.located(column=field.name)
+            error.locate(column=field.name)
             raise
     if not arrays:
         return make_batch_without_columns(batch.num_rows)

@@ -93,7 +93,7 @@ class CustomStrategy(MergeStrategy):
             _check(result, versions[1], f"{merger}.{method}")
             check_identity(*versions, result, partial=self._partial)
         except HoodieError as error:
-            error.located(merger=merger)
+            error.locate(merger=merger)
             raise
         except Exception as error:
             raise MergeError(f"{merger}.{method} failed: {type(error).__name__}: {error}", merger=merger) from error

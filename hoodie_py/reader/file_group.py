@@ -298,5 +298,5 @@ class FileGroupReader:
         try:
             yield
         except HoodieError as error:
-            error.located(file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None)
+            error.locate(file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None)
             raise

@@ -151,7 +151,7 @@ class _Trace:
         try:
             return self._strategy.final(older, newer) if final else self._strategy.delta(older, newer)
         except MergeError as error:
-            error.located(key=self._key, file_group=self._log.file_slice.file_id)
+            error.locate(key=self._key, file_group=self._log.file_slice.file_id)
             raise
 
 

@@ -102,7 +102,7 @@ def _scan_files(
         try:
             _scan_file(log, rules, stats, collected, strict)
         except HoodieError as error:
-            error.located(path=log.path)
+            error.locate(path=log.path)
             raise
     return collected
 
@@ -112,7 +112,7 @@ def _find_files_left(
 ) -> list[LogFile] | None:
     """Return the log files without those that are gone; None where one of these counts, or none is gone."""
     gone = [] if committed is None else [log for log in log_files if not files.exists(log.path)]
-    if committed is None or not gone or committed.named(gone):
+    if committed is None or not gone or committed.find_committed(gone):
         return None
     return [log for log in log_files if log not in gone]
 

@@ -267,7 +267,7 @@ class LogReader:
         try:
             return self._buffer.final_strategy.final(base, newer)
         except HoodieError as error:
-            error.located(instants=self._buffer.find_instants(error.where.get("key")))
+            error.locate(instants=self._buffer.find_instants(error.where.get("key")))
             raise
 
     def merge_inserted(self, entries: BufferedBatch) -> BufferedBatch:
@@ -330,5 +330,5 @@ def _locate_errors(scanned: ScannedBlock) -> Iterator[None]:
     try:
         yield
     except HoodieError as error:
-        error.located(path=scanned.path, offset=scanned.block.offset, instant=scanned.instant)
+        error.locate(path=scanned.path, offset=scanned.block.offset, instant=scanned.instant)
         raise

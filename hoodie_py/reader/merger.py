@@ -184,7 +184,7 @@ def first_failure(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merg
         try:
             BufferedBatch.from_records(older.context, [merge_pair(a, b, merge, merger)])
         except HoodieError as error:
-            return error.located(key=a.record_key, merger=type(merger).__name__)
+            return error.locate(key=a.record_key, merger=type(merger).__name__)
     return None
 
 
@@ -201,7 +201,7 @@ def merge_pair(
     try:
         result = merge(older, newer)
     except HoodieError as error:
-        error.located(key=key, merger=type(merger).__name__)
+        error.locate(key=key, merger=type(merger).__name__)
         raise
     except FrozenInstanceError as error:
         raise MergeError(

@@ -20,7 +20,7 @@ DEFAULT_BATCH_ROWS = 65_536
 class CommittedFiles(Protocol):
     """Knows which log files hold rows that count; picklable."""
 
-    def named(self, log_files: Collection[LogFile]) -> set[str]:
+    def find_committed(self, log_files: Collection[LogFile]) -> set[str]:
         """Return paths of those that a completed commit names."""
         ...
 

@@ -105,5 +105,5 @@ def find_landed_instant(snapshot: Snapshot, key: str, value: str) -> str | None:
 
 def iterate_extra_metadata(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield request times and extra metadata of completed writes, the newest first."""
-    for instant in reversed(snapshot.timeline.completed_writes()):
-        yield instant.request_time, snapshot.timeline.metadata(instant).extra_metadata
+    for instant in reversed(snapshot.timeline.list_completed_writes()):
+        yield instant.request_time, snapshot.timeline.read_metadata(instant).extra_metadata

@@ -157,9 +157,9 @@ class _KnownSlices:
         self._slices = slices
         self._view = view
 
-    def slices(self, query_instant: str | None = None, partitions: Any = None) -> list[FileSlice]:
+    def list_slices(self, query_instant: str | None = None, partitions: Any = None) -> list[FileSlice]:
         if query_instant is not None:
-            return list(self._view.slices(query_instant, partitions))
+            return list(self._view.list_slices(query_instant, partitions))
         wanted = None if partitions is None else set(partitions)
         return [each for each in self._slices if wanted is None or each.partition_path in wanted]
 

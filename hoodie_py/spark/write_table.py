@@ -193,7 +193,7 @@ class DistributedWrite:
     def _find_slices(self, snapshot: Snapshot, facts: WriteFacts, paths: list[str]) -> list[FileSlice]:
         """Return the file slices that the rows' keys may be in."""
         is_global = self.session.settings.index.is_global
-        return snapshot.view.slices(None, None if is_global or not facts.payload_format.has_paths else paths)
+        return snapshot.view.list_slices(None, None if is_global or not facts.payload_format.has_paths else paths)
 
     def _can_fill_small_files(self, snapshot: Snapshot, facts: WriteFacts) -> bool:
         return not snapshot.config.is_merge_on_read and not facts.is_bucket and self.operation in LOOKED_UP

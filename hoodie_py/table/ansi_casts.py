@@ -14,22 +14,22 @@ from pyarrow import types as pat
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.datetime_text import MICROS_PER_DAY, MICROS_PER_SECOND
-from hoodie_py.table.predicate_types import INTEGRAL_BOUNDS, decimal_of, is_integral, is_numeric
-from hoodie_py.table.sql_text import type_text
+from hoodie_py.table.predicate_types import INTEGRAL_BOUNDS, is_integral, is_numeric, to_decimal_type
+from hoodie_py.table.sql_text import format_type
 from hoodie_py.table.text_casts import (
     Kernel,
-    decimal_of_real,
-    each_distinct,
-    from_string,
-    nearest_single,
-    refusal,
-    to_string,
+    convert_distinct,
+    find_cast_from_string,
+    find_cast_to_string,
+    make_cast_error,
+    real_to_decimal,
+    round_to_single,
 )
 
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether this module converts one type to the other."""
-    return source == target or pat.is_null(source) or _kernel(source, target) is not None
+    return source == target or pat.is_null(source) or _find_kernel(source, target) is not None
 
 
 def cannot_fail(source: pa.DataType, target: pa.DataType) -> bool:
@@ -37,7 +37,7 @@ def cannot_fail(source: pa.DataType, target: pa.DataType) -> bool:
     if source == target or pat.is_null(source) or pat.is_string(target):
         return not pat.is_binary(source) or source == target
     if pat.is_decimal(target) and (is_integral(source) or pat.is_decimal(source)):
-        held = decimal_of(source)
+        held = to_decimal_type(source)
         return bool(target.scale >= held.scale and target.precision - target.scale >= held.precision - held.scale)
     if is_integral(source) and is_integral(target):
         return bool(target.bit_width >= source.bit_width)
@@ -57,14 +57,14 @@ def cast(values: pa.Array, target: pa.DataType) -> pa.Array:
         return values
     if values.null_count == len(values):
         return pa.nulls(len(values), target)
-    kernel = _kernel(source, target)
+    kernel = _find_kernel(source, target)
     if kernel is None:
-        raise InvalidQueryError(f"Cannot cast {type_text(source)} to {type_text(target)}")
+        raise InvalidQueryError(f"Cannot cast {format_type(source)} to {format_type(target)}")
     try:
         return kernel(values, target)
     except (pa.ArrowInvalid, OverflowError) as error:
         raise InvalidQueryError(
-            f"A value of type {type_text(source)} does not fit in {type_text(target)}: {error}"
+            f"A value of type {format_type(source)} does not fit in {format_type(target)}: {error}"
         ) from error
 
 
@@ -76,33 +76,33 @@ def round_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
     """
     source = values.type
     if target.scale < source.scale:
-        values = pc.round(_with_room(values), ndigits=target.scale, round_mode="half_towards_infinity")
+        values = pc.round(_widen_for_rounding(values), ndigits=target.scale, round_mode="half_towards_infinity")
     return values.cast(target)
 
 
-def _kernel(source: pa.DataType, target: pa.DataType) -> Kernel | None:
+def _find_kernel(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     if pat.is_string(source):
-        return from_string(target)
+        return find_cast_from_string(target)
     if pat.is_string(target):
-        return to_string(source)
+        return find_cast_to_string(source)
     if pat.is_boolean(source):
         return _boolean_to_number if is_numeric(target) else None
     if is_numeric(source):
-        return _from_number(source, target)
+        return _find_kernel_from_number(source, target)
     if pat.is_date32(source) and pat.is_timestamp(target):
         return _date_to_timestamp
     if pat.is_timestamp(source):
-        return _from_timestamp(source, target)
+        return _find_kernel_from_timestamp(source, target)
     return None
 
 
-def _from_number(source: pa.DataType, target: pa.DataType) -> Kernel | None:
+def _find_kernel_from_number(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     if pat.is_boolean(target):
         return lambda values, _: pc.not_equal(values, pa.scalar(0, values.type))
     if is_integral(source):
         if pat.is_timestamp(target):
             return _seconds_to_timestamp
-        return _integer_to_decimal if pat.is_decimal(target) else _real_cast if is_numeric(target) else None
+        return _integer_to_decimal if pat.is_decimal(target) else _cast_real if is_numeric(target) else None
     if not is_numeric(target):
         return None
     if pat.is_decimal(source):
@@ -110,11 +110,11 @@ def _from_number(source: pa.DataType, target: pa.DataType) -> Kernel | None:
             return round_decimal
         return _decimal_to_integer if is_integral(target) else _decimal_to_real
     if pat.is_decimal(target):
-        return lambda values, to: each_distinct(values, lambda value: decimal_of_real(value, to), to)
-    return _real_to_integer if is_integral(target) else _real_cast
+        return lambda values, to: convert_distinct(values, lambda value: real_to_decimal(value, to), to)
+    return _real_to_integer if is_integral(target) else _cast_real
 
 
-def _from_timestamp(source: pa.DataType, target: pa.DataType) -> Kernel | None:
+def _find_kernel_from_timestamp(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     if pat.is_date32(target):
         return _timestamp_to_date
     if pat.is_timestamp(target):
@@ -124,7 +124,7 @@ def _from_timestamp(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     return None
 
 
-def _real_cast(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _cast_real(values: pa.Array, target: pa.DataType) -> pa.Array:
     return values.cast(target, safe=is_integral(target))
 
 
@@ -134,14 +134,14 @@ def _boolean_to_number(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _integer_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
-    return round_decimal(values.cast(decimal_of(values.type)), target)
+    return round_decimal(values.cast(to_decimal_type(values.type)), target)
 
 
 def _decimal_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
-    return pc.round(_with_room(values), ndigits=0, round_mode="towards_zero").cast(target)
+    return pc.round(_widen_for_rounding(values), ndigits=0, round_mode="towards_zero").cast(target)
 
 
-def _with_room(values: pa.Array) -> pa.Array:
+def _widen_for_rounding(values: pa.Array) -> pa.Array:
     """Give decimals one digit more, which Arrow wants for rounding: without digits before the point it has none."""
     source = values.type
     return values.cast(pa.decimal256(min(76, source.precision + 1), source.scale))
@@ -150,9 +150,9 @@ def _with_room(values: pa.Array) -> pa.Array:
 def _decimal_to_real(values: pa.Array, target: pa.DataType) -> pa.Array:
     source = values.type
     if pat.is_float32(target):
-        return each_distinct(values, lambda value: nearest_single(float(value), f"{value:f}"), target)
+        return convert_distinct(values, lambda value: round_to_single(float(value), f"{value:f}"), target)
     if source.precision > 15:
-        return each_distinct(values, float, target)
+        return convert_distinct(values, float, target)
     whole = values.cast(pa.decimal256(source.precision + source.scale, source.scale))
     shifted = pc.multiply(whole, pa.scalar(Decimal(10**source.scale), pa.decimal256(source.scale + 1, 0)))
     return pc.divide(shifted.cast(pa.int64()).cast(target), float(10**source.scale))
@@ -164,7 +164,7 @@ def _real_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
     reals = values.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
     bad = ~((np.floor(reals) <= float(high)) & (np.ceil(reals) >= float(low)))
     if bad.any():
-        raise refusal(float(reals[bad][0]), values.type, target)
+        raise make_cast_error(float(reals[bad][0]), values.type, target)
     saturated = reals >= 2.0**63
     whole = np.where(saturated, 0.0, np.trunc(reals)).astype(np.int64)
     return pa.array(np.where(saturated, high, whole), pa.int64(), mask=~valid).cast(target)

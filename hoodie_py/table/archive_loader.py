@@ -59,7 +59,7 @@ class ArchivedTimeline:
         """Completion times of archived writes, by request time."""
         return {each.request_time: each.completion_time for each in self.instants if each.action in _WRITES}
 
-    def metadata(self, request_time: str) -> CommitMetadata | None:
+    def read_metadata(self, request_time: str) -> CommitMetadata | None:
         """What an archived write says about itself; None when it is not in the archive.
 
         Raises:
@@ -70,7 +70,7 @@ class ArchivedTimeline:
             return None
         return next((each.commit_metadata() for each in self._full if each.request_time == request_time), None)
 
-    def writes_down_from(self, request_time: str) -> Iterator[tuple[str, CommitMetadata]]:
+    def iterate_writes_back_from(self, request_time: str) -> Iterator[tuple[str, CommitMetadata]]:
         """Archived writes at or before a request time with what they say, newest first; errors as ``metadata``."""
         for each in reversed(self._full):
             if each.request_time <= request_time:
@@ -99,22 +99,22 @@ def load_archive(files: TableFiles, config: TableConfig) -> ArchivedTimeline:
 def _read_archive_logs(files: TableFiles, folder: str) -> Entries:
     numbered = [(archive_file_number(info.name), info.path) for info in _list(files, folder) if not info.is_dir]
     newest_first = sorted(((number, path) for number, path in numbered if number is not None), reverse=True)
-    return newest_entries(_parsed(files, [path for _, path in newest_first], parse_archived_log))
+    return newest_entries(_parse_files(files, [path for _, path in newest_first], parse_archived_log))
 
 
 def _read_history(files: TableFiles, folder: str, *, contents: bool) -> Entries:
     for _ in range(_ATTEMPTS):
-        names = _current_history(files, folder)
+        names = _find_history_files(files, folder)
         try:
             paths = [f"{folder}/{name}" for name in names]
-            parsed = _parsed(files, paths, partial(parse_history_parquet, contents=contents))
+            parsed = _parse_files(files, paths, partial(parse_history_parquet, contents=contents))
         except FileMissingError:
             continue
         return newest_entries(parsed)
     raise InvalidTableError("the manifest of the archived timeline names a file that is not there", path=folder)
 
 
-def _current_history(files: TableFiles, folder: str) -> list[str]:
+def _find_history_files(files: TableFiles, folder: str) -> list[str]:
     """Names of the history files that count, newest first."""
     listing = _list(files, folder)
     manifests = {number: info.path for info in listing if (number := manifest_number(info.name)) is not None}
@@ -127,19 +127,19 @@ def _current_history(files: TableFiles, folder: str) -> list[str]:
     try:
         history = parse_history_manifest(read_bounded(files, path))
     except HoodieError as error:
-        error.located(path=path)
+        error.locate(path=path)
         raise
     return [each.name for each in sorted(history, key=lambda each: each.max_time, reverse=True)]
 
 
-def _parsed(
+def _parse_files(
     files: TableFiles, paths: Sequence[str], parse: Callable[[bytes], list[ArchivedInstant]]
 ) -> list[list[ArchivedInstant]]:
     def read(path: str) -> list[ArchivedInstant]:
         try:
             return parse(read_bounded(files, path, "archive_bytes"))
         except HoodieError as error:
-            error.located(path=path)
+            error.locate(path=path)
             raise
 
     if len(paths) < 2:

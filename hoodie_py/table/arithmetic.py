@@ -34,14 +34,14 @@ def compute(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType)
         _check_divisors(operator, left, right)
     try:
         if pat.is_decimal(result):
-            return _decimals(operator, left, right, result)
+            return _compute_decimals(operator, left, right, result)
         if operator == "%":
-            return _remainder(left, right)
+            return _compute_remainder(left, right)
         if operator == "/":
             return pc.divide(left, right)
         return (_PLAIN if pat.is_floating(result) else _CHECKED)[operator](left, right)
     except pa.ArrowInvalid as error:
-        raise _overflow(operator, result) from error
+        raise _make_overflow_error(operator, result) from error
 
 
 def negate(values: pa.Array) -> pa.Array:
@@ -53,7 +53,7 @@ def negate(values: pa.Array) -> pa.Array:
     try:
         return pc.negate(values) if pat.is_floating(values.type) else pc.negate_checked(values)
     except pa.ArrowInvalid as error:
-        raise _overflow("-", values.type) from error
+        raise _make_overflow_error("-", values.type) from error
 
 
 def can_fail(operator: str, result: pa.DataType) -> bool:
@@ -61,7 +61,7 @@ def can_fail(operator: str, result: pa.DataType) -> bool:
     return operator in "/%" or not pat.is_floating(result)
 
 
-def _overflow(operator: str, result: pa.DataType) -> InvalidQueryError:
+def _make_overflow_error(operator: str, result: pa.DataType) -> InvalidQueryError:
     return InvalidQueryError(
         f"The result of {operator} does not fit in {result}",
         hint="Spark in ANSI mode refuses it as well; cast an operand.",
@@ -77,7 +77,7 @@ def _check_divisors(operator: str, left: pa.Array, right: pa.Array) -> None:
         )
 
 
-def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
+def _compute_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     valid = pc.and_(left.is_valid(), right.is_valid()).to_numpy(zero_copy_only=False)
     dividend = left.fill_null(0).to_numpy(zero_copy_only=False)
     divisor = right.fill_null(1).to_numpy(zero_copy_only=False)
@@ -88,40 +88,40 @@ def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
         return pa.array(np.fmod(dividend, divisor), left.type, mask=~valid)
 
 
-def _decimals(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType) -> pa.Array:
+def _compute_decimals(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType) -> pa.Array:
     p1, s1, p2, s2 = left.type.precision, left.type.scale, right.type.precision, right.type.scale
     needed = p1 + p2 + 1 if operator == "*" else max(p1 - s1, p2 - s2) + max(s1, s2) + 1
     if operator in _PLAIN and needed <= 76:
         exact = _PLAIN[operator](left.cast(pa.decimal256(p1, s1)), right.cast(pa.decimal256(p2, s2)))
         return round_decimal(exact, result)
-    rows = zip(_unscaled(left), _unscaled(right), strict=True)
-    values = [None if a is None or b is None else _exact(operator, a, s1, b, s2, result) for a, b in rows]
+    rows = zip(_unscale(left), _unscale(right), strict=True)
+    values = [None if a is None or b is None else _compute_exactly(operator, a, s1, b, s2, result) for a, b in rows]
     return pa.array(values, result)
 
 
-def _unscaled(values: pa.Array) -> list[int | None]:
+def _unscale(values: pa.Array) -> list[int | None]:
     scale = values.type.scale
     return [None if value is None else int(_EXACT.scaleb(value, scale)) for value in values.to_pylist()]
 
 
-def _exact(operator: str, a: int, s1: int, b: int, s2: int, result: pa.DataType) -> Decimal:
+def _compute_exactly(operator: str, a: int, s1: int, b: int, s2: int, result: pa.DataType) -> Decimal:
     """Compute with unscaled integers and round half up once more to the result's scale."""
-    unscaled, scale = _quotient(a, s1, b, s2) if operator == "/" else _whole(operator, a, s1, b, s2)
+    unscaled, scale = _divide_unscaled(a, s1, b, s2) if operator == "/" else _compute_unscaled(operator, a, s1, b, s2)
     if scale > result.scale:
         unscaled = _divide_half_up(unscaled, 10 ** (scale - result.scale))
     else:
         unscaled *= 10 ** (result.scale - scale)
     if abs(unscaled) >= 10**result.precision:
-        raise _overflow(operator, result)
+        raise _make_overflow_error(operator, result)
     return _EXACT.scaleb(Decimal(unscaled), -result.scale)
 
 
-def _quotient(a: int, s1: int, b: int, s2: int) -> tuple[int, int]:
+def _divide_unscaled(a: int, s1: int, b: int, s2: int) -> tuple[int, int]:
     shift = _QUOTIENT_SCALE - s1 + s2
     return _divide_half_up(a * 10**shift, b), _QUOTIENT_SCALE
 
 
-def _whole(operator: str, a: int, s1: int, b: int, s2: int) -> tuple[int, int]:
+def _compute_unscaled(operator: str, a: int, s1: int, b: int, s2: int) -> tuple[int, int]:
     if operator == "*":
         return a * b, s1 + s2
     scale = max(s1, s2)

@@ -32,7 +32,7 @@ class CommittedLogs:
     config: TableConfig
     rules: BlockRules
 
-    def named(self, log_files: Collection[LogFile]) -> set[str]:
+    def find_committed(self, log_files: Collection[LogFile]) -> set[str]:
         """Return paths of those log files that a completed commit names; all where a commit is gone since the snapshot.
 
         Raises:
@@ -42,29 +42,29 @@ class CommittedLogs:
         wanted = {log.path for log in log_files}
         oldest = min((log.name.instant for log in log_files), default="")
         timeline = TableTimeline.load(self.files, self.config)
-        if self._lost(timeline, oldest):
+        if self._has_lost_commit(timeline, oldest):
             return wanted
         found: set[str] = set()
-        for metadata in self._commits(timeline, oldest):
+        for metadata in self._iterate_commits(timeline, oldest):
             found.update(stat.path for stat in metadata.stats() if stat.path is not None and stat.path in wanted)
             if found == wanted:
                 break
         return found
 
-    def _lost(self, timeline: TableTimeline, oldest: str) -> bool:
+    def _has_lost_commit(self, timeline: TableTimeline, oldest: str) -> bool:
         """Whether a commit that counted is on no timeline any more: somebody rolled it back, or restored the table."""
         counted = {time for time in self.rules.completed or () if time >= oldest}
-        gone = counted - {each.request_time for each in timeline.completed_writes()}
-        return bool(gone and gone - timeline.archived().completion_times.keys())
+        gone = counted - {each.request_time for each in timeline.list_completed_writes()}
+        return bool(gone and gone - timeline.read_archive().completion_times.keys())
 
-    def _commits(self, timeline: TableTimeline, oldest: str) -> Iterator[CommitMetadata]:
+    def _iterate_commits(self, timeline: TableTimeline, oldest: str) -> Iterator[CommitMetadata]:
         """Yield what the commits say that may have written to slices of an instant or later, newest first."""
-        for instant in reversed(timeline.completed_writes()):
+        for instant in reversed(timeline.list_completed_writes()):
             if instant.request_time >= oldest and self.rules.accepts(instant.request_time):
-                yield timeline.metadata(instant)
+                yield timeline.read_metadata(instant)
         first = timeline.timeline.first_active_time
         if first is not None and oldest < first:
-            for time, metadata in timeline.archived().writes_down_from(first):
+            for time, metadata in timeline.read_archive().iterate_writes_back_from(first):
                 if time < oldest:
                     return
                 if self.rules.accepts(time):

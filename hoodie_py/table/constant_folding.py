@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from hoodie_py.table.evaluate import constant
+from hoodie_py.table.evaluate import evaluate_constant
 from hoodie_py.table.predicate import And, ArrowFilter, Column, Literal, Node, Or
 
 
@@ -29,4 +29,4 @@ def fold(node: Node) -> Node:
             if isinstance(child := getattr(node, field.name), Node)
         }
         node = dataclasses.replace(node, **folded)  # type: ignore[type-var]
-    return constant(node) if all(isinstance(child, Literal) for child in node.children) else node
+    return evaluate_constant(node) if all(isinstance(child, Literal) for child in node.children) else node

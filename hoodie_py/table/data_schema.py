@@ -25,7 +25,7 @@ _FIRST_READ = 1 << 20
 _MOST_BLOCK_BYTES = 1 << 28
 
 
-def newest_data_schema(
+def read_newest_data_schema(
     timeline: TableTimeline, instants: Sequence[Instant], *, tolerant: bool = False
 ) -> pa.Schema | None:
     """Schema of a data file that the newest of ``instants`` with rows wrote, in Spark's types.
@@ -43,43 +43,43 @@ def newest_data_schema(
         UnsupportedFeatureError: a column type that is not handled.
         StorageError: reading failed.
     """
-    for path in islice(_written_files(timeline, reversed(instants)), _MOST_FILES):
+    for path in islice(_iterate_written_files(timeline, reversed(instants)), _MOST_FILES):
         try:
-            schema = file_schema(timeline.files, path)
+            schema = read_file_schema(timeline.files, path)
         except FileMissingError:
             continue
         except (CorruptFileError, UnsupportedFeatureError) as error:
             if tolerant:
                 continue
-            error.located(path=path)
+            error.locate(path=path)
             raise
         if schema is not None:
             return schema
     return None
 
 
-def file_schema(files: TableFiles, path: str) -> pa.Schema | None:
+def read_file_schema(files: TableFiles, path: str) -> pa.Schema | None:
     """Schema of one base or log file; None for other files and for log files without a data block."""
     name = path.rpartition("/")[2]
     try:
         if name.startswith("."):
             parsed = parse_log_file_name(name)
-            return None if parsed is None or parsed.is_cdc else _log_schema(files, path)
+            return None if parsed is None or parsed.is_cdc else _read_log_schema(files, path)
         base = parse_base_file_name(name)
-        return None if base is None or base.extension != ".parquet" else _parquet_schema(files, path)
+        return None if base is None or base.extension != ".parquet" else _read_parquet_schema(files, path)
     except HoodieError as error:
-        raise error.located(path=path) from error.__cause__
+        raise error.locate(path=path) from error.__cause__
 
 
-def _written_files(timeline: TableTimeline, instants: Iterable[Instant]) -> Iterator[str]:
+def _iterate_written_files(timeline: TableTimeline, instants: Iterable[Instant]) -> Iterator[str]:
     for instant in instants:
-        for stats in timeline.metadata(instant).write_stats.values():
+        for stats in timeline.read_metadata(instant).write_stats.values():
             for stat in stats:
                 if stat.path and (stat.num_inserts or stat.num_update_writes or stat.num_writes):
                     yield check_inside(stat.path)
 
 
-def _parquet_schema(files: TableFiles, path: str) -> pa.Schema:
+def _read_parquet_schema(files: TableFiles, path: str) -> pa.Schema:
     from hoodie_py.formats.parquet import check_footer, spark_schema
     from hoodie_py.formats.parquet_file import ParquetFile
 
@@ -94,7 +94,7 @@ def _parquet_schema(files: TableFiles, path: str) -> pa.Schema:
         raise CorruptFileError(f"not a Parquet file: {error}") from error
 
 
-def _log_schema(files: TableFiles, path: str) -> pa.Schema | None:
+def _read_log_schema(files: TableFiles, path: str) -> pa.Schema | None:
     from hoodie_py.formats.avro import AvroSchema
     from hoodie_py.formats.log import LogBlock, iter_blocks
 

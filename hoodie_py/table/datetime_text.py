@@ -35,7 +35,7 @@ def parse_date(text: str) -> int | None:
     if match is None:
         return None
     sign, year, month, day = match.groups()
-    return _days(int(sign + year), int(month or 1), int(day or 1))
+    return _count_days(int(sign + year), int(month or 1), int(day or 1))
 
 
 def parse_timestamp(text: str, *, zoned: bool) -> int | None:
@@ -47,14 +47,14 @@ def parse_timestamp(text: str, *, zoned: bool) -> int | None:
     if match is None:
         return None
     sign, year, month, day, hour, minute, second, fraction = match.groups()[:8]
-    days = _days(int(sign + year), int(month or 1), int(day or 1))
+    days = _count_days(int(sign + year), int(month or 1), int(day or 1))
     hours, minutes, seconds = int(hour or 0), int(minute or 0), int(second or 0)
     if days is None or hours > 23 or minutes > 59 or seconds > 59:
         return None
     micros = days * MICROS_PER_DAY + (hours * 3600 + minutes * 60 + seconds) * MICROS_PER_SECOND
     micros += int(((fraction or "") + "000000")[:6])
     if match["zone"] is not None:
-        offset = _zone_offset(match["zone"].strip(BLANKS), micros)
+        offset = _find_zone_offset(match["zone"].strip(BLANKS), micros)
         if offset is None:
             return None
         if zoned:
@@ -62,23 +62,23 @@ def parse_timestamp(text: str, *, zoned: bool) -> int | None:
     return micros if -(2**63) <= micros < 2**63 else None
 
 
-def date_text(days: int) -> str:
+def format_date(days: int) -> str:
     """Print a date as ``yyyy-MM-dd``; a year above 9999 has a plus sign, one before 0 a minus."""
-    year, month, day = _civil(days)
+    year, month, day = _to_calendar_date(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
 
 
-def timestamp_text(micros: int) -> str:
+def format_timestamp(micros: int) -> str:
     """Print a timestamp as ``yyyy-MM-dd HH:mm:ss`` with as many decimals as it needs."""
     days, rest = divmod(micros, MICROS_PER_DAY)
     seconds, fraction = divmod(rest, MICROS_PER_SECOND)
     decimals = f".{fraction:06d}".rstrip("0") if fraction else ""
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{date_text(days)} {clock}{decimals}"
+    return f"{format_date(days)} {clock}{decimals}"
 
 
-def _zone_offset(zone: str, micros: int) -> int | None:
+def _find_zone_offset(zone: str, micros: int) -> int | None:
     """Seconds east of UTC of a zone at a local time; None when Spark knows no such zone."""
     if zone == "Z":
         return 0
@@ -89,11 +89,11 @@ def _zone_offset(zone: str, micros: int) -> int | None:
         offset = hours * 3600 + minutes * 60 + seconds
         valid = minutes < 60 and seconds < 60 and offset <= 18 * 3600
         return None if not valid else -offset if sign == "-" else offset
-    return _region_offset(zone, micros)
+    return _find_region_offset(zone, micros)
 
 
-def _region_offset(zone: str, micros: int) -> int | None:
-    year, month, day = _civil(micros // MICROS_PER_DAY)
+def _find_region_offset(zone: str, micros: int) -> int | None:
+    year, month, day = _to_calendar_date(micros // MICROS_PER_DAY)
     if _REGION.fullmatch(zone) is None or not 1 < year < 9999:
         return None
     seconds = micros % MICROS_PER_DAY // MICROS_PER_SECOND
@@ -106,9 +106,9 @@ def _region_offset(zone: str, micros: int) -> int | None:
     return None if offset is None else int(offset.total_seconds())
 
 
-def _days(year: int, month: int, day: int) -> int | None:
+def _count_days(year: int, month: int, day: int) -> int | None:
     """Days since 1970-01-01 of a calendar date; None when the calendar has no such day or int32 cannot hold it."""
-    if not 1 <= month <= 12 or not 1 <= day <= _month_length(year, month):
+    if not 1 <= month <= 12 or not 1 <= day <= _count_month_days(year, month):
         return None
     shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
@@ -117,7 +117,7 @@ def _days(year: int, month: int, day: int) -> int | None:
     return days if -(2**31) <= days < 2**31 else None
 
 
-def _civil(days: int) -> tuple[int, int, int]:
+def _to_calendar_date(days: int) -> tuple[int, int, int]:
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
@@ -127,7 +127,7 @@ def _civil(days: int) -> tuple[int, int, int]:
     return year_of_era + era * 400 + (month <= 2), month, day
 
 
-def _month_length(year: int, month: int) -> int:
+def _count_month_days(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in (4, 6, 9, 11) else 31

@@ -22,8 +22,8 @@ from pyarrow import types as pat
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.arrays import from_texts
 from hoodie_py.table import ansi_casts, arithmetic
-from hoodie_py.table.expression import arrow_mask
-from hoodie_py.table.like_pattern import matches
+from hoodie_py.table.expression import evaluate_expression
+from hoodie_py.table.like_pattern import match_pattern
 from hoodie_py.table.predicate import (
     And,
     Arithmetic,
@@ -41,7 +41,7 @@ from hoodie_py.table.predicate import (
     Not,
     Or,
     Predicate,
-    walk,
+    iterate_nodes,
 )
 
 
@@ -55,36 +55,36 @@ def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
     Raises:
         InvalidQueryError: a cast or computation fails for a row that Spark would compute it for as well.
     """
-    return _evaluate(predicate.root, batch)
+    return _evaluate_node(predicate.root, batch)
 
 
-def constant(node: Node) -> Literal:
+def evaluate_constant(node: Node) -> Literal:
     """Compute a node that names no column."""
     if isinstance(node, Literal):
         return node
     row = pa.RecordBatch.from_arrays([pa.array([0])], ["row"])
-    value = _evaluate(node, row)
+    value = _evaluate_node(node, row)
     if pat.is_date(value.type) or pat.is_timestamp(value.type):
         value = value.view(pa.int32() if pat.is_date(value.type) else pa.int64())
     return Literal(value[0].as_py(), node.type)
 
 
-def _evaluate(node: Node, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_node(node: Node, batch: pa.RecordBatch) -> pa.Array:
     result = _EVALUATORS[type(node)](node, batch)
     return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
 
-def _literal(node: Literal, batch: pa.RecordBatch) -> pa.Array:
-    return pa.repeat(_scalar(node), batch.num_rows)
+def _evaluate_literal(node: Literal, batch: pa.RecordBatch) -> pa.Array:
+    return pa.repeat(_make_scalar(node), batch.num_rows)
 
 
-def _scalar(node: Literal) -> pa.Scalar:
+def _make_scalar(node: Literal) -> pa.Scalar:
     if isinstance(node.value, str) and node.type == pa.string():
         return from_texts([node.value], node.type)[0]
     return pa.scalar(node.value, node.type)
 
 
-def _column(node: Column, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_column(node: Column, batch: pa.RecordBatch) -> pa.Array:
     try:
         values = batch.column(node.path[0])
     except KeyError:
@@ -101,24 +101,24 @@ def _column(node: Column, batch: pa.RecordBatch) -> pa.Array:
         ) from error
 
 
-def _cast(node: Cast, batch: pa.RecordBatch) -> pa.Array:
-    return ansi_casts.cast(_evaluate(node.child, batch), node.type)
+def _evaluate_cast(node: Cast, batch: pa.RecordBatch) -> pa.Array:
+    return ansi_casts.cast(_evaluate_node(node.child, batch), node.type)
 
 
-def _arithmetic(node: Arithmetic, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_arithmetic(node: Arithmetic, batch: pa.RecordBatch) -> pa.Array:
     if node.operator in "/%":
-        right, left = _both(node.right, node.left, batch)
+        right, left = _evaluate_both(node.right, node.left, batch)
     else:
-        left, right = _both(node.left, node.right, batch)
+        left, right = _evaluate_both(node.left, node.right, batch)
     return arithmetic.compute(node.operator, left, right, node.type)
 
 
-def _negate(node: Negate, batch: pa.RecordBatch) -> pa.Array:
-    return arithmetic.negate(_evaluate(node.child, batch))
+def _evaluate_negate(node: Negate, batch: pa.RecordBatch) -> pa.Array:
+    return arithmetic.negate(_evaluate_node(node.child, batch))
 
 
-def _function(node: Function, batch: pa.RecordBatch) -> pa.Array:
-    values = _evaluate(node.child, batch)
+def _evaluate_function(node: Function, batch: pa.RecordBatch) -> pa.Array:
+    values = _evaluate_node(node.child, batch)
     if node.name == "length":
         return pc.binary_length(values) if pat.is_binary(values.type) else pc.utf8_length(values)
     if pc.all(pc.string_is_ascii(values)).as_py() is not False:
@@ -128,18 +128,18 @@ def _function(node: Function, batch: pa.RecordBatch) -> pa.Array:
     return pa.array([change(text) for text in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
 
 
-def _comparison(node: Comparison, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_comparison(node: Comparison, batch: pa.RecordBatch) -> pa.Array:
     if isinstance(node.right, Literal):
-        return _COMPARE[node.operator](_evaluate(node.left, batch), _scalar(node.right))
+        return _COMPARE[node.operator](_evaluate_node(node.left, batch), _make_scalar(node.right))
     if isinstance(node.left, Literal):
-        return _COMPARE[node.operator](_scalar(node.left), _evaluate(node.right, batch))
+        return _COMPARE[node.operator](_make_scalar(node.left), _evaluate_node(node.right, batch))
     if node.operator == "<=>":
-        return _same(_evaluate(node.left, batch), _evaluate(node.right, batch))
-    return _COMPARE[node.operator](*_both(node.left, node.right, batch))
+        return _is_same(_evaluate_node(node.left, batch), _evaluate_node(node.right, batch))
+    return _COMPARE[node.operator](*_evaluate_both(node.left, node.right, batch))
 
 
-def _in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
-    values = _evaluate(node.child, batch)
+def _evaluate_in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
+    values = _evaluate_node(node.child, batch)
     listed = [value for value in node.values if value is not None]
     members = from_texts(listed, values.type) if values.type == pa.string() else pa.array(listed, values.type)
     if pat.is_floating(values.type):
@@ -149,50 +149,50 @@ def _in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
     return pc.if_else(known, found, pa.nulls(1, pa.bool_())[0])
 
 
-def _like(node: Like, batch: pa.RecordBatch) -> pa.Array:
-    return matches(_evaluate(node.child, batch), node.pattern, node.escape)
+def _evaluate_like(node: Like, batch: pa.RecordBatch) -> pa.Array:
+    return match_pattern(_evaluate_node(node.child, batch), node.pattern, node.escape)
 
 
-def _is_null(node: IsNull, batch: pa.RecordBatch) -> pa.Array:
-    return _evaluate(node.child, batch).is_null()
+def _evaluate_is_null(node: IsNull, batch: pa.RecordBatch) -> pa.Array:
+    return _evaluate_node(node.child, batch).is_null()
 
 
-def _not(node: Not, batch: pa.RecordBatch) -> pa.Array:
-    return pc.invert(_evaluate(node.child, batch))
+def _evaluate_not(node: Not, batch: pa.RecordBatch) -> pa.Array:
+    return pc.invert(_evaluate_node(node.child, batch))
 
 
-def _and(node: And, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_and(node: And, batch: pa.RecordBatch) -> pa.Array:
     def join(known: pa.Array, operand: Node) -> pa.Array:
-        return pc.and_kleene(known, _where(operand, batch, lambda: pc.fill_null(known, True)))
+        return pc.and_kleene(known, _evaluate_where_needed(operand, batch, lambda: pc.fill_null(known, True)))
 
-    return reduce(join, node.operands[1:], _evaluate(node.operands[0], batch))
+    return reduce(join, node.operands[1:], _evaluate_node(node.operands[0], batch))
 
 
-def _or(node: Or, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_or(node: Or, batch: pa.RecordBatch) -> pa.Array:
     def join(known: pa.Array, operand: Node) -> pa.Array:
-        return pc.or_kleene(known, _where(operand, batch, lambda: pc.fill_null(pc.invert(known), True)))
+        return pc.or_kleene(known, _evaluate_where_needed(operand, batch, lambda: pc.fill_null(pc.invert(known), True)))
 
-    return reduce(join, node.operands[1:], _evaluate(node.operands[0], batch))
+    return reduce(join, node.operands[1:], _evaluate_node(node.operands[0], batch))
 
 
-def _both(first: Node, second: Node, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+def _evaluate_both(first: Node, second: Node, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
     """Compute two operands, the second only where the first has a value."""
-    values = _evaluate(first, batch)
-    return values, _where(second, batch, values.is_valid)
+    values = _evaluate_node(first, batch)
+    return values, _evaluate_where_needed(second, batch, values.is_valid)
 
 
-def _where(node: Node, batch: pa.RecordBatch, needed: Callable[[], pa.Array]) -> pa.Array:
+def _evaluate_where_needed(node: Node, batch: pa.RecordBatch, needed: Callable[[], pa.Array]) -> pa.Array:
     """Compute a node; if it can raise, only on the rows that are needed, with null for the others."""
     if not _can_fail(node):
-        return _evaluate(node, batch)
+        return _evaluate_node(node, batch)
     mask = needed()
     if pc.all(mask).as_py() is not False:
-        return _evaluate(node, batch)
-    return pc.replace_with_mask(pa.nulls(batch.num_rows, node.type), mask, _evaluate(node, batch.filter(mask)))
+        return _evaluate_node(node, batch)
+    return pc.replace_with_mask(pa.nulls(batch.num_rows, node.type), mask, _evaluate_node(node, batch.filter(mask)))
 
 
 def _can_fail(root: Node) -> bool:
-    for node in walk(root):
+    for node in iterate_nodes(root):
         if isinstance(node, Arithmetic) and arithmetic.can_fail(node.operator, node.type):
             return True
         if isinstance(node, Negate) and pat.is_integer(node.type):
@@ -205,50 +205,50 @@ def _can_fail(root: Node) -> bool:
 _Datum: TypeAlias = Any  # an array or a scalar
 
 
-def _equal(left: _Datum, right: _Datum) -> pa.Array:
+def _is_equal(left: _Datum, right: _Datum) -> pa.Array:
     equal = pc.equal(left, right)
     return pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right))) if pat.is_floating(left.type) else equal
 
 
-def _less(left: _Datum, right: _Datum) -> pa.Array:
+def _is_less(left: _Datum, right: _Datum) -> pa.Array:
     less = pc.less(left, right)
     if not pat.is_floating(left.type):
         return less
     return pc.or_(less, pc.and_(pc.is_nan(right), pc.invert(pc.is_nan(left))))
 
 
-def _less_equal(left: _Datum, right: _Datum) -> pa.Array:
+def _is_less_or_equal(left: _Datum, right: _Datum) -> pa.Array:
     less = pc.less_equal(left, right)
     return pc.or_(less, pc.is_nan(right)) if pat.is_floating(left.type) else less
 
 
-def _same(left: _Datum, right: _Datum) -> pa.Array:
+def _is_same(left: _Datum, right: _Datum) -> pa.Array:
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.or_(pc.fill_null(_equal(left, right), False), both_null)
+    return pc.or_(pc.fill_null(_is_equal(left, right), False), both_null)
 
 
 _COMPARE: dict[str, Callable[[_Datum, _Datum], pa.Array]] = {
-    "=": _equal,
-    "<=>": _same,
-    "<": _less,
-    "<=": _less_equal,
-    ">": lambda left, right: _less(right, left),
-    ">=": lambda left, right: _less_equal(right, left),
+    "=": _is_equal,
+    "<=>": _is_same,
+    "<": _is_less,
+    "<=": _is_less_or_equal,
+    ">": lambda left, right: _is_less(right, left),
+    ">=": lambda left, right: _is_less_or_equal(right, left),
 }
 
 _EVALUATORS: dict[type[Node], Callable[..., pa.Array]] = {
-    Literal: _literal,
-    Column: _column,
-    Cast: _cast,
-    Arithmetic: _arithmetic,
-    Negate: _negate,
-    Function: _function,
-    Comparison: _comparison,
-    InList: _in_list,
-    Like: _like,
-    IsNull: _is_null,
-    Not: _not,
-    And: _and,
-    Or: _or,
-    ArrowFilter: arrow_mask,
+    Literal: _evaluate_literal,
+    Column: _evaluate_column,
+    Cast: _evaluate_cast,
+    Arithmetic: _evaluate_arithmetic,
+    Negate: _evaluate_negate,
+    Function: _evaluate_function,
+    Comparison: _evaluate_comparison,
+    InList: _evaluate_in_list,
+    Like: _evaluate_like,
+    IsNull: _evaluate_is_null,
+    Not: _evaluate_not,
+    And: _evaluate_and,
+    Or: _evaluate_or,
+    ArrowFilter: evaluate_expression,
 }

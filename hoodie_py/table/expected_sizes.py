@@ -17,7 +17,7 @@ from hoodie_py.table.timeline_loader import TableTimeline
 _FIRST_VERSION_OF_WRITE_ONCE_LOGS = 8
 
 
-def expected_sizes(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict[str, int]:
+def find_expected_sizes(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict[str, int]:
     """Sizes in bytes that the slices' files should have, by path.
 
     A log file below table version 8 that is at least as long as the statistics say is expected as it is listed.
@@ -26,7 +26,7 @@ def expected_sizes(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict
         CorruptFileError: a commit's metadata is damaged.
         StorageError: it cannot be read.
     """
-    written = _written(timeline, slices)
+    written = _find_written_sizes(timeline, slices)
     logs_grow = timeline.config.version < _FIRST_VERSION_OF_WRITE_ONCE_LOGS
     sizes: dict[str, int] = {}
     for each in slices:
@@ -39,7 +39,7 @@ def expected_sizes(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict
     return sizes
 
 
-def _written(timeline: TableTimeline, slices: Iterable[FileSlice]) -> Mapping[str, int]:
+def _find_written_sizes(timeline: TableTimeline, slices: Iterable[FileSlice]) -> Mapping[str, int]:
     paths = {log.path for each in slices for log in each.log_files}
     paths.update(each.base_file.path for each in slices if each.base_file is not None)
     written: dict[str, int] = {}

@@ -34,13 +34,13 @@ def from_expression(expression: pc.Expression, schema: pa.Schema) -> Predicate:
     repeated = [name for name in columns if schema.names.count(name) > 1]
     if repeated:
         raise InvalidQueryError(f"The filter's column {repeated[0]!r} is ambiguous: several have that name")
-    mask_type = arrow_mask(node, pa.RecordBatch.from_pylist([], schema=schema)).type
+    mask_type = evaluate_expression(node, pa.RecordBatch.from_pylist([], schema=schema)).type
     if not pa.types.is_boolean(mask_type):
         raise InvalidQueryError(f"A filter must be boolean, but {text} is of type {mask_type}")
     return Predicate(node)
 
 
-def arrow_mask(node: ArrowFilter, batch: pa.RecordBatch) -> pa.Array:
+def evaluate_expression(node: ArrowFilter, batch: pa.RecordBatch) -> pa.Array:
     """Evaluate the expression for each row of a batch.
 
     Raises:

@@ -69,7 +69,7 @@ class TableInspect:
             rows.extend(
                 {"request_time": each.request_time, "completion_time": each.completion_time, "action": each.action,
                  "state": "completed", "archived": True}
-                for each in self._timeline.archived().instants
+                for each in self._timeline.read_archive().instants
             )  # fmt: skip
         rows.extend(
             {"request_time": each.request_time, "completion_time": each.completion_time, "action": each.action,
@@ -81,12 +81,12 @@ class TableInspect:
     def files(self) -> pa.Table:
         """Base and log files that lie in the partitions, and whether a snapshot query reads them now."""
         read: set[str] = set()
-        for each in self._view.slices():
+        for each in self._view.list_slices():
             read.update(log.path for log in each.log_files)
             if each.base_file is not None:
                 read.add(each.base_file.path)
         rows: list[dict[str, Any]] = []
-        for group in self._view.file_groups():
+        for group in self._view.list_file_groups():
             owner = {"partition_path": group.partition_path, "file_id": group.file_id}
             rows.extend(
                 {**owner, "kind": "base", "path": base.path, "size": base.size, "instant": base.instant,
@@ -112,7 +112,7 @@ class TableInspect:
                 "log_files": [log.path for log in each.log_files],
                 "log_size": sum(log.size for log in each.log_files),
             }
-            for each in self._view.slices(instant)
+            for each in self._view.list_slices(instant)
         ]
         return pa.Table.from_pylist(rows, SLICES)
 
@@ -122,7 +122,7 @@ class TableInspect:
         Raises:
             CorruptFileError: a commit's metadata is damaged.
         """
-        instants = self._timeline.completed_writes()
+        instants = self._timeline.list_completed_writes()
         rows = [
             {
                 "request_time": instant.request_time,
@@ -137,7 +137,7 @@ class TableInspect:
                 "num_deletes": stat.num_deletes,
                 "prev_commit": None if stat.prev_commit == "null" else stat.prev_commit,
             }
-            for instant, metadata in zip(instants, self._timeline.metadata_of(instants), strict=True)
+            for instant, metadata in zip(instants, self._timeline.read_all_metadata(instants), strict=True)
             for partition_path, stats in metadata.write_stats.items()
             for stat in stats
         ]
@@ -157,9 +157,9 @@ class TableInspect:
         if parse_log_file_name(path.rpartition("/")[2]) is None:
             raise InvalidQueryError("not the name of a Hudi log file", path=path)
         try:
-            return log_block_table(read_bounded(self._files, check_inside(path), "log_bytes"))
+            return make_log_block_table(read_bounded(self._files, check_inside(path), "log_bytes"))
         except HoodieError as error:
-            error.located(path=path)
+            error.locate(path=path)
             raise
 
     def compaction_plan(self, instant: str) -> pa.Table:
@@ -169,7 +169,7 @@ class TableInspect:
             InvalidQueryError: the active timeline has no compaction requested at that time.
             CorruptFileError: the plan is damaged.
         """
-        plan = self._timeline.compaction_plan_at(instant)
+        plan = self._timeline.find_compaction_plan(instant)
         if plan is None:
             raise InvalidQueryError("no compaction was requested at that time", instant=instant)
         rows = [
@@ -186,17 +186,17 @@ class TableInspect:
         return pa.Table.from_pylist(rows, COMPACTION_PLAN)
 
 
-def log_block_table(data: bytes) -> pa.Table:
+def make_log_block_table(data: bytes) -> pa.Table:
     """Blocks of a log file's bytes, a row each; columns as in ``TableInspect.log_blocks``.
 
     Raises:
         CorruptFileError: the bytes are not made of blocks.
         UnsupportedFeatureError: a log format version that is not handled.
     """
-    return pa.Table.from_pylist(list(_block_rows(data)), LOG_BLOCKS)
+    return pa.Table.from_pylist(list(_iterate_block_rows(data)), LOG_BLOCKS)
 
 
-def _block_rows(data: bytes) -> Iterator[Mapping[str, Any]]:
+def _iterate_block_rows(data: bytes) -> Iterator[Mapping[str, Any]]:
     for block in iter_blocks(data):
         if isinstance(block, CorruptBlock):
             yield {"offset": block.offset, "size": block.end - block.offset, "type": "CORRUPT", "problem": block.reason}
@@ -214,13 +214,13 @@ def _block_rows(data: bytes) -> Iterator[Mapping[str, Any]]:
             "schema": block.schema_text,
         }
         try:
-            row["records"] = _record_count(block)
+            row["records"] = _count_records(block)
         except HoodieError as error:
             row["problem"] = error.message
         yield row
 
 
-def _record_count(block: LogBlock) -> int | None:
+def _count_records(block: LogBlock) -> int | None:
     """Records of Avro blocks and deletes of delete blocks; None for other types, which do not say without decoding."""
     if block.type is BlockType.DELETE:
         return len(decode_deletes(block.content).keys)

@@ -55,38 +55,38 @@ def parse_instant(value: AsOf, zone: datetime.tzinfo) -> str:
         InvalidQueryError: it is no instant.
     """
     if isinstance(value, datetime.datetime):
-        return _digits(_end_of_second(value) if value.microsecond == 0 else value, zone)
+        return _format_instant(_move_to_end_of_second(value) if value.microsecond == 0 else value, zone)
     if isinstance(value, datetime.date):
-        return _digits(datetime.datetime.combine(value, datetime.time()), zone)
+        return _format_instant(datetime.datetime.combine(value, datetime.time()), zone)
     text = str(value)
     try:
-        found = _of_text(text, zone)
+        found = _parse_text(text, zone)
     except (ValueError, OverflowError, OSError) as error:
-        raise _refused(text) from error
+        raise _make_error(text) from error
     if found is None:
-        raise _refused(text)
+        raise _make_error(text)
     return found
 
 
-def _of_text(text: str, zone: datetime.tzinfo) -> str | None:
+def _parse_text(text: str, zone: datetime.tzinfo) -> str | None:
     """Return the instant that a text means, None if it is none; ValueError for one that no calendar has."""
     if _DIGITS.fullmatch(text):
-        return _of_digits(text, zone)
+        return _parse_digits(text, zone)
     if _DATE.fullmatch(text):
-        return _digits(datetime.datetime.fromisoformat(text), zone)
+        return _format_instant(datetime.datetime.fromisoformat(text), zone)
     match = _DATE_TIME.fullmatch(text)
     if match is None:
         return None
     moment = datetime.datetime.fromisoformat(text)
-    return _digits(moment if match[1] else _end_of_second(moment), zone)
+    return _format_instant(moment if match[1] else _move_to_end_of_second(moment), zone)
 
 
-def _of_digits(text: str, zone: datetime.tzinfo) -> str | None:
+def _parse_digits(text: str, zone: datetime.tzinfo) -> str | None:
     if text in _BEFORE_ALL:
         return text
     if len(text) in _EPOCH_PARTS:
         seconds, rest = divmod(int(text), _EPOCH_PARTS[len(text)])
-        return _digits(datetime.datetime.fromtimestamp(seconds, zone).replace(microsecond=rest * 1000), zone)
+        return _format_instant(datetime.datetime.fromtimestamp(seconds, zone).replace(microsecond=rest * 1000), zone)
     if len(text) not in _INSTANT_LENGTHS:
         return None
     day, time = f"{text[:4]}-{text[4:6]}-{text[6:8]}", f"{text[8:10]}:{text[10:12]}:{text[12:14]}"
@@ -94,14 +94,14 @@ def _of_digits(text: str, zone: datetime.tzinfo) -> str | None:
     return text
 
 
-def _end_of_second(moment: datetime.datetime) -> datetime.datetime:
+def _move_to_end_of_second(moment: datetime.datetime) -> datetime.datetime:
     return moment.replace(microsecond=999_000)
 
 
-def _digits(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
+def _format_instant(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
     local = moment.astimezone(zone) if moment.tzinfo is not None else moment
     return f"{local:%Y%m%d%H%M%S}{local.microsecond // 1000:03d}"
 
 
-def _refused(text: str) -> InvalidQueryError:
+def _make_error(text: str) -> InvalidQueryError:
     return InvalidQueryError(f"{text[:100]!r} is not an instant.", hint=_HINT)

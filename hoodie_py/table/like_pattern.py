@@ -16,7 +16,7 @@ from hoodie_py.errors import InvalidQueryError
 ANY_RUN, ANY_ONE = "%", "_"
 
 
-def elements(pattern: str, escape: str) -> Iterator[tuple[str, bool]]:
+def split_pattern(pattern: str, escape: str) -> Iterator[tuple[str, bool]]:
     """Yield each character of a valid pattern, and whether it is a wildcard."""
     characters = iter(pattern)
     for character in characters:
@@ -26,19 +26,19 @@ def elements(pattern: str, escape: str) -> Iterator[tuple[str, bool]]:
             yield character, character in (ANY_RUN, ANY_ONE)
 
 
-def literal_prefix(pattern: str, escape: str) -> tuple[str, bool]:
+def find_literal_prefix(pattern: str, escape: str) -> tuple[str, bool]:
     """Give the text before the first wildcard, and whether it is the whole pattern."""
     prefix: list[str] = []
-    for character, wild in elements(pattern, escape):
+    for character, wild in split_pattern(pattern, escape):
         if wild:
             return "".join(prefix), False
         prefix.append(character)
     return "".join(prefix), True
 
 
-def matches(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArray:
+def match_pattern(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArray:
     """Tell for each text whether it matches; null stays null."""
-    parts = list(elements(pattern, escape))
+    parts = list(split_pattern(pattern, escape))
     text = "".join(character for character, wild in parts if not wild)
     wilds = [character for character, wild in parts if wild]
     if not wilds:
@@ -50,11 +50,11 @@ def matches(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArray:
     if wilds == [ANY_RUN, ANY_RUN] and parts[0] == parts[-1] == (ANY_RUN, True):
         return pc.match_substring(values, text)
     try:
-        return pc.match_substring_regex(values, _regex(parts))
+        return pc.match_substring_regex(values, _make_regex(parts))
     except pa.ArrowInvalid as error:
         raise InvalidQueryError(f"The LIKE pattern {pattern[:60]!r} is too complex") from error
 
 
-def _regex(parts: list[tuple[str, bool]]) -> str:
+def _make_regex(parts: list[tuple[str, bool]]) -> str:
     written = [{ANY_RUN: ".*", ANY_ONE: "."}[text] if wild else f"\\x{{{ord(text):x}}}" for text, wild in parts]
     return "(?s)\\A" + "".join(written) + "\\z"

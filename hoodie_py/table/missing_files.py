@@ -23,7 +23,7 @@ from hoodie_py.formats.names import REGISTERED_SUFFIX, parse_log_file_name
 from hoodie_py.formats.plans import CleanMetadata, RollbackMetadata
 from hoodie_py.table.appended_logs import is_held_by_others
 from hoodie_py.table.file_groups import FileGroup, group_files
-from hoodie_py.table.slicing import base_file_at, slice_at
+from hoodie_py.table.slicing import find_base_file, make_slice
 from hoodie_py.table.timeline_loader import LATEST, TableTimeline
 from hoodie_py.table.view import FileSystemView
 from hoodie_py.table.visibility import GroupKey
@@ -47,14 +47,16 @@ def check_nothing_missing(
         CorruptFileError, InvalidTableError: what the timeline says cannot be read.
         StorageError: the store refused.
     """
-    named = _Named(view.timeline, query_instant)
-    groups = [group for path in sorted(filter(wanted, named.files)) for group in named.groups(path)]
+    named = _CommittedFiles(view.timeline, query_instant)
+    groups = [group for path in sorted(filter(wanted, named.files)) for group in named.make_groups(path)]
     logs_count = view.config.is_merge_on_read and not base_files_only
     expected = set[str]()
     for group in groups:
         if not (named.is_replaced(group, query_instant) or view.visibility.is_replaced(group.key, query_instant)):
-            expected.update(_files_of(group if logs_count else replace(group, log_files=()), view, query_instant))
-    listed = {group.key: group for group in view.file_groups({group.partition_path for group in groups})}
+            expected.update(
+                _iterate_slice_files(group if logs_count else replace(group, log_files=()), view, query_instant)
+            )
+    listed = {group.key: group for group in view.list_file_groups({group.partition_path for group in groups})}
     there = {base.path for group in listed.values() for base in group.base_files}
     there |= {log.path for group in listed.values() for log in group.log_files}
     missing = sorted(expected - there)
@@ -69,31 +71,33 @@ def check_nothing_missing(
         )
 
 
-def _files_of(group: FileGroup, view: FileSystemView, query_instant: str | None) -> Iterator[str]:
+def _iterate_slice_files(group: FileGroup, view: FileSystemView, query_instant: str | None) -> Iterator[str]:
     if not group.log_files:
-        base = base_file_at(group, view.visibility, query_instant)
+        base = find_base_file(group, view.visibility, query_instant)
         if base is not None:
             yield base.path
         return
-    file_slice = slice_at(group, view.visibility, query_instant)
+    file_slice = make_slice(group, view.visibility, query_instant)
     if file_slice is not None:
         yield from (log.path for log in file_slice.log_files)
         if file_slice.base_file is not None:
             yield file_slice.base_file.path
 
 
-def _is_held_by_others(view: FileSystemView, path: str, listed: Mapping[GroupKey, FileGroup], named: _Named) -> bool:
+def _is_held_by_others(
+    view: FileSystemView, path: str, listed: Mapping[GroupKey, FileGroup], named: _CommittedFiles
+) -> bool:
     lost = parse_log_file_name(path.rpartition("/")[2])
-    group = None if lost is None else listed.get((_folder(path), lost.file_id))
+    group = None if lost is None else listed.get((_split_folder(path), lost.file_id))
     if lost is None or group is None:
         return False
     there = [log for log in group.log_files if log.name.instant == lost.instant]
-    of_group = (each for each in named.groups(group.partition_path) if each.file_id == group.file_id)
+    of_group = (each for each in named.make_groups(group.partition_path) if each.file_id == group.file_id)
     names = [log.path for each in of_group for log in each.log_files if log.name.instant == lost.instant]
     return is_held_by_others(view.files, path, names, there, named.wrote)
 
 
-class _Named:
+class _CommittedFiles:
     """What the timeline names: ``files`` by partition path, what each commit ``wrote`` into log files that may hold
     several commits', and groups that archived commits replaced.
     """
@@ -102,20 +106,20 @@ class _Named:
         self.files: dict[str, set[str]] = {}
         self.wrote: dict[str, dict[str, int]] = {}
         self._replaced: dict[GroupKey, str] = {}
-        cleaned, by_time = _cleaned(timeline) if query_instant is not None else (set[str](), True)
-        writes = timeline.completed_writes()
-        for instant, metadata in zip(writes, timeline.metadata_of(writes), strict=True):
-            self._take(instant.request_time, metadata)
+        cleaned, by_time = _read_cleaned_paths(timeline) if query_instant is not None else (set[str](), True)
+        writes = timeline.list_completed_writes()
+        for instant, metadata in zip(writes, timeline.read_all_metadata(writes), strict=True):
+            self._add_commit(instant.request_time, metadata)
         if by_time:
-            for request_time, metadata in timeline.archived().writes_down_from(LATEST):
-                self._take(request_time, metadata)
-                self._take_replaced(request_time, metadata)
-        for path in _rollback_logs(timeline):
-            self._add(path)
+            for request_time, metadata in timeline.read_archive().iterate_writes_back_from(LATEST):
+                self._add_commit(request_time, metadata)
+                self._add_replaced_groups(request_time, metadata)
+        for path in _iterate_rollback_logs(timeline):
+            self._add_path(path)
         for path in cleaned:
-            self.files.get(_folder(path), set()).discard(path)
+            self.files.get(_split_folder(path), set()).discard(path)
 
-    def groups(self, partition_path: str) -> list[FileGroup]:
+    def make_groups(self, partition_path: str) -> list[FileGroup]:
         """Return the file groups of a partition, made of the files that are named."""
         listing = (FileInfo(path, 0, is_dir=False) for path in self.files[partition_path])
         return group_files(partition_path, listing)
@@ -125,46 +129,46 @@ class _Named:
         replaced = self._replaced.get(group.key)
         return replaced is not None and (query_instant is None or replaced <= query_instant)
 
-    def _take(self, request_time: str, metadata: CommitMetadata) -> None:
+    def _add_commit(self, request_time: str, metadata: CommitMetadata) -> None:
         for stat in metadata.stats():
             if stat.path:
-                self._add(stat.path)
+                self._add_path(stat.path)
                 self.wrote.setdefault(stat.path, {})[request_time] = stat.file_size_in_bytes
 
-    def _take_replaced(self, request_time: str, metadata: CommitMetadata) -> None:
+    def _add_replaced_groups(self, request_time: str, metadata: CommitMetadata) -> None:
         for partition, file_ids in metadata.replaced_file_ids.items():
             for file_id in file_ids:
                 key = (partition, file_id)
                 self._replaced[key] = max(self._replaced.get(key, ""), request_time)
 
-    def _add(self, path: str) -> None:
+    def _add_path(self, path: str) -> None:
         if not path.endswith(REGISTERED_SUFFIX):
-            self.files.setdefault(_folder(path), set()).add(path)
+            self.files.setdefault(_split_folder(path), set()).add(path)
 
 
-def _rollback_logs(timeline: TableTimeline) -> Iterator[str]:
+def _iterate_rollback_logs(timeline: TableTimeline) -> Iterator[str]:
     """Yield paths of log files that hold rollback blocks."""
     for instant in timeline.timeline.of(ROLLBACK).completed():
-        metadata = timeline.parsed(instant, RollbackMetadata.from_bytes)
+        metadata = timeline.read_instant_file(instant, RollbackMetadata.from_bytes)
         for partition, done in metadata.partitions.items():
-            yield from _paths(partition, done.rollback_log_files)
+            yield from _join_paths(partition, done.rollback_log_files)
 
 
-def _cleaned(timeline: TableTimeline) -> tuple[set[str], bool]:
+def _read_cleaned_paths(timeline: TableTimeline) -> tuple[set[str], bool]:
     """Return paths that completed cleans removed, and whether cleans keep everything from a time on."""
     found = set[str]()
     by_time = True
     for instant in timeline.timeline.of(CLEAN).completed():
-        metadata = timeline.parsed(instant, CleanMetadata.from_bytes)
+        metadata = timeline.read_instant_file(instant, CleanMetadata.from_bytes)
         by_time = metadata.earliest_commit_to_retain is not None
         for partition, cleaned in metadata.partitions.items():
-            found.update(_paths(partition, (*cleaned.deleted_files, *cleaned.failed_files)))
+            found.update(_join_paths(partition, (*cleaned.deleted_files, *cleaned.failed_files)))
     return found, by_time
 
 
-def _paths(partition: str, names: Iterable[str]) -> Iterator[str]:
+def _join_paths(partition: str, names: Iterable[str]) -> Iterator[str]:
     return (f"{partition}/{name}" if partition else name for name in names)
 
 
-def _folder(path: str) -> str:
+def _split_folder(path: str) -> str:
     return path.rpartition("/")[0]

@@ -21,7 +21,7 @@ _AT_ONCE = 16
 _SHOWN = 5
 
 
-def named_partitions(timeline: TableTimeline, doubtful: Sequence[PartitionListing]) -> list[PartitionListing]:
+def find_named_partitions(timeline: TableTimeline, doubtful: Sequence[PartitionListing]) -> list[PartitionListing]:
     """Return the doubtful folders that are partitions.
 
     Raises:
@@ -29,7 +29,7 @@ def named_partitions(timeline: TableTimeline, doubtful: Sequence[PartitionListin
         StorageError: the store refused.
     """
     written = {each.partition.path: each for each in doubtful if _has_committed_files(timeline, each)}
-    named = [written[path] for path in _named(timeline, set(written))]
+    named = [written[path] for path in _iterate_named_paths(timeline, set(written))]
     if left := sorted(written.keys() - {each.partition.path for each in named}):
         warnings.warn(
             f"Folders with data files are left out, since neither a metafile nor a commit makes them partitions of "
@@ -40,11 +40,11 @@ def named_partitions(timeline: TableTimeline, doubtful: Sequence[PartitionListin
     return named
 
 
-def _named(timeline: TableTimeline, wanted: set[str]) -> Iterator[str]:
+def _iterate_named_paths(timeline: TableTimeline, wanted: set[str]) -> Iterator[str]:
     """Yield the paths that some commit names; no more is read than it takes."""
     if not wanted:
         return
-    for metadata in _newest_first(timeline):
+    for metadata in _iterate_commits(timeline):
         found = wanted & (metadata.write_stats.keys() | metadata.replaced_file_ids.keys())
         yield from found
         wanted -= found
@@ -52,19 +52,19 @@ def _named(timeline: TableTimeline, wanted: set[str]) -> Iterator[str]:
             return
 
 
-def _newest_first(timeline: TableTimeline) -> Iterator[CommitMetadata]:
-    writes = timeline.completed_writes()[::-1]
+def _iterate_commits(timeline: TableTimeline) -> Iterator[CommitMetadata]:
+    writes = timeline.list_completed_writes()[::-1]
     for start in range(0, len(writes), _AT_ONCE):
-        yield from timeline.metadata_of(writes[start : start + _AT_ONCE])
-    for _, metadata in timeline.archived().writes_down_from(LATEST):
+        yield from timeline.read_all_metadata(writes[start : start + _AT_ONCE])
+    for _, metadata in timeline.read_archive().iterate_writes_back_from(LATEST):
         yield metadata
 
 
 def _has_committed_files(timeline: TableTimeline, listing: PartitionListing) -> bool:
-    return any(_counts(timeline, info.name) for info in listing.files)
+    return any(_is_committed_file(timeline, info.name) for info in listing.files)
 
 
-def _counts(timeline: TableTimeline, name: str) -> bool:
+def _is_committed_file(timeline: TableTimeline, name: str) -> bool:
     if name.endswith(REGISTERED_SUFFIX):
         return True
     parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)

@@ -44,7 +44,9 @@ class _Unreadable(Exception):
     """A text that is no value of the column's type."""
 
 
-def partition_constants(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> dict[str, Any]:
+def parse_partition_constants(
+    config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False
+) -> dict[str, Any]:
     """Columns whose value in every row of a partition is what the path says.
 
     Args:
@@ -64,7 +66,7 @@ def partition_constants(config: TableConfig, schema: pa.Schema, path: str, *, wh
     return {field: value for field, value in values.items() if not isinstance(value, datetime)}
 
 
-def missing_defaults(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, Any]:
+def parse_partition_values(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, Any]:
     """What the path says about every partition column, for files that lack the column."""
     return _parse(config, schema, path)
 
@@ -99,28 +101,28 @@ def _parse(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = F
             values[field] = None
             continue
         try:
-            values[field] = _typed(text, schema.field(index).type)
+            values[field] = _parse_typed(text, schema.field(index).type)
         except _Unreadable:
             continue
     return values
 
 
-def _typed(text: str, type_: pa.DataType) -> Any:
+def _parse_typed(text: str, type_: pa.DataType) -> Any:
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return text
     if pa.types.is_timestamp(type_):
-        return _timestamp(text, with_zone=type_.tz is not None)
+        return _parse_timestamp(text, with_zone=type_.tz is not None)
     if pa.types.is_decimal(type_):
-        return _decimal(text, type_)
+        return _parse_decimal(text, type_)
     if pa.types.is_integer(type_):
-        return _integer(text, type_)
+        return _parse_integer(text, type_)
     for matches, parse in _PARSERS:
         if matches(type_):
             return parse(text)
     raise _Unreadable
 
 
-def _integer(text: str, type_: pa.DataType) -> int:
+def _parse_integer(text: str, type_: pa.DataType) -> int:
     if _INTEGER.fullmatch(text) is None:
         raise _Unreadable
     value = int(text)
@@ -130,19 +132,19 @@ def _integer(text: str, type_: pa.DataType) -> int:
     return value
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     if _FLOAT.fullmatch(text) is None:
         raise _Unreadable
     return float(text)
 
 
-def _boolean(text: str) -> bool:
+def _parse_boolean(text: str) -> bool:
     if text.lower() not in {"true", "false"}:
         raise _Unreadable
     return text.lower() == "true"
 
 
-def _date(text: str) -> date:
+def _parse_date(text: str) -> date:
     """``2024``, ``2024-1`` and ``2024-01-02``, as Spark casts, and ``2024/01/02`` of slash-separated dates."""
     match = _DATE.fullmatch(text.replace("/", "-"))
     if match is None:
@@ -153,7 +155,7 @@ def _date(text: str) -> date:
         raise _Unreadable from error
 
 
-def _timestamp(text: str, *, with_zone: bool) -> datetime:
+def _parse_timestamp(text: str, *, with_zone: bool) -> datetime:
     """An ISO date-time; without a zone in the text it is UTC."""
     if _TIMESTAMP.fullmatch(text) is None:
         raise _Unreadable
@@ -168,7 +170,7 @@ def _timestamp(text: str, *, with_zone: bool) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-def _decimal(text: str, type_: pa.DataType) -> Decimal:
+def _parse_decimal(text: str, type_: pa.DataType) -> Decimal:
     if len(text) > 100:
         raise _Unreadable
     try:
@@ -186,8 +188,8 @@ def _decimal(text: str, type_: pa.DataType) -> Decimal:
 
 
 _PARSERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str], Any]], ...] = (
-    (pa.types.is_date, _date),
-    (pa.types.is_boolean, _boolean),
-    (pa.types.is_floating, _float),
+    (pa.types.is_date, _parse_date),
+    (pa.types.is_boolean, _parse_boolean),
+    (pa.types.is_floating, _parse_float),
     (pa.types.is_binary, str.encode),
 )

@@ -26,7 +26,7 @@ from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.limits import limits, refuse
 from hoodie_py.formats.names import REGISTERED_SUFFIX, parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.table.partition_values import may_hold_slash, partition_constants
+from hoodie_py.table.partition_values import may_hold_slash, parse_partition_constants
 from hoodie_py.table.timeline_loader import METADATA_FOLDER
 
 PARTITION_METAFILES = frozenset({
@@ -47,7 +47,7 @@ class Partition:
     values: tuple[Any, ...] = ()
 
     @property
-    def known(self) -> dict[str, Any]:
+    def values_by_field(self) -> dict[str, Any]:
         """The values by column; a column that is not in it may have any value."""
         return dict(zip(self.fields, self.values, strict=True))
 
@@ -64,13 +64,13 @@ Keep = Callable[[Partition], bool]
 Judge = Callable[[Sequence[PartitionListing]], Sequence[PartitionListing]]
 
 
-def partition_of(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> Partition:
-    """The partition at ``path`` with its typed values; ``whole`` as for ``partition_constants``."""
-    known = partition_constants(config, schema, path, whole=whole)
+def parse_partition(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> Partition:
+    """The partition at ``path`` with its typed values; ``whole`` as for ``parse_partition_constants``."""
+    known = parse_partition_constants(config, schema, path, whole=whole)
     return Partition(path, tuple(known), tuple(known.values()))
 
 
-def discover(
+def discover_partitions(
     files: TableFiles,
     config: TableConfig,
     schema: pa.Schema,
@@ -91,7 +91,7 @@ def discover(
         InvalidTableError: folders nest deeper than any partition path does, or links lead in a circle.
         StorageError: a listing failed.
     """
-    walk = _Walk(files, lambda path: partition_of(config, schema, path), keep)
+    walk = _FolderWalk(files, lambda path: parse_partition(config, schema, path), keep)
     depth_tells = bool(config.partition_fields) and not may_hold_slash(config, schema)
     walk.run(len(config.partition_fields) if depth_tells else None)
     named = judge(walk.doubtful) if judge is not None and walk.doubtful else []
@@ -107,7 +107,7 @@ class _Folder:
     links: tuple[str, ...] = ()
 
 
-class _Walk:
+class _FolderWalk:
     """One walk over a table's folders; ``marked`` and ``doubtful`` are what it finds."""
 
     def __init__(self, files: TableFiles, partition: Callable[[str], Partition], keep: Keep | None) -> None:
@@ -123,40 +123,42 @@ class _Walk:
         level = [_Folder("")]
         for depth in range(MAX_DEPTH + 1):
             if depth == partition_depth:
-                level = [folder for folder in level if self._wanted(self._partition(folder.path))]
+                level = [folder for folder in level if self._is_wanted(self._partition(folder.path))]
             listings = list_folders(self._files, [folder.path for folder in level])
             level = [
-                inner for folder, listing in zip(level, listings, strict=True) for inner in self._enter(folder, listing)
+                inner
+                for folder, listing in zip(level, listings, strict=True)
+                for inner in self._enter_folder(folder, listing)
             ]
             if not level:
                 return
         if deepest := next((folder for folder in level if not folder.below), None):
             raise InvalidTableError(f"folders nest deeper than {MAX_DEPTH} levels", path=deepest.path[:500])
 
-    def _enter(self, folder: _Folder, listing: Sequence[FileInfo]) -> list[_Folder]:
+    def _enter_folder(self, folder: _Folder, listing: Sequence[FileInfo]) -> list[_Folder]:
         """Take note of a folder, and return those in it that are to be walked."""
         is_marked = any(info.name in PARTITION_METAFILES for info in listing if not info.is_dir)
         if is_marked and not folder.below:
-            self._note(self.marked, folder, listing)
+            self._note_folder(self.marked, folder, listing)
         elif any(is_data_file(info.name) for info in listing if not info.is_dir):
-            self._note(self.doubtful, folder, listing)
+            self._note_folder(self.doubtful, folder, listing)
         below = folder.below or is_marked
         inner = (info for info in listing if info.is_dir and info.name != METADATA_FOLDER)
         return [
-            _Folder(info.path, below, self._followed(folder, info) if info.is_link else folder.links)
+            _Folder(info.path, below, self._follow_link(folder, info) if info.is_link else folder.links)
             for info in inner
             if not (below and info.is_link)
         ]
 
-    def _note(self, found: list[PartitionListing], folder: _Folder, listing: Sequence[FileInfo]) -> None:
+    def _note_folder(self, found: list[PartitionListing], folder: _Folder, listing: Sequence[FileInfo]) -> None:
         partition = self._partition(folder.path)
-        if self._wanted(partition):
+        if self._is_wanted(partition):
             found.append(PartitionListing(partition, tuple(info for info in listing if not info.is_dir)))
 
-    def _wanted(self, partition: Partition) -> bool:
+    def _is_wanted(self, partition: Partition) -> bool:
         return self._keep is None or self._keep(partition)
 
-    def _followed(self, folder: _Folder, link: FileInfo) -> tuple[str, ...]:
+    def _follow_link(self, folder: _Folder, link: FileInfo) -> tuple[str, ...]:
         """Check where a link leads, and return the real places of all links on the way there.
 
         Raises:

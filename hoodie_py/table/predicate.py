@@ -11,13 +11,13 @@ end at year 9999.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.table.sql_text import literal_text, name_text, string_text, type_text
+from hoodie_py.table.sql_text import format_literal, format_name, format_string, format_type
 
 _BOOLEAN = pa.bool_()
 
@@ -56,7 +56,7 @@ class Literal(Node):
     type: pa.DataType
 
     def __str__(self) -> str:
-        return literal_text(self.value, self.type)
+        return format_literal(self.value, self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Column(Node):
     type: pa.DataType
 
     def __str__(self) -> str:
-        return ".".join(name_text(name) for name in self.path)
+        return ".".join(format_name(name) for name in self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Cast(Node):
     type: pa.DataType
 
     def __str__(self) -> str:
-        return f"cast({self.child} as {type_text(self.type)})"
+        return f"cast({self.child} as {format_type(self.type)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class InList(_BooleanNode):
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return f"({self.child} in ({', '.join(literal_text(value, self.child.type) for value in self.values)}))"
+        return f"({self.child} in ({', '.join(format_literal(value, self.child.type) for value in self.values)}))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,8 @@ class Like(_BooleanNode):
     escape: str
 
     def __str__(self) -> str:
-        escape = "" if self.escape == "\\" else f" escape {string_text(self.escape)}"
-        return f"({self.child} like {string_text(self.pattern)}{escape})"
+        escape = "" if self.escape == "\\" else f" escape {format_string(self.escape)}"
+        return f"({self.child} like {format_string(self.pattern)}{escape})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class Predicate:
     def columns(self) -> frozenset[str]:
         """Names of the top-level columns that are needed to evaluate the filter."""
         names: set[str] = set()
-        for node in walk(self.root):
+        for node in iterate_nodes(self.root):
             if isinstance(node, Column):
                 names.add(node.path[0])
             elif isinstance(node, ArrowFilter):
@@ -237,7 +237,7 @@ class Predicate:
         return text[1:-1] if isinstance(self.root, (And, Or, Not, Comparison, InList, Like, IsNull)) else text
 
 
-def walk(node: Node) -> Iterator[Node]:
+def iterate_nodes(node: Node) -> Iterator[Node]:
     """Yield the node and everything below it, without recursion."""
     pending = [node]
     while pending:
@@ -246,7 +246,7 @@ def walk(node: Node) -> Iterator[Node]:
         pending.extend(node.children)
 
 
-def depth(node: Node) -> int:
+def count_levels(node: Node) -> int:
     """Count the levels of the tree, without recursion."""
     levels, level = 0, [node]
     while level:
@@ -255,7 +255,7 @@ def depth(node: Node) -> int:
     return levels
 
 
-def conjuncts(predicate: Predicate) -> list[Predicate]:
+def split_conjuncts(predicate: Predicate) -> list[Predicate]:
     """Split at the top-level ANDs; a row is kept when every part is true."""
     parts: list[Predicate] = []
     pending = [predicate.root]
@@ -266,11 +266,3 @@ def conjuncts(predicate: Predicate) -> list[Predicate]:
         else:
             parts.append(Predicate(node))
     return parts
-
-
-def and_(predicates: Iterable[Predicate]) -> Predicate | None:
-    """Join filters so that a row must pass each; None for none."""
-    nodes = [part.root for predicate in predicates for part in conjuncts(predicate)]
-    if not nodes:
-        return None
-    return Predicate(nodes[0] if len(nodes) == 1 else And(tuple(nodes)))

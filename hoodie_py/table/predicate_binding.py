@@ -31,19 +31,19 @@ from hoodie_py.table.predicate import (
     Or,
 )
 from hoodie_py.table.predicate_types import (
-    arithmetic_type,
-    common_type,
-    decimal_of,
+    find_arithmetic_types,
+    find_common_type,
+    find_narrowest_decimal,
     is_atomic,
     is_integral,
     is_numeric,
-    spark_type,
-    tight_decimal,
+    to_decimal_type,
+    to_spark_type,
 )
-from hoodie_py.table.sql_text import type_text
+from hoodie_py.table.sql_text import format_type
 
 
-def column(path: Sequence[str], schema: pa.Schema) -> Column:
+def find_column(path: Sequence[str], schema: pa.Schema) -> Column:
     """Find a column, or a field in struct columns, by its exact names.
 
     Raises:
@@ -54,17 +54,17 @@ def column(path: Sequence[str], schema: pa.Schema) -> Column:
         shown = ".".join(path[: depth + 1])
         if not pat.is_struct(type_):
             raise InvalidQueryError(
-                f"{'.'.join(path[:depth])} is of type {type_text(type_)} and has no field {name!r} for a filter",
+                f"{'.'.join(path[:depth])} is of type {format_type(type_)} and has no field {name!r} for a filter",
                 column=".".join(path),
             )
         names = [type_.field(i).name for i in range(type_.num_fields)]
         if names.count(name) != 1:
-            raise _no_such_column(shown, name, names)
-        type_ = spark_type(type_.field(names.index(name)).type)
+            raise _make_column_error(shown, name, names)
+        type_ = to_spark_type(type_.field(names.index(name)).type)
     return Column(tuple(path), type_)
 
 
-def _no_such_column(shown: str, name: str, names: list[str]) -> InvalidQueryError:
+def _make_column_error(shown: str, name: str, names: list[str]) -> InvalidQueryError:
     if name in names:
         return InvalidQueryError(f"The filter's column {shown!r} is ambiguous: several have that name", column=shown)
     close = difflib.get_close_matches(name, names[:1000], n=3) or [
@@ -74,57 +74,57 @@ def _no_such_column(shown: str, name: str, names: list[str]) -> InvalidQueryErro
     return InvalidQueryError(f"The filter names an unknown column {shown!r}", hint=hint, column=shown)
 
 
-def cast(child: Node, target: pa.DataType) -> Node:
+def make_cast(child: Node, target: pa.DataType) -> Node:
     """Convert a node explicitly or implicitly; the same type stays as it is."""
     if child.type == target:
         return child
     if isinstance(child, Literal) and child.value is None:
         return Literal(None, target)
     if not can_cast(child.type, target):
-        raise InvalidQueryError(f"Cannot cast {type_text(child.type)} to {type_text(target)}: {child}")
+        raise InvalidQueryError(f"Cannot cast {format_type(child.type)} to {format_type(target)}: {child}")
     return Cast(child, target)
 
 
-def boolean(child: Node) -> Node:
+def make_condition(child: Node) -> Node:
     """Take a node as a condition; Spark casts only text and null to boolean here."""
     if pat.is_boolean(child.type):
         return child
     if pat.is_string(child.type) or pat.is_null(child.type):
-        return cast(child, pa.bool_())
-    raise InvalidQueryError(f"A condition must be boolean, but {child} is of type {type_text(child.type)}")
+        return make_cast(child, pa.bool_())
+    raise InvalidQueryError(f"A condition must be boolean, but {child} is of type {format_type(child.type)}")
 
 
-def compare(operator: str, left: Node, right: Node) -> Node:
+def make_comparison(operator: str, left: Node, right: Node) -> Node:
     """Compare two nodes in their common type; ``!=`` is the negation of ``=``."""
     if operator == "!=":
-        return Not(compare("=", left, right))
-    left, right = _beside_decimal(left, right), _beside_decimal(right, left)
-    type_ = common_type(left.type, right.type)
+        return Not(make_comparison("=", left, right))
+    left, right = _narrow_beside_decimal(left, right), _narrow_beside_decimal(right, left)
+    type_ = find_common_type(left.type, right.type)
     if type_ is None or not is_atomic(type_):
         raise InvalidQueryError(
-            f"Cannot compare {type_text(left.type)} with {type_text(right.type)}: {left} {operator} {right}"
+            f"Cannot compare {format_type(left.type)} with {format_type(right.type)}: {left} {operator} {right}"
         )
     type_ = pa.bool_() if pat.is_null(type_) else type_
-    return Comparison(operator, cast(left, type_), cast(right, type_))
+    return Comparison(operator, make_cast(left, type_), make_cast(right, type_))
 
 
-def in_list(child: Node, options: Sequence[Node]) -> Node:
+def make_in_list(child: Node, options: Sequence[Node]) -> Node:
     """Test membership; all members and the child get one common type, found from left to right as Spark does."""
     type_: pa.DataType | None = child.type
     for option in options:
-        type_ = None if type_ is None else common_type(type_, option.type)
+        type_ = None if type_ is None else find_common_type(type_, option.type)
     if type_ is None or not is_atomic(type_):
-        names = ", ".join(dict.fromkeys(type_text(node.type) for node in (child, *options)))
+        names = ", ".join(dict.fromkeys(format_type(node.type) for node in (child, *options)))
         raise InvalidQueryError(f"The values of an IN list must have one common type, not {names}: {child} in (...)")
     type_ = pa.bool_() if pat.is_null(type_) else type_
-    child, options = cast(child, type_), [fold(cast(option, type_)) for option in options]
+    child, options = make_cast(child, type_), [fold(make_cast(option, type_)) for option in options]
     if all(isinstance(option, Literal) for option in options):
         return InList(child, tuple(option.value for option in options if isinstance(option, Literal)))
     equal: list[Node] = [Comparison("=", child, option) for option in options]
     return equal[0] if len(equal) == 1 else Or(tuple(equal))
 
 
-def like(child: Node, pattern: Node, escape: str) -> Node:
+def make_like(child: Node, pattern: Node, escape: str) -> Node:
     """Match a pattern, which must be a constant; the child becomes text.
 
     Raises:
@@ -132,7 +132,7 @@ def like(child: Node, pattern: Node, escape: str) -> Node:
     """
     if len(escape) != 1:
         raise InvalidQueryError(f"The escape of LIKE must be one character, not {escape!r}")
-    text = cast(child, pa.string())
+    text = make_cast(child, pa.string())
     if not isinstance(pattern, Literal) or not (pat.is_string(pattern.type) or pat.is_null(pattern.type)):
         raise InvalidQueryError(f"The pattern of LIKE must be a string literal, not {pattern}")
     if pattern.value is None:
@@ -145,65 +145,65 @@ def like(child: Node, pattern: Node, escape: str) -> Node:
     return Like(text, pattern.value, escape)
 
 
-def is_null(child: Node) -> Node:
+def make_is_null(child: Node) -> Node:
     """Test for null; any type has that test."""
     return IsNull(child)
 
 
-def arithmetic(operator: str, left: Node, right: Node) -> Node:
+def make_arithmetic(operator: str, left: Node, right: Node) -> Node:
     """Compute + - * / % on two numbers (text beside a number is read as one)."""
-    left, right = _beside_decimal(left, right), _beside_decimal(right, left)
+    left, right = _narrow_beside_decimal(left, right), _narrow_beside_decimal(right, left)
     if pat.is_decimal(left.type) and is_integral(right.type):
-        right = cast(right, decimal_of(right.type))
+        right = make_cast(right, to_decimal_type(right.type))
     elif pat.is_decimal(right.type) and is_integral(left.type):
-        left = cast(left, decimal_of(left.type))
-    types = arithmetic_type(operator, left.type, right.type)
+        left = make_cast(left, to_decimal_type(left.type))
+    types = find_arithmetic_types(operator, left.type, right.type)
     if types is None:
         raise InvalidQueryError(
-            f"The operator {operator} needs numbers, not {type_text(left.type)} and {type_text(right.type)}: "
+            f"The operator {operator} needs numbers, not {format_type(left.type)} and {format_type(right.type)}: "
             f"{left} {operator} {right}"
         )
     operands, result = types
     if not pat.is_null(operands):
-        if operator == "/" and pat.is_string(spark_type(left.type)) != pat.is_string(spark_type(right.type)):
-            left, right = _read_numbers(left, right)
-        left, right = cast(left, operands), cast(right, operands)
+        if operator == "/" and pat.is_string(to_spark_type(left.type)) != pat.is_string(to_spark_type(right.type)):
+            left, right = _cast_text_to_number(left, right)
+        left, right = make_cast(left, operands), make_cast(right, operands)
     return Arithmetic(operator, left, right, result)
 
 
-def _read_numbers(left: Node, right: Node) -> tuple[Node, Node]:
+def _cast_text_to_number(left: Node, right: Node) -> tuple[Node, Node]:
     """Before a division Spark reads text as the other side's kind of number, so ``'1.5' / 2`` is an error."""
-    number = common_type(left.type, right.type)
-    return (cast(left, number), cast(right, number)) if number is not None else (left, right)
+    number = find_common_type(left.type, right.type)
+    return (make_cast(left, number), make_cast(right, number)) if number is not None else (left, right)
 
 
-def negate(child: Node) -> Node:
+def make_negate(child: Node) -> Node:
     """Change the sign of a number; text is read as a double."""
     if pat.is_string(child.type) or pat.is_null(child.type):
-        child = cast(child, pa.float64())
+        child = make_cast(child, pa.float64())
     if not is_numeric(child.type):
-        raise InvalidQueryError(f"The operator - needs a number, not {type_text(child.type)}: - {child}")
+        raise InvalidQueryError(f"The operator - needs a number, not {format_type(child.type)}: - {child}")
     return Negate(child, child.type)
 
 
-def plus(child: Node) -> Node:
+def make_plus(child: Node) -> Node:
     """Unary plus: a number as it is; text is read as a double."""
-    node = negate(child)
+    node = make_negate(child)
     return node.child if isinstance(node, Negate) else node
 
 
-def function(name: str, argument: Node) -> Node:
+def make_function(name: str, argument: Node) -> Node:
     """Apply ``upper``, ``lower`` (of text) or ``length`` (characters of text, bytes of binary)."""
     if name == "length":
-        child = argument if pat.is_binary(argument.type) else cast(argument, pa.string())
+        child = argument if pat.is_binary(argument.type) else make_cast(argument, pa.string())
         return Function(name, child, pa.int32())
-    return Function(name, cast(argument, pa.string()), pa.string())
+    return Function(name, make_cast(argument, pa.string()), pa.string())
 
 
-def _beside_decimal(node: Node, other: Node) -> Node:
+def _narrow_beside_decimal(node: Node, other: Node) -> Node:
     """Narrow an integer literal beside a decimal (Spark's literalPickMinimumPrecision), except a tinyint."""
     if not pat.is_decimal(other.type) or not isinstance(node, Literal) or node.value is None:
         return node
     if not is_integral(node.type) or node.type == pa.int8():
         return node
-    return cast(node, tight_decimal(node.value))
+    return make_cast(node, find_narrowest_decimal(node.value))

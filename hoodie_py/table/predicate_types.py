@@ -25,10 +25,10 @@ INTEGRAL_BOUNDS = {
 _PRECEDENCE = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()]
 
 
-def spark_type(type_: pa.DataType) -> pa.DataType:
+def to_spark_type(type_: pa.DataType) -> pa.DataType:
     """Give the Arrow type in which a filter handles a column of this type; unknown types come back as they are."""
     if pat.is_dictionary(type_):
-        return spark_type(type_.value_type)
+        return to_spark_type(type_.value_type)
     if pat.is_large_string(type_) or pat.is_string_view(type_):
         return pa.string()
     if pat.is_large_binary(type_) or pat.is_binary_view(type_) or pat.is_fixed_size_binary(type_):
@@ -65,17 +65,17 @@ def is_datetime(type_: pa.DataType) -> bool:
     return bool(pat.is_date32(type_) or pat.is_timestamp(type_))
 
 
-def decimal_of(type_: pa.DataType) -> pa.DataType:
+def to_decimal_type(type_: pa.DataType) -> pa.DataType:
     """Give the decimal type that holds every value of an integral type; a decimal type is its own."""
     return type_ if pat.is_decimal(type_) else pa.decimal128(INTEGRAL_DIGITS[type_], 0)
 
 
-def tight_decimal(value: int) -> pa.DataType:
+def find_narrowest_decimal(value: int) -> pa.DataType:
     """Give the narrowest decimal type for an integer literal (Spark narrows literals beside a decimal operand)."""
     return pa.decimal128(max(1, len(str(abs(value)))), 0)
 
 
-def literal_decimal(value: Decimal) -> pa.DataType | None:
+def find_literal_decimal(value: Decimal) -> pa.DataType | None:
     """Give the type of a decimal literal written with these digits, None when it needs more than 38."""
     _, digits, exponent = value.as_tuple()
     scale = -int(exponent)
@@ -83,29 +83,31 @@ def literal_decimal(value: Decimal) -> pa.DataType | None:
     return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else None
 
 
-def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+def find_common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """Give the type in which Spark compares two types (findWiderTypeForTwo), None when it does not."""
     if left == right:
         return left
     if pat.is_null(left) or pat.is_null(right):
         return right if pat.is_null(left) else left
     if is_numeric(left) and is_numeric(right):
-        return _common_number(left, right)
+        return _find_common_number(left, right)
     if is_datetime(left) and is_datetime(right):
         return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
     if pat.is_string(left) or pat.is_string(right):
-        return _common_with_string(right if pat.is_string(left) else left)
+        return _find_common_with_string(right if pat.is_string(left) else left)
     return None
 
 
-def arithmetic_type(operator: str, left: pa.DataType, right: pa.DataType) -> tuple[pa.DataType, pa.DataType] | None:
+def find_arithmetic_types(
+    operator: str, left: pa.DataType, right: pa.DataType
+) -> tuple[pa.DataType, pa.DataType] | None:
     """Give (type of the operands, type of the result) of + - * / %; decimal operands keep their own types.
 
     For decimals the first of the pair is null: each operand is used with its own precision and scale.
     """
     if pat.is_decimal(left) and pat.is_decimal(right):
-        return pa.null(), _decimal_result(operator, left, right)
-    operands = common_type(left, right)
+        return pa.null(), _find_decimal_result(operator, left, right)
+    operands = find_common_type(left, right)
     if operands is None or not is_numeric(operands):
         return None
     if operator == "/" and not pat.is_decimal(operands):
@@ -113,16 +115,16 @@ def arithmetic_type(operator: str, left: pa.DataType, right: pa.DataType) -> tup
     return operands, operands
 
 
-def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+def _find_common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if pat.is_decimal(left) or pat.is_decimal(right):
         if pat.is_floating(left) or pat.is_floating(right):
             return pa.float64()
-        return _wider_decimal(decimal_of(left), decimal_of(right))
+        return _find_wider_decimal(to_decimal_type(left), to_decimal_type(right))
     wider = _PRECEDENCE[max(_PRECEDENCE.index(left), _PRECEDENCE.index(right))]
     return pa.float64() if wider == pa.float32() else wider
 
 
-def _common_with_string(other: pa.DataType) -> pa.DataType | None:
+def _find_common_with_string(other: pa.DataType) -> pa.DataType | None:
     if is_integral(other):
         return pa.int64()
     if is_numeric(other):
@@ -130,7 +132,7 @@ def _common_with_string(other: pa.DataType) -> pa.DataType | None:
     return other if is_atomic(other) else None
 
 
-def _wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+def _find_wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """Hold both types; above 38 digits the integral ones win (DecimalType.boundedPreferIntegralDigits)."""
     scale = max(left.scale, right.scale)
     integral = max(left.precision - left.scale, right.precision - right.scale)
@@ -139,7 +141,7 @@ def _wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return pa.decimal128(integral + scale, scale)
 
 
-def _decimal_result(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
+def _find_decimal_result(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     if operator in "+-":
         scale = max(s1, s2)

@@ -24,7 +24,7 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.arrays import from_texts
 from hoodie_py.table.ansi_casts import cast
 from hoodie_py.table.evaluate import evaluate
-from hoodie_py.table.like_pattern import literal_prefix
+from hoodie_py.table.like_pattern import find_literal_prefix
 from hoodie_py.table.predicate import (
     And,
     Cast,
@@ -38,8 +38,8 @@ from hoodie_py.table.predicate import (
     Not,
     Or,
     Predicate,
-    conjuncts,
-    walk,
+    iterate_nodes,
+    split_conjuncts,
 )
 from hoodie_py.table.predicate_types import is_datetime, is_integral, is_text
 
@@ -64,7 +64,7 @@ def may_match_partition(predicate: Predicate, values: Mapping[str, Any]) -> bool
         predicate: the filter; columns that are not among ``values`` may have any value.
         values: partition column -> its one value as Python (or a ``pyarrow.Scalar``), None for null.
     """
-    return True in _with_values(predicate.root, values)
+    return True in _find_truths_of_values(predicate.root, values)
 
 
 def names_partition(predicate: Predicate, fields: Sequence[str]) -> bool:
@@ -78,7 +78,7 @@ def names_partition(predicate: Predicate, fields: Sequence[str]) -> bool:
         fields: the table's partition fields.
     """
     named = set()
-    for part in conjuncts(predicate):
+    for part in split_conjuncts(predicate):
         node = part.root
         if isinstance(node, Comparison) and node.operator == "=":
             sides = (node.left, node.right) if isinstance(node.left, Column) else (node.right, node.left)
@@ -95,26 +95,28 @@ def may_match_statistics(predicate: Predicate, statistics: Mapping[str, tuple[An
         statistics: top-level column -> (minimum, maximum, null count[, row count]); None for what is not known.
     """
     known = {name: ColumnStatistics(*each) for name, each in statistics.items()}
-    return True in _truths(predicate.root, known)
+    return True in _find_truths(predicate.root, known)
 
 
-def _with_values(node: Node, values: Mapping[str, Any]) -> _Truths:
+def _find_truths_of_values(node: Node, values: Mapping[str, Any]) -> _Truths:
     """Truth values of a node when some columns have one known value."""
     if isinstance(node, (And, Or, Not)) and not Predicate(node).columns <= values.keys():
-        return _combine(node, [_with_values(child, values) for child in node.children])
+        return _combine(node, [_find_truths_of_values(child, values) for child in node.children])
     columns = Predicate(node).columns
     if not columns <= values.keys():
         return _ANY
-    types = {each.path[0]: each.type for each in walk(node) if isinstance(each, Column) and len(each.path) == 1}
+    types = {
+        each.path[0]: each.type for each in iterate_nodes(node) if isinstance(each, Column) and len(each.path) == 1
+    }
     try:
-        arrays = [_one(values[name], types.get(name)) for name in columns]
+        arrays = [_make_single(values[name], types.get(name)) for name in columns]
         row = pa.RecordBatch.from_arrays(arrays, list(columns)) if columns else pa.RecordBatch.from_pydict({"row": [0]})
         return frozenset({evaluate(Predicate(node), row)[0].as_py()})
     except (InvalidQueryError, pa.ArrowException, TypeError, ValueError, OverflowError):
         return _ANY
 
 
-def _one(value: Any, type_: pa.DataType | None) -> pa.Array:
+def _make_single(value: Any, type_: pa.DataType | None) -> pa.Array:
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, 1)
     if isinstance(value, str) and type_ == pa.string():
@@ -122,22 +124,22 @@ def _one(value: Any, type_: pa.DataType | None) -> pa.Array:
     return pa.array([value], type_) if type_ is not None else pa.array([value])
 
 
-def _truths(node: Node, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
+def _find_truths(node: Node, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
     """Truth values that a node may have in rows within the statistics."""
     if isinstance(node, (And, Or, Not)):
-        return _combine(node, [_truths(child, statistics) for child in node.children])
+        return _combine(node, [_find_truths(child, statistics) for child in node.children])
     if isinstance(node, Literal):
         return frozenset({node.value})
     if isinstance(node, Column) and pat.is_boolean(node.type):
-        return _comparison(Comparison("=", node, Literal(True, node.type)), statistics)
+        return _find_comparison_truths(Comparison("=", node, Literal(True, node.type)), statistics)
     if isinstance(node, IsNull):
-        return _null_test(node.child, statistics)
+        return _find_null_truths(node.child, statistics)
     if isinstance(node, Comparison):
-        return _comparison(node, statistics)
+        return _find_comparison_truths(node, statistics)
     if isinstance(node, InList):
-        return _in_list(node, statistics)
+        return _find_in_list_truths(node, statistics)
     if isinstance(node, Like):
-        return _like(node, statistics)
+        return _find_like_truths(node, statistics)
     return _ANY
 
 
@@ -165,18 +167,18 @@ class _Range:
     type: pa.DataType
 
     @property
-    def extends(self) -> bool:
+    def is_open_above(self) -> bool:
         """Whether a value may lie above ``high``: a longer text, or NaN."""
         return is_text(self.type) or bool(pat.is_floating(self.type))
 
 
-def _range(node: Node, statistics: Mapping[str, ColumnStatistics]) -> _Range | None:
+def _find_range(node: Node, statistics: Mapping[str, ColumnStatistics]) -> _Range | None:
     """Find the range of a column, or of one that is converted without changing the order."""
     if isinstance(node, Column):
-        return _column_range(node, statistics.get(node.path[0])) if len(node.path) == 1 else None
+        return _find_column_range(node, statistics.get(node.path[0])) if len(node.path) == 1 else None
     if not isinstance(node, Cast) or not _keeps_order(node.child.type, node.type):
         return None
-    inner = _range(node.child, statistics)
+    inner = _find_range(node.child, statistics)
     if inner is None:
         return None
     try:
@@ -197,23 +199,23 @@ def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
     return is_datetime(source) and is_datetime(target)
 
 
-def _column_range(column: Column, known: ColumnStatistics | None) -> _Range | None:
+def _find_column_range(column: Column, known: ColumnStatistics | None) -> _Range | None:
     if known is None:
         return None
     nulls, rows = known.null_count, known.row_count
     all_null = nulls is not None and rows is not None and 0 <= rows <= nulls
-    low, high = (_bound(value, column.type) for value in (known.minimum, known.maximum))
+    low, high = (_make_bound(value, column.type) for value in (known.minimum, known.maximum))
     if low is not None and high is not None and pc.greater(low, high)[0].as_py():
         low = high = None
     return _Range(low, high, nulls != 0, not all_null, column.type)
 
 
-def _bound(value: Any, type_: pa.DataType) -> pa.Array | None:
+def _make_bound(value: Any, type_: pa.DataType) -> pa.Array | None:
     """Make a bound comparable; None when it is missing or says nothing."""
     if value is None:
         return None
     try:
-        array = _one(value, type_)
+        array = _make_single(value, type_)
         array = array if array.type == type_ else array.cast(type_)
         usable = not pat.is_string(type_) or _orders_by_bytes(array[0].as_py())
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -228,8 +230,8 @@ def _orders_by_bytes(text: str) -> bool:
     return all(character < "\ud800" for character in text)
 
 
-def _null_test(child: Node, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
-    where = _range(child, statistics)
+def _find_null_truths(child: Node, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
+    where = _find_range(child, statistics)
     if where is None:
         return frozenset({True, False})
     return (_TRUE if where.may_be_null else frozenset()) | (_FALSE if where.may_have_value else frozenset())
@@ -238,24 +240,24 @@ def _null_test(child: Node, statistics: Mapping[str, ColumnStatistics]) -> _Trut
 _MIRRORED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def _comparison(node: Comparison, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
+def _find_comparison_truths(node: Comparison, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
     operator, left, right = node.operator, node.left, node.right
     if isinstance(left, Literal):
         operator, left, right = _MIRRORED[operator], right, left
     if not isinstance(right, Literal):
         return _ANY
     if right.value is None:
-        return _null_test(left, statistics) if operator == "<=>" else _NULL
-    where = _range(left, statistics)
+        return _find_null_truths(left, statistics) if operator == "<=>" else _NULL
+    where = _find_range(left, statistics)
     if where is None:
         return _ANY
-    truths: _Truths = _compare(operator, where, right) if where.may_have_value else frozenset()
+    truths: _Truths = _find_range_truths(operator, where, right) if where.may_have_value else frozenset()
     return truths | ((_FALSE if operator == "<=>" else _NULL) if where.may_be_null else frozenset())
 
 
-def _compare(operator: str, where: _Range, literal: Literal) -> _Truths:
+def _find_range_truths(operator: str, where: _Range, literal: Literal) -> _Truths:
     """Truth values of ``value operator literal`` for a value in the range."""
-    below, equal, above = _sides(where, literal)
+    below, equal, above = _find_sides(where, literal)
     truths = {
         "=": (equal, below or above),
         "<=>": (equal, below or above),
@@ -267,45 +269,45 @@ def _compare(operator: str, where: _Range, literal: Literal) -> _Truths:
     return (_TRUE if truths[0] else frozenset()) | (_FALSE if truths[1] else frozenset())
 
 
-def _sides(where: _Range, literal: Literal) -> tuple[bool, bool, bool]:
+def _find_sides(where: _Range, literal: Literal) -> tuple[bool, bool, bool]:
     """Whether a value in the range may be below, equal to, above the literal."""
     value, low, high = literal.value, where.low, where.high
     if pat.is_floating(where.type) and value != value:
         return True, True, False
     if pat.is_string(where.type) and not _orders_by_bytes(value):
         return True, True, True
-    point = _one(value, where.type)
-    low_order = None if low is None else _order(low, point)
-    high_order = None if high is None else _order(high, point)
+    point = _make_single(value, where.type)
+    low_order = None if low is None else _compare_x(low, point)
+    high_order = None if high is None else _compare_x(high, point)
     extends_to = high is not None and is_text(where.type) and value.startswith(high[0].as_py())
     below = low_order is None or low_order < 0
-    above = high_order is None or high_order > 0 or (where.extends and (not is_text(where.type) or extends_to))
+    above = high_order is None or high_order > 0 or (where.is_open_above and (not is_text(where.type) or extends_to))
     equal = (low_order is None or low_order <= 0) and (high_order is None or high_order >= 0 or extends_to)
     return below, equal, above
 
 
-def _order(left: pa.Array, right: pa.Array) -> int:
+def _compare_x(left: pa.Array, right: pa.Array) -> int:
     return -1 if pc.less(left, right)[0].as_py() else 0 if pc.equal(left, right)[0].as_py() else 1
 
 
-def _in_list(node: InList, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
-    where = _range(node.child, statistics)
+def _find_in_list_truths(node: InList, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
+    where = _find_range(node.child, statistics)
     if where is None or not where.may_have_value:
         return _ANY if where is None else _NULL
     members = [Literal(value, node.child.type) for value in node.values if value is not None]
-    can_equal = any(_sides(where, member)[1] for member in members)
+    can_equal = any(_find_sides(where, member)[1] for member in members)
     otherwise = _FALSE if len(members) == len(node.values) else _NULL
     return (_TRUE if can_equal else frozenset()) | otherwise | (_NULL if where.may_be_null else frozenset())
 
 
-def _like(node: Like, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
+def _find_like_truths(node: Like, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
     """A pattern that starts with plain text matches only values between that text and its longest extension."""
-    where = _range(node.child, statistics)
+    where = _find_range(node.child, statistics)
     if where is None:
         return _ANY
     if not where.may_have_value:
         return _NULL
-    prefix, _ = literal_prefix(node.pattern, node.escape)
+    prefix, _ = find_literal_prefix(node.pattern, node.escape)
     low, high = where.low, where.high
     if not prefix or not _orders_by_bytes(prefix):
         return _ANY

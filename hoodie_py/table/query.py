@@ -47,13 +47,13 @@ def make_scan(
     texts = {str(key): str(value) for key, value in (options or {}).items() if value is not None}
     check_read_options(texts)
     travel = texts.get(AS_OF_INSTANT)
-    if travel is not None and not snapshot.travelled:
-        snapshot = snapshot.at(travel)
-    kind = _query_type(query_type or _asked_type(texts))
+    if travel is not None and not snapshot.is_time_travel:
+        snapshot = snapshot.travel_to(travel)
+    kind = _check_query_type(query_type or _find_asked_type(texts))
     if integrity not in ("default", "strict"):
         raise InvalidQueryError(f"integrity must be 'default' or 'strict', not {integrity!r}.")
-    _positive("batch_rows", batch_rows)
-    _positive("memory_limit", memory_limit)
+    _check_positive("batch_rows", batch_rows)
+    _check_positive("memory_limit", memory_limit)
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         raise InvalidQueryError(f"limit must be a number of rows, not {limit!r}.")
     if merger is not None:
@@ -66,9 +66,9 @@ def make_scan(
         from hoodie_py.table.filters import as_predicate
 
         predicate = as_predicate(filter, schema)
-    wanted = _columns(columns, schema.names)
+    wanted = _check_columns(columns, schema.names)
     settings = ReadOptions(
-        batch_rows or default_batch_rows(len(wanted)),
+        batch_rows or choose_batch_rows(len(wanted)),
         "strict" if integrity == "strict" else "default",
         memory_limit,
         texts,
@@ -76,19 +76,19 @@ def make_scan(
     return Scan(snapshot, wanted, predicate, kind, settings, limit, merger)
 
 
-def default_batch_rows(columns: int) -> int:
+def choose_batch_rows(columns: int) -> int:
     """Return how many rows of so many columns are read at once: fewer of wide rows, so that batches stay small in
     memory and fit the processor's caches.
     """
     return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
 
 
-def _asked_type(options: Mapping[str, str]) -> str:
+def _find_asked_type(options: Mapping[str, str]) -> str:
     """Return the query type that options name; as in Java, what tables synchronized to Hive say counts least."""
     return QUERY_TYPE.given(options) or ("read_optimized" if AS_READ_OPTIMIZED.of(options) else "snapshot")
 
 
-def _query_type(text: str) -> str:
+def _check_query_type(text: str) -> str:
     kind = text.lower()
     if kind in _LATER_QUERY_TYPES:
         raise UnsupportedFeatureError(f"Queries of type {kind}.", hint=f"Supported: {', '.join(_QUERY_TYPES)}.")
@@ -97,7 +97,7 @@ def _query_type(text: str) -> str:
     return kind
 
 
-def _columns(columns: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
+def _check_columns(columns: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
     if columns is None:
         return tuple(known)
     if isinstance(columns, str):
@@ -110,6 +110,6 @@ def _columns(columns: Sequence[str] | None, known: Sequence[str]) -> tuple[str, 
     return tuple(columns)
 
 
-def _positive(name: str, value: int | None) -> None:
+def _check_positive(name: str, value: int | None) -> None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
         raise InvalidQueryError(f"{name} must be a positive number, not {value!r}.")

@@ -22,7 +22,7 @@ from hoodie_py.formats.bloom import BloomFilter
 from hoodie_py.formats.parquet import column_chunk_ranges
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.table.evaluate import evaluate
-from hoodie_py.table.predicate import Column, Comparison, InList, Literal, Predicate, conjuncts
+from hoodie_py.table.predicate import Column, Comparison, InList, Literal, Predicate, split_conjuncts
 from hoodie_py.table.pruning import may_match_statistics
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _LEAST_GAIN = 4  # bytes saved in a row group, against those of the column that 
 _MOST_FOUND = 2  # row groups with wanted rows; then the others are likely to have some as well
 
 
-def wanted_row_groups(
+def choose_row_groups(
     base: BaseFileReader,
     predicate: Predicate,
     schema: pa.Schema,
@@ -59,25 +59,25 @@ def wanted_row_groups(
     groups = [
         group
         for group in range(metadata.num_row_groups)
-        if may_match_statistics(predicate, _statistics(metadata, group, stored - base.retyped))
+        if may_match_statistics(predicate, _read_statistics(metadata, group, stored - base.retyped))
     ]
     wanted = {}
-    for part in conjuncts(predicate):
-        name, values = _few_values(part) or ("", [])
+    for part in split_conjuncts(predicate):
+        name, values = _find_listed_values(part) or ("", [])
         if name == RECORD_KEY and name in stored and not _may_be_in_bloom(metadata, values):
             return []
         if name in stored:
             wanted[name] = part
     if not groups or not wanted:
         return groups
-    sizes = {name: _bytes(metadata, groups, [name]) for name in wanted}
+    sizes = {name: _count_bytes(metadata, groups, [name]) for name in wanted}
     name = min(sizes, key=lambda each: (sizes[each], each))
-    if _bytes(metadata, groups, columns) - sizes[name] < _LEAST_GAIN * sizes[name]:
+    if _count_bytes(metadata, groups, columns) - sizes[name] < _LEAST_GAIN * sizes[name]:
         return groups
-    return list(_looked_through(base, groups, wanted[name], pa.schema([schema.field(name)]), batch_rows))
+    return list(_iterate_matching_groups(base, groups, wanted[name], pa.schema([schema.field(name)]), batch_rows))
 
 
-def _few_values(part: Predicate) -> tuple[str, list[Any]] | None:
+def _find_listed_values(part: Predicate) -> tuple[str, list[Any]] | None:
     """Return the column and the values where a filter lets only some listed values of a column pass."""
     node = part.root
     if isinstance(node, InList):
@@ -105,7 +105,7 @@ def _may_be_in_bloom(metadata: pq.FileMetaData, keys: Sequence[Any]) -> bool:
     return bool(bloom.may_contain(from_texts(keys, pa.string())).any())
 
 
-def _looked_through(
+def _iterate_matching_groups(
     base: BaseFileReader, groups: Sequence[int], part: Predicate, schema: pa.Schema, batch_rows: int
 ) -> Iterator[int]:
     """Yield the row groups with rows that pass, by reading one column; all others once several had some."""
@@ -118,13 +118,13 @@ def _looked_through(
             yield group
 
 
-def _bytes(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> int:
+def _count_bytes(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> int:
     """Return the size of some columns in some row groups."""
     ranges = (each for group in groups for each in column_chunk_ranges(metadata, group, columns))
     return sum(stop - start for start, stop in ranges)
 
 
-def _statistics(
+def _read_statistics(
     metadata: pq.FileMetaData, group: int, columns: Collection[str]
 ) -> dict[str, tuple[Any, Any, int | None]]:
     """Return (min, max, null count) of the top-level columns that a row group has trustworthy statistics of."""

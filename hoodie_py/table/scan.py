@@ -101,17 +101,17 @@ class Scan:
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
         """
-        with closing(self._limited()) as batches:
+        with closing(self._read_limited()) as batches:
             for _, batch in batches:
                 yield batch
                 del batch
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as a table, those of a file slice next to each other."""
-        batches = sorted(self._limited(), key=itemgetter(0))
+        batches = sorted(self._read_limited(), key=itemgetter(0))
         return pa.Table.from_batches([batch for _, batch in batches], self.schema)
 
-    def _limited(self) -> Generator[Numbered, None, None]:
+    def _read_limited(self) -> Generator[Numbered, None, None]:
         """Yield up to ``limit`` rows, each batch with the number of its slice."""
         left = self.limit
         with closing(self._read(self._tasks)) as batches:
@@ -127,7 +127,7 @@ class Scan:
 
     def _read(self, tasks: Sequence[ScanTask]) -> Generator[Numbered, None, None]:
         """Read tasks, several at a time where that pays, large ones first so that no thread is left alone for long."""
-        cores = self._threads()
+        cores = self._count_threads()
         threads = min(cores, len(tasks))
         spare = len(tasks) < cores and pa.cpu_count() <= cores  # else Arrow's threads are more than were asked for
         turn = FoldGate(alone=threads > 1)
@@ -145,7 +145,7 @@ class Scan:
                 yield order[place], batch
                 del batch
 
-    def _threads(self) -> int:
+    def _count_threads(self) -> int:
         """Return how many tasks to read at once: one for few rows, and where Python code of a merger decides."""
         few = self.limit is not None and self.limit <= _FEW_BATCHES * self.options.batch_rows
         if few or self.merger is not None or self.snapshot.config.merge_mode is MergeMode.CUSTOM:
@@ -183,7 +183,7 @@ class Scan:
         """Return the number of rows, reading no more columns than the merge and the filter need."""
         if self.limit is not None:
             return sum(batch.num_rows for batch in self.to_batches())
-        return sum(batch.num_rows for _, batch in self._read([_counting(task) for task in self._tasks]))
+        return sum(batch.num_rows for _, batch in self._read([_make_counting_task(task) for task in self._tasks]))
 
     def __repr__(self) -> str:
         parts = [repr(self.snapshot.table_name), f"at {self.instant}", f"{len(self.columns)} columns"]
@@ -196,7 +196,7 @@ class Scan:
         return f"Scan({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        return html_table(
+        return format_html_table(
             "Scan",
             [
                 ("table", self.snapshot.table_name),
@@ -209,11 +209,13 @@ class Scan:
         )
 
 
-def _counting(task: ScanTask) -> ScanTask:
+def _make_counting_task(task: ScanTask) -> ScanTask:
     return ScanTask(task.file_slice, task.info, (), task.predicate, task.options, task.merger)
 
 
-def html_table(title: str, rows: Sequence[tuple[str, object]], escape: Callable[[str], str] | None = None) -> str:
+def format_html_table(
+    title: str, rows: Sequence[tuple[str, object]], escape: Callable[[str], str] | None = None
+) -> str:
     """Return a small HTML table of facts for notebooks; None values are left out."""
     import html
 

@@ -61,7 +61,12 @@ class ScanTask:
 
         extra = () if self.predicate is None else sorted(self.predicate.columns - set(self.columns))
         return FileGroupReader(
-            self.file_slice, self.info, (*self.columns, *extra), self.merger, self.options, self._row_groups()
+            self.file_slice,
+            self.info,
+            (*self.columns, *extra),
+            self.merger,
+            self.options,
+            self._make_row_group_filter(),
         )
 
     def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
@@ -88,16 +93,16 @@ class ScanTask:
                 return
         release_after(self.size)
 
-    def _row_groups(self) -> RowGroupFilter | None:
+    def _make_row_group_filter(self) -> RowGroupFilter | None:
         """Choose row groups by what the file says of them; never where log rows merge, since they change what a row
         holds.
         """
         predicate = self.predicate
         if predicate is None or self.file_slice.log_files:
             return None
-        from hoodie_py.table.row_groups import wanted_row_groups
+        from hoodie_py.table.row_groups import choose_row_groups
 
         columns = {*self.columns, *predicate.columns}
         unstored = {*self.info.constants, *self.info.fallbacks}
         schema, rows = self.info.schema, self.options.batch_rows
-        return lambda base: wanted_row_groups(base, predicate, schema, columns - unstored, unstored, rows)
+        return lambda base: choose_row_groups(base, predicate, schema, columns - unstored, unstored, rows)

@@ -35,14 +35,14 @@ def needs_matching_by_id(files: TableFiles, as_of: str | None) -> bool:
         CorruptFileError: the history is no JSON of the expected shape.
         StorageError: it cannot be read.
     """
-    text = _newest_history(files)
+    text = _read_newest_history(files)
     if text is None:
         return True
     ids: dict[str, int] = {}
     names: dict[int, str] = {}
     types: dict[int, str] = {}
-    for version in reversed(_versions(text, as_of)):
-        for column_id, name, type_ in _columns(version, "", 0):
+    for version in reversed(_parse_versions(text, as_of)):
+        for column_id, name, type_ in _iterate_columns(version, "", 0):
             old = types.get(column_id, type_)
             if ids.setdefault(name, column_id) != column_id or names.setdefault(column_id, name) != name:
                 return True
@@ -52,7 +52,7 @@ def needs_matching_by_id(files: TableFiles, as_of: str | None) -> bool:
     return False
 
 
-def _newest_history(files: TableFiles) -> bytes | None:
+def _read_newest_history(files: TableFiles) -> bytes | None:
     try:
         listing = files.list(SCHEMA_FOLDER)
     except FileMissingError:
@@ -61,19 +61,19 @@ def _newest_history(files: TableFiles) -> bytes | None:
     return read_bounded(files, max(completed)) if completed else None
 
 
-def _versions(text: bytes, as_of: str | None) -> list[Mapping[str, Any]]:
+def _parse_versions(text: bytes, as_of: str | None) -> list[Mapping[str, Any]]:
     try:
         schemas = json.loads(text)["schemas"]
-        return [each for each in schemas if as_of is None or _digits(each) <= as_of.ljust(17, "9")]
+        return [each for each in schemas if as_of is None or _format_version(each) <= as_of.ljust(17, "9")]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise CorruptFileError("the schema history is not what Hudi writes", path=SCHEMA_FOLDER) from error
 
 
-def _digits(version: Mapping[str, Any]) -> str:
+def _format_version(version: Mapping[str, Any]) -> str:
     return str(int(version["version_id"])).rjust(17, "0")
 
 
-def _columns(node: Any, prefix: str, depth: int) -> Iterator[tuple[int, str, str]]:
+def _iterate_columns(node: Any, prefix: str, depth: int) -> Iterator[tuple[int, str, str]]:
     """Every column and nested element of a version: id, full name, type (its kind where nested)."""
     if depth > _MAX_DEPTH or not isinstance(node, Mapping):
         raise CorruptFileError("the schema history is not what Hudi writes", path=SCHEMA_FOLDER)
@@ -88,6 +88,6 @@ def _columns(node: Any, prefix: str, depth: int) -> Iterator[tuple[int, str, str
         full = f"{prefix}.{name}" if prefix else name
         if isinstance(type_, Mapping):
             yield column_id, full, str(type_.get("type"))
-            yield from _columns(type_, full, depth + 1)
+            yield from _iterate_columns(type_, full, depth + 1)
         else:
             yield column_id, full, str(type_)

@@ -38,10 +38,10 @@ class Commits(Protocol):
     def is_committed(self, instant: str) -> bool:
         """Whether files written by ``instant`` count."""
 
-    def completion_time(self, instant: str, beyond: str) -> str:
+    def find_completion_time(self, instant: str, beyond: str) -> str:
         """When ``instant`` completed; any answer up to ``beyond`` serves if it completed before that."""
 
-    def pending_compaction(self, key: tuple[str, str]) -> str | None:
+    def find_pending_compaction(self, key: tuple[str, str]) -> str | None:
         """The compaction that is planned for a file group and has not completed."""
 
     def pick_base_file(self, partition_path: str, candidates: Sequence[BaseFile]) -> BaseFile:
@@ -49,18 +49,18 @@ class Commits(Protocol):
 
 
 @dataclass(slots=True)
-class _Keyed:
+class _SlicesByKey:
     """Slices under construction: sorted keys, a base file and log files per key."""
 
     keys: list[str] = field(default_factory=list)
     bases: dict[str, BaseFile] = field(default_factory=dict)
     logs: dict[str, list[LogFile]] = field(default_factory=dict)
 
-    def greatest(self, instant: str) -> str | None:
+    def find_greatest(self, instant: str) -> str | None:
         position = bisect_right(self.keys, instant)
         return self.keys[position - 1] if position else None
 
-    def lower(self, key: str) -> str | None:
+    def find_lower(self, key: str) -> str | None:
         position = bisect_left(self.keys, key)
         return self.keys[position - 1] if position else None
 
@@ -70,15 +70,15 @@ class _Keyed:
         self.logs.setdefault(key, []).append(log)
 
 
-def slice_at(group: FileGroup, commits: Commits, query_instant: str | None = None) -> FileSlice | None:
+def make_slice(group: FileGroup, commits: Commits, query_instant: str | None = None) -> FileSlice | None:
     """The slice of ``group`` that is read at ``query_instant`` (None: now), None when nothing of it is visible."""
-    keyed = _key_files(group, commits)
-    key = keyed.keys[-1] if query_instant is None and keyed.keys else keyed.greatest(query_instant or "")
+    keyed = _group_by_key(group, commits)
+    key = keyed.keys[-1] if query_instant is None and keyed.keys else keyed.find_greatest(query_instant or "")
     if key is None:
         return None
     base_instant, base, logs = key, keyed.bases.get(key), list(keyed.logs.get(key, ()))
-    if key == commits.pending_compaction(group.key):
-        below = keyed.lower(key)
+    if key == commits.find_pending_compaction(group.key):
+        below = keyed.find_lower(key)
         if below is not None:
             base_instant, base = below, keyed.bases.get(below)
             logs = [*keyed.logs.get(below, ()), *logs]
@@ -90,12 +90,12 @@ def slice_at(group: FileGroup, commits: Commits, query_instant: str | None = Non
     return FileSlice(group.partition_path, group.file_id, base_instant, base, tuple(logs))
 
 
-def all_slices(group: FileGroup, commits: Commits) -> list[FileSlice]:
+def make_all_slices(group: FileGroup, commits: Commits) -> list[FileSlice]:
     """Every slice of ``group`` that some query may read, oldest first; files that do not count are in none.
 
     The slice of a pending compaction has what was written since, perhaps nothing.
     """
-    keyed = _key_files(group, commits)
+    keyed = _group_by_key(group, commits)
     found = []
     for key in keyed.keys:
         logs = sorted(keyed.logs.get(key, ()), key=lambda log: log.name.sort_key)
@@ -103,16 +103,16 @@ def all_slices(group: FileGroup, commits: Commits) -> list[FileSlice]:
     return found
 
 
-def base_file_at(group: FileGroup, commits: Commits, query_instant: str | None = None) -> BaseFile | None:
+def find_base_file(group: FileGroup, commits: Commits, query_instant: str | None = None) -> BaseFile | None:
     """The newest committed base file of ``group`` at ``query_instant``: what a read-optimised query reads."""
-    bases = _committed_bases(group, commits)
+    bases = _find_committed_bases(group, commits)
     visible = [instant for instant in bases if query_instant is None or instant <= query_instant]
     return bases[max(visible)] if visible else None
 
 
-def _committed_bases(group: FileGroup, commits: Commits) -> dict[str, BaseFile]:
+def _find_committed_bases(group: FileGroup, commits: Commits) -> dict[str, BaseFile]:
     by_instant: dict[str, list[BaseFile]] = {}
-    pending = commits.pending_compaction(group.key)
+    pending = commits.find_pending_compaction(group.key)
     for base in group.base_files:
         if base.instant != pending and commits.is_committed(base.instant):
             by_instant.setdefault(base.instant, []).append(base)
@@ -122,22 +122,22 @@ def _committed_bases(group: FileGroup, commits: Commits) -> dict[str, BaseFile]:
     }
 
 
-def _key_files(group: FileGroup, commits: Commits) -> _Keyed:
-    bases = _committed_bases(group, commits)
-    pending = commits.pending_compaction(group.key)
-    keyed = _Keyed(sorted({*bases, *((pending,) if pending else ())}), bases)
+def _group_by_key(group: FileGroup, commits: Commits) -> _SlicesByKey:
+    bases = _find_committed_bases(group, commits)
+    pending = commits.find_pending_compaction(group.key)
+    keyed = _SlicesByKey(sorted({*bases, *((pending,) if pending else ())}), bases)
     for log in group.log_files:
         instant = log.name.instant
         if instant in bases or instant == pending:
             keyed.add_log(instant, log)
         elif commits.is_committed(instant):
-            keyed.add_log(_key_of(instant, keyed, commits), log)
+            keyed.add_log(_find_key(instant, keyed, commits), log)
     return keyed
 
 
-def _key_of(instant: str, keyed: _Keyed, commits: Commits) -> str:
+def _find_key(instant: str, keyed: _SlicesByKey, commits: Commits) -> str:
     if not keyed.keys:
         return instant
     newest = keyed.keys[-1]
-    completed = instant if newest <= instant else commits.completion_time(instant, newest)
-    return keyed.greatest(completed) or instant
+    completed = instant if newest <= instant else commits.find_completion_time(instant, newest)
+    return keyed.find_greatest(completed) or instant

@@ -16,8 +16,8 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo
 from hoodie_py.table.committed_logs import CommittedLogs
 from hoodie_py.table.instants import AsOf, parse_instant, parse_zone
-from hoodie_py.table.partition_values import is_formatted_time, missing_defaults, partition_constants
-from hoodie_py.table.partitions import Partition, partition_of
+from hoodie_py.table.partition_values import is_formatted_time, parse_partition_constants, parse_partition_values
+from hoodie_py.table.partitions import Partition, parse_partition
 from hoodie_py.table.table_schema import TableSchema, resolve_schema
 from hoodie_py.table.timeline_loader import TableTimeline, load_config
 from hoodie_py.table.travel import check_travel
@@ -83,12 +83,12 @@ class Snapshot:
             self._as_of = parse_instant(as_of, parse_zone(timezone, config.timezone))
             check_travel(timeline, self._as_of)
 
-    def at(self, as_of: AsOf | None) -> Snapshot:
+    def travel_to(self, as_of: AsOf | None) -> Snapshot:
         """Return the same loaded table at another instant."""
         return Snapshot(self.files, self.config, self.timeline, as_of=as_of, timezone=self.timezone)
 
     @property
-    def travelled(self) -> bool:
+    def is_time_travel(self) -> bool:
         """Whether the snapshot shows an instant of the past that was asked for."""
         return self._as_of is not None
 
@@ -116,7 +116,7 @@ class Snapshot:
     @property
     def times(self) -> pa.Schema | None:
         """Columns with times as the schema declares them (``declared_times``); None without such, or a schema."""
-        if not self.config.create_schema and not self.timeline.completed_writes():
+        if not self.config.create_schema and not self.timeline.list_completed_writes():
             return None
         return self.schema.times
 
@@ -138,11 +138,11 @@ class Snapshot:
         def wanted(partition: Partition) -> bool:
             return self._may_match(predicate, partition.path)
 
-        listings = self._view.partitions(self.schema.arrow, None if predicate is None else wanted)
+        listings = self._view.list_partitions(self.schema.arrow, None if predicate is None else wanted)
         paths = [listing.partition.path for listing in listings]
         if query_type == "read_optimized":
-            return self._view.base_files(self._as_of, paths)
-        return self._view.slices(self._as_of, paths)
+            return self._view.list_base_files(self._as_of, paths)
+        return self._view.list_slices(self._as_of, paths)
 
     def check_complete(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> None:
         """Check that no file is gone that commits name and ``file_slices`` would give; arguments as there.
@@ -163,8 +163,8 @@ class Snapshot:
             return True
         from hoodie_py.table.pruning import may_match_partition
 
-        partition = partition_of(self.config, self.schema.arrow, path, whole=self._names_partition(predicate))
-        return may_match_partition(predicate, partition.known)
+        partition = parse_partition(self.config, self.schema.arrow, path, whole=self._names_partition(predicate))
+        return may_match_partition(predicate, partition.values_by_field)
 
     def _names_partition(self, predicate: Predicate | None) -> bool:
         if predicate is None:
@@ -183,25 +183,27 @@ class Snapshot:
         """
         schema = self.schema
         path = file_slice.partition_path
-        rules = self._view.block_rules(self._as_of)
+        rules = self._view.make_block_rules(self._as_of)
         return ReadInfo(
             files=self.files,
             config=self.bare_config,
             schema=schema.arrow,
             defaults=schema.defaults,
             rules=rules,
-            constants=partition_constants(self.config, schema.arrow, path, whole=self._names_partition(predicate)),
-            fallbacks=missing_defaults(self.config, schema.arrow, path),
-            expected_sizes=self._expected_sizes(file_slice) if strict else {},
+            constants=parse_partition_constants(
+                self.config, schema.arrow, path, whole=self._names_partition(predicate)
+            ),
+            fallbacks=parse_partition_values(self.config, schema.arrow, path),
+            expected_sizes=self._find_expected_sizes(file_slice) if strict else {},
             committed=CommittedLogs(self.files, self.bare_config, rules) if rules.check_commits else None,
             times=schema.times,
             numbers=frozenset(name for name in schema.data_columns if is_formatted_time(self.config, name)),
         )
 
-    def _expected_sizes(self, file_slice: FileSlice) -> dict[str, int]:
-        from hoodie_py.table.expected_sizes import expected_sizes
+    def _find_expected_sizes(self, file_slice: FileSlice) -> dict[str, int]:
+        from hoodie_py.table.expected_sizes import find_expected_sizes
 
-        return expected_sizes(self.timeline, [file_slice])
+        return find_expected_sizes(self.timeline, [file_slice])
 
     @cached_property
     def bare_config(self) -> TableConfig:

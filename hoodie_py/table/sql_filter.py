@@ -17,10 +17,10 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table import predicate_binding as bind
 from hoodie_py.table.constant_folding import fold
 from hoodie_py.table.datetime_text import parse_date, parse_timestamp
-from hoodie_py.table.predicate import And, Literal, Node, Not, Or, Predicate, depth
+from hoodie_py.table.predicate import And, Literal, Node, Not, Or, Predicate, count_levels
 from hoodie_py.table.predicate_types import MAX_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 from hoodie_py.table.sql_lexer import Token, tokenize
-from hoodie_py.table.sql_literals import hex_literal, number_literal
+from hoodie_py.table.sql_literals import parse_hex, parse_number
 
 _P = ParamSpec("_P")
 
@@ -78,7 +78,7 @@ def parse_sql(text: str, schema: pa.Schema) -> Predicate:
     try:
         return _Parser(tokenize(text), schema).parse()
     except InvalidQueryError as error:
-        raise error.located(filter=text if len(text) <= 200 else text[:200] + "...") from None
+        raise error.locate(filter=text if len(text) <= 200 else text[:200] + "...") from None
     except RecursionError:
         raise InvalidQueryError("The filter is nested too deeply for the stack that is left") from None
 
@@ -95,156 +95,160 @@ class _Parser:
     def parse(self) -> Predicate:
         if self._next.kind == "end":
             self._fail("The filter is empty")
-        root = self._disjunction()
+        root = self._parse_or()
         if self._next.kind != "end":
-            self._unexpected()
-        root = self._bound(bind.boolean, root)
-        if depth(root) > 2 * MAX_DEPTH:
+            self._refuse_next()
+        root = self._bind(bind.make_condition, root)
+        if count_levels(root) > 2 * MAX_DEPTH:
             self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels")
         return Predicate(fold(root))
 
     # conditions
 
-    def _disjunction(self) -> Node:
+    def _parse_or(self) -> Node:
         self._enter()
-        operands = [self._conjunction()]
+        operands = [self._parse_and()]
         while self._skip_word("OR"):
-            operands.append(self._conjunction())
+            operands.append(self._parse_and())
         self._depth -= 1
         if len(operands) == 1:
             return operands[0]
-        return Or(tuple(self._bound(bind.boolean, operand) for operand in operands))
+        return Or(tuple(self._bind(bind.make_condition, operand) for operand in operands))
 
-    def _conjunction(self) -> Node:
-        operands = [self._negation()]
+    def _parse_and(self) -> Node:
+        operands = [self._parse_not()]
         while self._skip_word("AND"):
-            operands.append(self._negation())
+            operands.append(self._parse_not())
         if len(operands) == 1:
             return operands[0]
-        return And(tuple(self._bound(bind.boolean, operand) for operand in operands))
+        return And(tuple(self._bind(bind.make_condition, operand) for operand in operands))
 
-    def _negation(self) -> Node:
+    def _parse_not(self) -> Node:
         if not (self._skip_word("NOT") or self._skip("!")):
-            return self._predicated()
+            return self._parse_predicate()
         self._enter()
-        node = Not(self._bound(bind.boolean, self._negation()))
+        node = Not(self._bind(bind.make_condition, self._parse_not()))
         self._depth -= 1
         return node
 
-    def _predicated(self) -> Node:
+    def _parse_predicate(self) -> Node:
         """Read a value and at most one predicate on it."""
-        value = self._comparison()
+        value = self._parse_comparison()
         start = self._at
         negated = self._skip_word("NOT")
         if self._skip_word("BETWEEN"):
-            node = self._between(value)
+            node = self._parse_between(value)
         elif self._skip_word("IN"):
-            node = self._in(value)
+            node = self._parse_in(value)
         elif self._skip_word("LIKE"):
-            node = self._like(value)
+            node = self._parse_like(value)
         elif not negated and self._skip_word("IS"):
             negated = self._skip_word("NOT")
             if not self._skip_word("NULL"):
                 self._refuse(f"IS {self._next.text.upper()}")
-            node = bind.is_null(value)
+            node = bind.make_is_null(value)
         else:
             if negated and not self._is_word(*_REFUSED_WORDS):
                 self._at = start
-                self._unexpected()
+                self._refuse_next()
             return value
         return Not(node) if negated else node
 
-    def _between(self, value: Node) -> Node:
+    def _parse_between(self, value: Node) -> Node:
         if self._is_word("SYMMETRIC", "ASYMMETRIC"):
             self._refuse(f"BETWEEN {self._next.text.upper()}")
-        low = self._comparison()
+        low = self._parse_comparison()
         self._expect_word("AND")
-        high = self._comparison()
-        at_least = self._bound(bind.compare, ">=", value, low)
-        return And((at_least, self._bound(bind.compare, "<=", value, high)))
+        high = self._parse_comparison()
+        at_least = self._bind(bind.make_comparison, ">=", value, low)
+        return And((at_least, self._bind(bind.make_comparison, "<=", value, high)))
 
-    def _in(self, value: Node) -> Node:
+    def _parse_in(self, value: Node) -> Node:
         self._expect("(")
         if self._is_word("SELECT", "WITH"):
             self._refuse("a subquery")
-        options = [self._disjunction()]
+        options = [self._parse_or()]
         while self._skip(","):
-            options.append(self._disjunction())
+            options.append(self._parse_or())
         self._expect(")")
-        return self._bound(bind.in_list, value, options)
+        return self._bind(bind.make_in_list, value, options)
 
-    def _like(self, value: Node) -> Node:
+    def _parse_like(self, value: Node) -> Node:
         if self._is_word("ANY", "ALL", "SOME") and self._tokens[self._at + 1].text == "(":
             self._refuse(f"LIKE {self._next.text.upper()}")
-        pattern, escape = self._comparison(), "\\"
+        pattern, escape = self._parse_comparison(), "\\"
         if self._skip_word("ESCAPE"):
             if self._next.kind != "string":
                 self._fail("The escape of LIKE must be a string of one character")
-            escape = self._strings()
-        return self._bound(bind.like, value, fold(pattern), escape)
+            escape = self._parse_strings()
+        return self._bind(bind.make_like, value, fold(pattern), escape)
 
     # values
 
-    def _comparison(self) -> Node:
-        value = self._sum()
+    def _parse_comparison(self) -> Node:
+        value = self._parse_sum()
         while self._next.kind == "symbol" and self._next.text in _COMPARISONS:
             operator = _COMPARISONS[self._advance().text]
-            value = self._bound(bind.compare, operator, value, self._sum())
+            value = self._bind(bind.make_comparison, operator, value, self._parse_sum())
         return value
 
-    def _sum(self) -> Node:
-        value = self._product()
+    def _parse_sum(self) -> Node:
+        value = self._parse_product()
         while self._next.kind == "symbol" and self._next.text in ("+", "-"):
             operator = self._advance().text
-            value = self._bound(bind.arithmetic, operator, value, self._product())
+            value = self._bind(bind.make_arithmetic, operator, value, self._parse_product())
         return value
 
-    def _product(self) -> Node:
-        value = self._signed()
+    def _parse_product(self) -> Node:
+        value = self._parse_signed()
         while self._next.kind == "symbol" and self._next.text in ("*", "/", "%"):
             operator = self._advance().text
-            value = self._bound(bind.arithmetic, operator, value, self._signed())
+            value = self._bind(bind.make_arithmetic, operator, value, self._parse_signed())
         return value
 
-    def _signed(self) -> Node:
+    def _parse_signed(self) -> Node:
         self._enter()
         if self._skip("-"):
             number = self._next.kind == "number"
-            node = self._postfix(self._number("-")) if number else self._bound(bind.negate, self._signed())
+            node = (
+                self._parse_postfix(self._parse_number("-"))
+                if number
+                else self._bind(bind.make_negate, self._parse_signed())
+            )
         elif self._skip("+"):
-            node = self._bound(bind.plus, self._signed())
+            node = self._bind(bind.make_plus, self._parse_signed())
         else:
-            node = self._postfix(self._primary())
+            node = self._parse_postfix(self._parse_primary())
         self._depth -= 1
         return node
 
-    def _postfix(self, node: Node) -> Node:
+    def _parse_postfix(self, node: Node) -> Node:
         while self._skip("::"):
-            node = self._bound(bind.cast, node, self._type())
+            node = self._bind(bind.make_cast, node, self._parse_type())
         following = self._next
         refused = _REFUSED_SYMBOLS if following.kind == "symbol" else _REFUSED_WORDS if following.kind == "word" else ()
         if following.text.upper() in refused:
-            self._unexpected()
+            self._refuse_next()
         return node
 
-    def _primary(self) -> Node:
+    def _parse_primary(self) -> Node:
         token = self._next
         if token.kind == "number":
-            return self._number("")
+            return self._parse_number("")
         if token.kind == "string":
-            return Literal(self._strings(), pa.string())
+            return Literal(self._parse_strings(), pa.string())
         if self._skip("("):
-            return self._parenthesised()
+            return self._parse_parenthesised()
         if token.kind == "word":
-            return self._word()
+            return self._parse_word()
         if token.kind == "name":
-            return self._column()
-        return self._unexpected()
+            return self._parse_column()
+        return self._refuse_next()
 
-    def _parenthesised(self) -> Node:
+    def _parse_parenthesised(self) -> Node:
         if self._is_word("SELECT", "WITH"):
             self._refuse("a subquery")
-        node = self._disjunction()
+        node = self._parse_or()
         if self._next.text == "," and self._next.kind == "symbol":
             self._refuse("a row of several values")
         self._expect(")")
@@ -252,97 +256,97 @@ class _Parser:
             self._refuse("a field of an expression")
         return node
 
-    def _word(self) -> Node:
+    def _parse_word(self) -> Node:
         token, following = self._next, self._tokens[self._at + 1]
         word = token.text.upper()
         if following.kind == "string":
-            return self._typed_literal()
+            return self._parse_typed_literal()
         if following.kind == "symbol" and following.text == "(":
-            return self._call()
+            return self._parse_call()
         if following.kind == "symbol" and following.text == ".":
-            return self._column()
+            return self._parse_column()
         if word in ("TRUE", "FALSE", "NULL"):
             self._at += 1
             return Literal(None, pa.null()) if word == "NULL" else Literal(word == "TRUE", pa.bool_())
         if word == "CASE" or (word == "INTERVAL" and following.kind in ("number", "word", "name")):
             self._refuse(word)
         if word in _RESERVED:
-            self._unexpected()
-        return self._column()
+            self._refuse_next()
+        return self._parse_column()
 
-    def _call(self) -> Node:
+    def _parse_call(self) -> Node:
         token = self._advance()
         name = token.text.upper()
         if name == "CAST":
-            return self._cast()
+            return self._parse_cast()
         if name not in _FUNCTIONS:
             what = "a subquery" if name == "EXISTS" else f"the function {token.text}"
             self._at -= 1
             self._refuse(what)
         self._expect("(")
-        argument = self._disjunction()
+        argument = self._parse_or()
         self._expect(")")
-        return self._bound(bind.function, name.lower(), argument)
+        return self._bind(bind.make_function, name.lower(), argument)
 
-    def _cast(self) -> Node:
+    def _parse_cast(self) -> Node:
         self._expect("(")
-        child = self._disjunction()
+        child = self._parse_or()
         self._expect_word("AS")
-        target = self._type()
+        target = self._parse_type()
         self._expect(")")
-        return self._bound(bind.cast, child, target)
+        return self._bind(bind.make_cast, child, target)
 
-    def _type(self) -> pa.DataType:
+    def _parse_type(self) -> pa.DataType:
         token = self._advance()
         name = token.text.upper()
         if token.kind == "word" and name in ("DECIMAL", "DEC", "NUMERIC"):
-            return self._decimal_type()
+            return self._parse_decimal_type()
         if token.kind != "word" or name not in _TYPES:
             self._at -= 1
             self._refuse(f"a cast to {token.text or 'nothing'}")
         return _TYPES[name]
 
-    def _decimal_type(self) -> pa.DataType:
+    def _parse_decimal_type(self) -> pa.DataType:
         if not self._skip("("):
             return pa.decimal128(10, 0)
-        precision, scale = self._size(), 0
+        precision, scale = self._parse_size(), 0
         if self._skip(","):
-            scale = self._size()
+            scale = self._parse_size()
         self._expect(")")
         if not 1 <= precision <= MAX_PRECISION or scale > precision:
             self._fail(f"There is no type decimal({precision},{scale})")
         return pa.decimal128(precision, scale)
 
-    def _size(self) -> int:
+    def _parse_size(self) -> int:
         token = self._next
         if token.kind != "number" or not token.text.isdecimal() or len(token.text) > 3:
-            self._unexpected()
+            self._refuse_next()
         self._at += 1
         return int(token.text)
 
-    def _column(self) -> Node:
+    def _parse_column(self) -> Node:
         path = [self._advance().text]
         while self._skip("."):
             if self._next.kind not in ("word", "name"):
-                self._unexpected()
+                self._refuse_next()
             path.append(self._advance().text)
         if self._next.kind == "symbol" and self._next.text == "(":
             self._refuse(f"the function {'.'.join(path)}")
         try:
-            return bind.column(path, self._schema)
+            return bind.find_column(path, self._schema)
         except InvalidQueryError as error:
-            raise error.located(position=self._tokens[self._at - 1].position) from None
+            raise error.locate(position=self._tokens[self._at - 1].position) from None
 
     # literals
 
-    def _strings(self) -> str:
+    def _parse_strings(self) -> str:
         """Adjacent strings are one."""
         parts = [self._advance().text]
         while self._next.kind == "string":
             parts.append(self._advance().text)
         return "".join(parts)
 
-    def _typed_literal(self) -> Node:
+    def _parse_typed_literal(self) -> Node:
         word, text = self._advance().text.upper(), self._advance().text
         value: int | bytes | None = None
         if word == "DATE":
@@ -352,7 +356,7 @@ class _Parser:
         elif word == "TIMESTAMP_NTZ":
             value, type_ = parse_timestamp(text, zoned=False), TIMESTAMP_NTZ
         elif word == "X":
-            value, type_ = hex_literal(text), pa.binary()
+            value, type_ = parse_hex(text), pa.binary()
         else:
             self._at -= 2
             self._refuse(f"a literal of type {word}")
@@ -361,9 +365,9 @@ class _Parser:
             self._fail(f"{text!r} is not a valid {word} literal")
         return Literal(value, type_)
 
-    def _number(self, sign: str) -> Node:
+    def _parse_number(self, sign: str) -> Node:
         token = self._next
-        literal = number_literal(sign + token.text.upper())
+        literal = parse_number(sign + token.text.upper())
         if literal is None:
             self._fail(f"The number {sign}{token.text} is out of range")
         self._at += 1
@@ -378,7 +382,7 @@ class _Parser:
     def _advance(self) -> Token:
         token = self._tokens[self._at]
         if token.kind == "end":
-            self._unexpected()
+            self._refuse_next()
         self._at += 1
         return token
 
@@ -397,25 +401,25 @@ class _Parser:
 
     def _expect(self, symbol: str) -> None:
         if not self._skip(symbol):
-            self._unexpected(f", expected {symbol}")
+            self._refuse_next(f", expected {symbol}")
 
     def _expect_word(self, word: str) -> None:
         if not self._skip_word(word):
-            self._unexpected(f", expected {word}")
+            self._refuse_next(f", expected {word}")
 
     def _enter(self) -> None:
         self._depth += 1
         if self._depth > 2 * MAX_DEPTH:
             self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels")
 
-    def _bound(self, build: Callable[_P, Node], *arguments: _P.args, **named: _P.kwargs) -> Node:
+    def _bind(self, build: Callable[_P, Node], *arguments: _P.args, **named: _P.kwargs) -> Node:
         """Build a node; its error gets the position."""
         try:
             return build(*arguments, **named)
         except InvalidQueryError as error:
-            raise error.located(position=self._tokens[max(self._at - 1, 0)].position) from None
+            raise error.locate(position=self._tokens[max(self._at - 1, 0)].position) from None
 
-    def _unexpected(self, expected: str = "") -> NoReturn:
+    def _refuse_next(self, expected: str = "") -> NoReturn:
         token = self._next
         if token.kind == "word" and token.text.upper() in _REFUSED_WORDS:
             self._refuse(token.text.upper())

@@ -52,13 +52,13 @@ def tokenize(text: str) -> list[Token]:
         if blank is not None:
             position = blank.end()
             continue
-        token, position = _next(text, position)
+        token, position = _read_token(text, position)
         tokens.append(token)
     tokens.append(Token("end", "", len(text)))
     return tokens
 
 
-def _next(text: str, position: int) -> tuple[Token, int]:
+def _read_token(text: str, position: int) -> tuple[Token, int]:
     string = _STRING.match(text, position)
     if string is not None:
         return Token("string", _unescape(string, position), position), string.end()

@@ -8,12 +8,12 @@ from decimal import Decimal, InvalidOperation
 import pyarrow as pa
 
 from hoodie_py.table.predicate import Literal
-from hoodie_py.table.predicate_types import INTEGRAL_BOUNDS, MAX_PRECISION, literal_decimal
+from hoodie_py.table.predicate_types import INTEGRAL_BOUNDS, MAX_PRECISION, find_literal_decimal
 
 _SUFFIX_TYPES = {"Y": pa.int8(), "S": pa.int16(), "L": pa.int64()}
 
 
-def hex_literal(text: str) -> bytes | None:
+def parse_hex(text: str) -> bytes | None:
     """Read hexadecimal digits; an odd one at the front counts as a byte."""
     digits = text.zfill(len(text) + len(text) % 2)
     try:
@@ -22,27 +22,27 @@ def hex_literal(text: str) -> bytes | None:
         return None
 
 
-def number_literal(text: str) -> Literal | None:
+def parse_number(text: str) -> Literal | None:
     """Type a number as Spark does: by its suffix, else int, bigint or decimal; with an exponent double."""
     if text.endswith("BD"):
-        return _decimal(text[:-2])
+        return _parse_decimal(text[:-2])
     if text[-1] in _SUFFIX_TYPES:
         type_, text = _SUFFIX_TYPES[text[-1]], text[:-1]
         low, high = INTEGRAL_BOUNDS[type_]
         value = int(text) if text.lstrip("-").isdecimal() and len(text) <= 40 else None
         return Literal(value, type_) if value is not None and low <= value <= high else None
     if text[-1] in "DF" or "E" in text:
-        return _real(text)
+        return _parse_real(text)
     if "." in text or len(text) > 20:
-        return _decimal(text)
+        return _parse_decimal(text)
     whole = int(text)
     for type_ in (pa.int32(), pa.int64()):
         if INTEGRAL_BOUNDS[type_][0] <= whole <= INTEGRAL_BOUNDS[type_][1]:
             return Literal(whole, type_)
-    return _decimal(text)
+    return _parse_decimal(text)
 
 
-def _decimal(text: str) -> Literal | None:
+def _parse_decimal(text: str) -> Literal | None:
     try:
         value = Decimal(text)
     except InvalidOperation:
@@ -52,11 +52,11 @@ def _decimal(text: str) -> Literal | None:
         return None
     if exponent > 0:
         value = Decimal(int(value))
-    type_ = literal_decimal(value)
+    type_ = find_literal_decimal(value)
     return None if type_ is None else Literal(value, type_)
 
 
-def _real(text: str) -> Literal | None:
+def _parse_real(text: str) -> Literal | None:
     single = text.endswith("F")
     value = float(text.rstrip("DF"))
     if single:

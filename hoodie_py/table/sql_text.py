@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.table.datetime_text import date_text, timestamp_text
+from hoodie_py.table.datetime_text import format_date, format_timestamp
 
 
-def type_text(type_: pa.DataType) -> str:
+def format_type(type_: pa.DataType) -> str:
     """Name an Arrow type as Spark SQL does."""
     if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"
@@ -21,23 +21,23 @@ def type_text(type_: pa.DataType) -> str:
     return _TYPE_NAMES.get(type_, str(type_))
 
 
-def literal_text(value: Any, type_: pa.DataType) -> str:
+def format_literal(value: Any, type_: pa.DataType) -> str:
     """Write a constant as Spark SQL would read it."""
     if value is None:
         return "null"
     if pa.types.is_boolean(type_):
         return "true" if value else "false"
     if pa.types.is_string(type_):
-        return string_text(value)
+        return format_string(value)
     if pa.types.is_binary(type_):
         return f"X'{value.hex().upper()}'"
     if pa.types.is_date(type_):
-        return f"date'{date_text(value)}'"
+        return f"date'{format_date(value)}'"
     if pa.types.is_timestamp(type_):
-        return f"{type_text(type_)}'{timestamp_text(value)}'"
+        return f"{format_type(type_)}'{format_timestamp(value)}'"
     if pa.types.is_floating(type_):
         if not math.isfinite(value):
-            return f"cast('{value}' as {type_text(type_)})"
+            return f"cast('{value}' as {format_type(type_)})"
         return f"{value!r}{'D' if pa.types.is_float64(type_) else 'F'}"
     return f"{value:f}" if pa.types.is_decimal(type_) else str(value)
 
@@ -57,12 +57,12 @@ _TYPE_NAMES = {
 }
 
 
-def string_text(value: str) -> str:
+def format_string(value: str) -> str:
     """Quote text as a string literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def name_text(name: str) -> str:
+def format_name(name: str) -> str:
     """Write a column or field name, in backquotes unless it is a plain word."""
     plain = name.isidentifier() and name.isascii()
     return name if plain else "`" + name.replace("`", "``") + "`"

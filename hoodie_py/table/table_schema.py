@@ -27,7 +27,7 @@ from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.declared_times import declared_times
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.formats.timeline import Instant
-from hoodie_py.table.data_schema import newest_data_schema
+from hoodie_py.table.data_schema import read_newest_data_schema
 from hoodie_py.table.partition_values import is_formatted_time
 from hoodie_py.table.timeline_loader import TableTimeline
 
@@ -73,12 +73,12 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
         StorageError: reading failed.
     """
     config = timeline.config
-    writes = [each for each in timeline.completed_writes() if as_of is None or each.request_time <= as_of]
-    instant, text, evolving = _stored(timeline, writes, as_of)
+    writes = [each for each in timeline.list_completed_writes() if as_of is None or each.request_time <= as_of]
+    instant, text, evolving = _find_stored_schema(timeline, writes, as_of)
     text = text or config.create_schema
     data = None
     if config.populate_meta_fields or text is None:
-        data = newest_data_schema(timeline, writes, tolerant=text is not None)
+        data = read_newest_data_schema(timeline, writes, tolerant=text is not None)
     if text is not None:
         avro = _parse(text, instant)
         arrow, defaults, times = avro.arrow, avro.defaults, declared_times(avro.record)
@@ -92,7 +92,7 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
             table=config.name,
         )
     fields = [each for each in arrow if each.name not in META_COLUMNS and each.name != OPERATION_COLUMN]
-    fields = _with_partition_columns(config, fields)
+    fields = _add_partition_columns(config, fields)
     if config.populate_meta_fields:
         with_operation = data is not None and OPERATION_COLUMN in data.names
         meta = (*META_COLUMNS, OPERATION_COLUMN) if with_operation else META_COLUMNS
@@ -102,16 +102,16 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
     return TableSchema(pa.schema(fields), kept, text, instant, evolving, times)
 
 
-def _stored(
+def _find_stored_schema(
     timeline: TableTimeline, writes: Sequence[Instant], as_of: str | None
 ) -> tuple[str | None, str | None, bool]:
     """Instant, schema text and whether schema-on-read applies, from the newest write that has a schema."""
     for instant in reversed(writes):
-        metadata = timeline.metadata(instant)
+        metadata = timeline.read_metadata(instant)
         if metadata.schema:
             return instant.request_time, metadata.schema, _is_evolving(timeline, metadata, as_of)
     if not writes and as_of is not None and any(each.is_write for each in timeline):
-        for request_time, metadata in timeline.archived().writes_down_from(as_of):
+        for request_time, metadata in timeline.read_archive().iterate_writes_back_from(as_of):
             if metadata.schema:
                 return request_time, metadata.schema, _is_evolving(timeline, metadata, as_of)
     return None, None, False
@@ -129,11 +129,11 @@ def _parse(text: str, instant: str | None) -> AvroSchema:
     try:
         return AvroSchema.parse(text)
     except HoodieError as error:
-        error.located(instant=instant)
+        error.locate(instant=instant)
         raise
 
 
-def _with_partition_columns(config: TableConfig, fields: Sequence[pa.Field]) -> list[pa.Field]:
+def _add_partition_columns(config: TableConfig, fields: Sequence[pa.Field]) -> list[pa.Field]:
     """Type formatted partition columns as strings and append those that no file stores."""
     typed = [pa.field(each.name, pa.string()) if is_formatted_time(config, each.name) else each for each in fields]
     if not config.drop_partition_columns:

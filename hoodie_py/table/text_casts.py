@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from pyarrow import types as pat
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.table.datetime_text import BLANKS, date_text, parse_date, parse_timestamp, timestamp_text
+from hoodie_py.table.datetime_text import BLANKS, format_date, format_timestamp, parse_date, parse_timestamp
 from hoodie_py.table.predicate_types import INTEGRAL_BOUNDS, is_integral
-from hoodie_py.table.sql_text import type_text
+from hoodie_py.table.sql_text import format_type
 
 #: Converts an array to a type; raises InvalidQueryError or pyarrow.ArrowInvalid for a value that does not fit.
 Kernel: TypeAlias = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -36,60 +36,60 @@ _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
 _WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
 
 
-def from_string(target: pa.DataType) -> Kernel | None:
+def find_cast_from_string(target: pa.DataType) -> Kernel | None:
     """Find the conversion of text to a type, None when there is none."""
     if is_integral(target):
         return _string_to_integer
     if pat.is_floating(target):
         return _string_to_real
     if pat.is_decimal(target):
-        return lambda values, to: each_distinct(values, lambda text: _decimal_of_text(text, to), to)
+        return lambda values, to: convert_distinct(values, lambda text: _parse_decimal(text, to), to)
     if pat.is_boolean(target):
-        return lambda values, to: each_distinct(values, _boolean_of_text, to)
+        return lambda values, to: convert_distinct(values, _parse_boolean, to)
     if pat.is_date32(target):
-        return lambda values, to: each_distinct(values, parse_date, to)
+        return lambda values, to: convert_distinct(values, parse_date, to)
     if pat.is_timestamp(target):
-        return lambda values, to: each_distinct(values, lambda text: parse_timestamp(text, zoned=bool(to.tz)), to)
-    return _arrow_cast if pat.is_binary(target) else None
+        return lambda values, to: convert_distinct(values, lambda text: parse_timestamp(text, zoned=bool(to.tz)), to)
+    return _cast_with_arrow if pat.is_binary(target) else None
 
 
-def to_string(source: pa.DataType) -> Kernel | None:
+def find_cast_to_string(source: pa.DataType) -> Kernel | None:
     """Find the conversion of a type to text, None when there is none."""
     if is_integral(source) or pat.is_boolean(source) or pat.is_binary(source):
-        return _arrow_cast
+        return _cast_with_arrow
     if pat.is_decimal(source):
-        return lambda values, to: each_distinct(values, lambda value: f"{value:f}", to)
+        return lambda values, to: convert_distinct(values, lambda value: f"{value:f}", to)
     if pat.is_floating(source):
-        return lambda values, to: each_distinct(values, _java_text_of(source), to)
+        return lambda values, to: convert_distinct(values, _make_java_formatter(source), to)
     if pat.is_date32(source):
-        return lambda values, to: each_distinct(values.view(pa.int32()), date_text, to)
+        return lambda values, to: convert_distinct(values.view(pa.int32()), format_date, to)
     if pat.is_timestamp(source):
-        return lambda values, to: each_distinct(values.view(pa.int64()), timestamp_text, to)
+        return lambda values, to: convert_distinct(values.view(pa.int64()), format_timestamp, to)
     return None
 
 
-def each_distinct(values: pa.Array, convert: Callable[[Any], Any], target: pa.DataType) -> pa.Array:
+def convert_distinct(values: pa.Array, convert: Callable[[Any], Any], target: pa.DataType) -> pa.Array:
     """Convert every distinct value in Python; a None from ``convert`` is a refusal, NotImplemented a null."""
     coded = values.dictionary_encode()
     converted = []
     for value in coded.dictionary.to_pylist():
         result = convert(value)
         if result is None:
-            raise refusal(value, values.type, target)
+            raise make_cast_error(value, values.type, target)
         converted.append(None if result is NotImplemented else result)
     return pa.array(converted, target).take(coded.indices)
 
 
-def refusal(value: Any, source: pa.DataType, target: pa.DataType) -> InvalidQueryError:
+def make_cast_error(value: Any, source: pa.DataType, target: pa.DataType) -> InvalidQueryError:
     """Make the error for a value that is none of the target type."""
     shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + "..."
     return InvalidQueryError(
-        f"The value {shown} of type {type_text(source)} cannot be cast to {type_text(target)}",
+        f"The value {shown} of type {format_type(source)} cannot be cast to {format_type(target)}",
         hint="Spark in ANSI mode refuses it as well.",
     )
 
 
-def _arrow_cast(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _cast_with_arrow(values: pa.Array, target: pa.DataType) -> pa.Array:
     return values.cast(target)
 
 
@@ -105,20 +105,20 @@ def _string_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
         value = int(text.lstrip("+-0") or "0") * (-1 if text[0] == "-" else 1)
         return value if low <= value <= high else None
 
-    return each_distinct(values, convert, target)
+    return convert_distinct(values, convert, target)
 
 
 def _string_to_real(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pat.is_float64(target):
         if pc.all(pc.match_substring_regex(values, _SHORT_FRACTION)).as_py():
             return values.cast(target)
-        return each_distinct(values, _real_of_text, target)
-    return each_distinct(
-        values, lambda text: None if (real := _real_of_text(text)) is None else nearest_single(real, text), target
+        return convert_distinct(values, _parse_real, target)
+    return convert_distinct(
+        values, lambda text: None if (real := _parse_real(text)) is None else round_to_single(real, text), target
     )
 
 
-def _real_of_text(text: str) -> float | None:
+def _parse_real(text: str) -> float | None:
     text = text.strip(BLANKS)
     match = _REAL.fullmatch(text)
     if match is not None:
@@ -129,7 +129,7 @@ def _real_of_text(text: str) -> float | None:
     return _SPECIAL_REALS.get(word)
 
 
-def nearest_single(real: float, text: str) -> float:
+def round_to_single(real: float, text: str) -> float:
     """Round a decimal text to the nearest float32, without the double rounding that going by float64 can cause."""
     with np.errstate(over="ignore"):  # what is too large for a single is infinite
         guess = np.float32(real)
@@ -146,24 +146,24 @@ def nearest_single(real: float, text: str) -> float:
     return float(best)
 
 
-def _boolean_of_text(text: str) -> bool | None:
+def _parse_boolean(text: str) -> bool | None:
     word = text.strip(BLANKS).lower()
     return True if word in _TRUE else False if word in _FALSE else None
 
 
-def _decimal_of_text(text: str, target: pa.DataType) -> Decimal | None:
+def _parse_decimal(text: str, target: pa.DataType) -> Decimal | None:
     text = text.strip(BLANKS)
     if _DECIMAL.fullmatch(text) is None:
         return None
-    return _fit(Decimal(text), target)
+    return _fit_decimal(Decimal(text), target)
 
 
-def decimal_of_real(value: float, target: pa.DataType) -> Any:
+def real_to_decimal(value: float, target: pa.DataType) -> Any:
     """Convert a double by its shortest digits; NaN and infinity become null."""
-    return _fit(Decimal(repr(value)), target) if math.isfinite(value) else NotImplemented
+    return _fit_decimal(Decimal(repr(value)), target) if math.isfinite(value) else NotImplemented
 
 
-def _fit(value: Decimal, target: pa.DataType) -> Decimal | None:
+def _fit_decimal(value: Decimal, target: pa.DataType) -> Decimal | None:
     if value and value.adjusted() > target.precision - target.scale:
         return None
     if value.adjusted() < -target.scale - 1:
@@ -175,7 +175,7 @@ def _fit(value: Decimal, target: pa.DataType) -> Decimal | None:
     return rounded if rounded == 0 or rounded.adjusted() < target.precision - target.scale else None
 
 
-def _java_text_of(source: pa.DataType) -> Callable[[float], str]:
+def _make_java_formatter(source: pa.DataType) -> Callable[[float], str]:
     """Java's Double.toString or Float.toString."""
     kind: Any = np.float32 if pat.is_float32(source) else np.float64
 

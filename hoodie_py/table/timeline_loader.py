@@ -31,7 +31,7 @@ from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FI
 from hoodie_py.formats.timeline import Instant, Timeline, parse_instant_file
 from hoodie_py.formats.whole_properties import whole_table_config
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.undone import undone_writes
+from hoodie_py.table.undone import find_undone_writes
 
 if TYPE_CHECKING:
     from hoodie_py.formats.plans import CompactionPlan, RequestedReplace
@@ -69,7 +69,7 @@ def load_config(files: TableFiles) -> TableConfig:
             except (UnsupportedFeatureError, StorageError):
                 raise
             except HoodieError as broken:
-                problem = problem or broken.located(path=path)
+                problem = problem or broken.locate(path=path)
         if problem is None and not _has_metadata_folder(files):
             break
     if problem is not None:
@@ -97,7 +97,7 @@ def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
             raise InvalidTableError("a folder lies in place of an instant's file", path=info.path)
         if parsed is not None:
             instants.append(parsed.instant)
-    undone = undone_writes(files, config, instants)
+    undone = find_undone_writes(files, config, instants)
     return Timeline((each for each in instants if each not in undone), config.timeline_layout, undone)
 
 
@@ -121,11 +121,11 @@ class TableTimeline:
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.timeline)
 
-    def completed_writes(self) -> list[Instant]:
+    def list_completed_writes(self) -> list[Instant]:
         """Completed commits, delta commits and replace commits, oldest first."""
         return list(self._writes)
 
-    def metadata(self, instant: Instant) -> CommitMetadata:
+    def read_metadata(self, instant: Instant) -> CommitMetadata:
         """What a completed write says about itself; read once.
 
         Raises:
@@ -135,31 +135,31 @@ class TableTimeline:
         with self._lock:
             known = self._metadata.get(instant)
         if known is None:
-            known = self._read_metadata(instant)
+            known = self._load_metadata(instant)
             with self._lock:
                 self._metadata[instant] = known
         return known
 
-    def metadata_of(self, instants: Sequence[Instant]) -> list[CommitMetadata]:
+    def read_all_metadata(self, instants: Sequence[Instant]) -> list[CommitMetadata]:
         """Metadata of many instants in their order, read in parallel."""
         if len(instants) < 2:
-            return [self.metadata(instant) for instant in instants]
+            return [self.read_metadata(instant) for instant in instants]
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(min(_READ_THREADS, len(instants)), "hoodie-timeline") as pool:
-            return list(pool.map(self.metadata, instants))
+            return list(pool.map(self.read_metadata, instants))
 
     @cached_property
     def stats_by_path(self) -> Mapping[str, tuple[WriteStat, ...]]:
         """Write statistics of every completed write of the active timeline, by the file's path, oldest first."""
         found: dict[str, tuple[WriteStat, ...]] = {}
-        for metadata in self.metadata_of(self.completed_writes()):
+        for metadata in self.read_all_metadata(self.list_completed_writes()):
             for stat in metadata.stats():
                 if stat.path is not None:
                     found[stat.path] = (*found.get(stat.path, ()), stat)
         return found
 
-    def compaction_plan(self, instant: Instant) -> CompactionPlan:
+    def read_compaction_plan(self, instant: Instant) -> CompactionPlan:
         """The plan of a compaction or log compaction, pending or completed.
 
         Raises:
@@ -168,15 +168,15 @@ class TableTimeline:
         """
         from hoodie_py.formats.plans import CompactionPlan
 
-        path = self._plan_path(instant)
+        path = self._make_plan_path(instant)
         data = self._read(path)
         try:
             return CompactionPlan.from_bytes(data)
         except HoodieError as error:
-            error.located(path=path, instant=instant.request_time)
+            error.locate(path=path, instant=instant.request_time)
             raise
 
-    def pending_plan(self, instant: Instant) -> CompactionPlan:
+    def read_pending_plan(self, instant: Instant) -> CompactionPlan:
         """The plan of a pending compaction; an empty one where it was taken back since the listing.
 
         Up to table version 6 that is an error, as log files may be named after the plan.
@@ -188,21 +188,21 @@ class TableTimeline:
         from hoodie_py.formats.plans import CompactionPlan
 
         try:
-            return self.compaction_plan(instant)
+            return self.read_compaction_plan(instant)
         except InvalidTableError as error:
-            gone = isinstance(error.__cause__, FileMissingError) and self.was_taken_back(instant)
+            gone = isinstance(error.__cause__, FileMissingError) and self.is_rolled_back(instant)
             if gone and self.config.version >= _FIRST_VERSION_OF_FREE_LOGS:
                 return CompactionPlan()
             raise
 
-    def compaction_plan_at(self, request_time: str) -> CompactionPlan | None:
+    def find_compaction_plan(self, request_time: str) -> CompactionPlan | None:
         """The plan requested at a time; None when the active timeline has no compaction of that time."""
         instant = self.timeline.find(request_time, "commit", "deltacommit")
         if instant is None:
             return None
-        return self.compaction_plan(instant) if self.files.exists(self._plan_path(instant)) else None
+        return self.read_compaction_plan(instant) if self.files.exists(self._make_plan_path(instant)) else None
 
-    def replace_plan(self, instant: Instant) -> RequestedReplace:
+    def read_replace_plan(self, instant: Instant) -> RequestedReplace:
         """What a pending replace commit or clustering plans; nothing where it was taken back since the listing.
 
         Raises:
@@ -215,24 +215,24 @@ class TableTimeline:
         try:
             return RequestedReplace.from_bytes(self._read(path))
         except InvalidTableError as error:
-            if isinstance(error.__cause__, FileMissingError) and self.was_taken_back(instant):
+            if isinstance(error.__cause__, FileMissingError) and self.is_rolled_back(instant):
                 return RequestedReplace()
             raise
         except HoodieError as error:
-            raise error.located(path=path, instant=instant.request_time) from error.__cause__
+            raise error.locate(path=path, instant=instant.request_time) from error.__cause__
 
-    def was_taken_back(self, instant: Instant) -> bool:
+    def is_rolled_back(self, instant: Instant) -> bool:
         """Whether a pending instant is on the timeline no more: somebody rolled it back since the listing."""
         return load_timeline(self.files, self.config).find(instant.request_time, instant.comparable_action) is None
 
-    def completion_time(self, request_time: str) -> str | None:
+    def find_completion_time(self, request_time: str) -> str | None:
         """When a write completed, from the active timeline, else from the archive; None when neither knows."""
         instant = self._writes.find(request_time)
         if instant is not None:
             return instant.completion_time
-        return self.archived().completion_times.get(request_time)
+        return self.read_archive().completion_times.get(request_time)
 
-    def earliest_retained(self) -> str | None:
+    def find_earliest_retained(self) -> str | None:
         """Request time of the earliest commit whose files cleans keep; None when nothing was cleaned.
 
         That of the last completed clean, or of a later one that has begun: its files may be gone already.
@@ -241,14 +241,16 @@ class TableTimeline:
 
         cleans = self.timeline.of(CLEAN)
         last = cleans.completed().last
-        found = [] if last is None else [self.parsed(last, CleanMetadata.from_bytes).earliest_commit_to_retain]
+        found = (
+            [] if last is None else [self.read_instant_file(last, CleanMetadata.from_bytes).earliest_commit_to_retain]
+        )
         for each in cleans:
             if each.state == INFLIGHT:
-                plan = self.parsed(replace(each, state=REQUESTED), CleanPlan.from_bytes)
+                plan = self.read_instant_file(replace(each, state=REQUESTED), CleanPlan.from_bytes)
                 found.append(plan.earliest_instant_to_retain)
         return max((each for each in found if each is not None), default=None)
 
-    def parsed(self, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
+    def read_instant_file(self, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
         """What an instant's file says, by the parser of its kind.
 
         Raises:
@@ -259,10 +261,10 @@ class TableTimeline:
         try:
             return parse(self._read(path))
         except HoodieError as error:
-            error.located(path=path, instant=instant.request_time)
+            error.locate(path=path, instant=instant.request_time)
             raise
 
-    def archived(self) -> ArchivedTimeline:
+    def read_archive(self) -> ArchivedTimeline:
         """The archived timeline, read when first asked for."""
         with self._archive_lock:
             return self._archive
@@ -273,22 +275,22 @@ class TableTimeline:
 
         return load_archive(self.files, self.config)
 
-    def _read_metadata(self, instant: Instant) -> CommitMetadata:
+    def _load_metadata(self, instant: Instant) -> CommitMetadata:
         path = f"{self.config.timeline_dir()}/{instant.file_name(self.config.timeline_layout)}"
         try:
             data = read_bounded(self.files, path)
         except FileMissingError as fault:
-            archived = self.archived().metadata(instant.request_time)
+            archived = self.read_archive().read_metadata(instant.request_time)
             if archived is None:
                 raise InvalidTableError("an instant's file is gone", path=path, instant=instant.request_time) from fault
             return archived
         try:
             return CommitMetadata.from_bytes(data)
         except HoodieError as error:
-            error.located(path=path, instant=instant.request_time)
+            error.locate(path=path, instant=instant.request_time)
             raise
 
-    def _plan_path(self, instant: Instant) -> str:
+    def _make_plan_path(self, instant: Instant) -> str:
         action = "logcompaction" if instant.comparable_action == "deltacommit" else "compaction"
         return f"{self.config.timeline_dir()}/{instant.request_time}.{action}.requested"
 

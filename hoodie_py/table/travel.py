@@ -33,7 +33,7 @@ def check_travel(timeline: TableTimeline, as_of: str) -> None:
             f"As of {as_of} is not settled: the commit {unfinished} has not finished.",
             hint="Ask for an earlier instant, or wait for the commit to finish or be rolled back.",
         )
-    retained = timeline.earliest_retained()
+    retained = timeline.find_earliest_retained()
     if retained is not None and as_of < retained:
         raise InvalidQueryError(
             f"The files of {as_of} were cleaned; the table is kept from {retained} on.",

@@ -19,7 +19,7 @@ from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.bounded import read_bounded
 
 
-def undone_writes(files: TableFiles, config: TableConfig, instants: Iterable[Instant]) -> list[Instant]:
+def find_undone_writes(files: TableFiles, config: TableConfig, instants: Iterable[Instant]) -> list[Instant]:
     """Return the completed writes that a rollback has undone.
 
     Args:
@@ -42,7 +42,7 @@ def undone_writes(files: TableFiles, config: TableConfig, instants: Iterable[Ins
     undone: list[Instant] = []
     for rollback in found:
         if rollback.action == ROLLBACK and rollback.is_completed and rollback.request_time > oldest:
-            targets = (lone.get(time) for time in _rolled_back(files, config, rollback))
+            targets = (lone.get(time) for time in _read_rolled_back(files, config, rollback))
             undone += [each for each in targets if each is not None and _is_later(rollback, each)]
     return undone
 
@@ -61,7 +61,7 @@ def _is_later(rollback: Instant, instant: Instant) -> bool:
     return rollback.request_time > (instant.completion_time or instant.request_time)
 
 
-def _rolled_back(files: TableFiles, config: TableConfig, rollback: Instant) -> tuple[str, ...]:
+def _read_rolled_back(files: TableFiles, config: TableConfig, rollback: Instant) -> tuple[str, ...]:
     """Return request times of the instants that a completed rollback undid.
 
     Raises:
@@ -76,4 +76,4 @@ def _rolled_back(files: TableFiles, config: TableConfig, rollback: Instant) -> t
     except FileMissingError:  # archived since the listing, and so is what it undid
         return ()
     except HoodieError as error:
-        raise error.located(path=path, instant=rollback.request_time) from error.__cause__
+        raise error.locate(path=path, instant=rollback.request_time) from error.__cause__

@@ -20,9 +20,9 @@ from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.table.base_formats import check_readable
 from hoodie_py.table.file_groups import FileGroup, group_files
-from hoodie_py.table.named_partitions import named_partitions
-from hoodie_py.table.partitions import Judge, Keep, PartitionListing, discover, list_folders
-from hoodie_py.table.slicing import base_file_at, slice_at
+from hoodie_py.table.named_partitions import find_named_partitions
+from hoodie_py.table.partitions import Judge, Keep, PartitionListing, discover_partitions, list_folders
+from hoodie_py.table.slicing import find_base_file, make_slice
 from hoodie_py.table.timeline_loader import TableTimeline
 from hoodie_py.table.visibility import Visibility
 
@@ -47,25 +47,25 @@ class FileSystemView:
         """Request time that stands for "now": the last completed write or pending compaction; None before any."""
         return self.visibility.last_instant
 
-    def partitions(self, schema: pa.Schema | None = None, keep: Keep | None = None) -> list[PartitionListing]:
-        """Discover the table's partitions (see ``discover``); their listings serve the view from here on.
+    def list_partitions(self, schema: pa.Schema | None = None, keep: Keep | None = None) -> list[PartitionListing]:
+        """Discover the table's partitions (see ``discover_partitions``); their listings serve the view from here on.
 
-        Folders without a metafile count where the timeline names them (``named_partitions``).
+        Folders without a metafile count where the timeline names them (``find_named_partitions``).
 
         Args:
             schema: the table's columns; without it partitions have no values.
             keep: says whether a partition may hold wanted rows.
         """
-        listings = self._discover(schema, keep, partial(named_partitions, self.timeline))
+        listings = self._discover(schema, keep, partial(find_named_partitions, self.timeline))
         for listing in listings:
             self._keep_groups(listing.partition.path, group_files(listing.partition.path, listing.files))
         return listings
 
-    def folders(self) -> list[PartitionListing]:
+    def list_data_folders(self) -> list[PartitionListing]:
         """List the partitions, and every other folder with data files: where unfinished writes may have written."""
         return self._discover(None, None, lambda doubtful: doubtful)
 
-    def slices(self, query_instant: str | None = None, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+    def list_slices(self, query_instant: str | None = None, partitions: Iterable[str] | None = None) -> list[FileSlice]:
         """What a snapshot query reads, sorted by partition and file id.
 
         Args:
@@ -79,34 +79,36 @@ class FileSystemView:
             StorageError: a listing or reading failed.
         """
         visible = []
-        for group in self._visible_groups(query_instant, partitions):
-            file_slice = slice_at(group, self.visibility, query_instant)
+        for group in self._list_visible_groups(query_instant, partitions):
+            file_slice = make_slice(group, self.visibility, query_instant)
             if file_slice is not None:
                 if file_slice.base_file is not None:
                     check_readable(file_slice.base_file)
                 visible.append(file_slice)
         return visible
 
-    def base_files(self, query_instant: str | None = None, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+    def list_base_files(
+        self, query_instant: str | None = None, partitions: Iterable[str] | None = None
+    ) -> list[FileSlice]:
         """What a read-optimised query reads: slices of the newest committed base files, without log files.
 
         File groups that have only log files are not in it. Arguments and errors as for ``slices``.
         """
         visible = []
-        for group in self._visible_groups(query_instant, partitions):
-            base = base_file_at(group, self.visibility, query_instant)
+        for group in self._list_visible_groups(query_instant, partitions):
+            base = find_base_file(group, self.visibility, query_instant)
             if base is not None:
                 visible.append(FileSlice(group.partition_path, group.file_id, base.instant, check_readable(base), ()))
         return visible
 
-    def block_rules(self, query_instant: str | None = None) -> BlockRules:
+    def make_block_rules(self, query_instant: str | None = None) -> BlockRules:
         """Which blocks of the slices' log files count at ``query_instant`` (None: now)."""
-        return self.visibility.block_rules(query_instant if query_instant is not None else self.last_instant)
+        return self.visibility.make_block_rules(query_instant if query_instant is not None else self.last_instant)
 
-    def file_groups(self, partitions: Iterable[str] | None = None) -> list[FileGroup]:
+    def list_file_groups(self, partitions: Iterable[str] | None = None) -> list[FileGroup]:
         """Every file group that is listed, visible or not."""
         if partitions is None:
-            partitions = [listing.partition.path for listing in self.partitions()]
+            partitions = [listing.partition.path for listing in self.list_partitions()]
         paths = list(dict.fromkeys(check_partition(path) for path in partitions))
         with self._lock:
             missing = [path for path in paths if path not in self._groups]
@@ -116,13 +118,17 @@ class FileSystemView:
             return [group for path in sorted(paths) for group in self._groups[path]]
 
     def _discover(self, schema: pa.Schema | None, keep: Keep | None, judge: Judge) -> list[PartitionListing]:
-        return discover(self.files, self.config, schema if schema is not None else pa.schema([]), keep, judge)
+        return discover_partitions(
+            self.files, self.config, schema if schema is not None else pa.schema([]), keep, judge
+        )
 
-    def _visible_groups(self, query_instant: str | None, partitions: Iterable[str] | None) -> Sequence[FileGroup]:
+    def _list_visible_groups(self, query_instant: str | None, partitions: Iterable[str] | None) -> Sequence[FileGroup]:
         if self.last_instant is None:
             return ()
         groups = [
-            group for group in self.file_groups(partitions) if not self.visibility.is_replaced(group.key, query_instant)
+            group
+            for group in self.list_file_groups(partitions)
+            if not self.visibility.is_replaced(group.key, query_instant)
         ]
         if self.config.is_merge_on_read:
             return groups

@@ -48,25 +48,25 @@ class Visibility:
         """Whether files written by ``instant`` count."""
         return self._timeline.is_committed(instant)
 
-    def completion_time(self, instant: str, beyond: str) -> str:
+    def find_completion_time(self, instant: str, beyond: str) -> str:
         """When ``instant`` completed; its own time where nothing tells (archived before completion times were kept).
 
         Only whether it completed before ``beyond`` matters, so the archive is left alone where the answer is plain.
         """
         if self.logs_carry_base_instant or beyond <= instant:
             return instant
-        return self._table.completion_time(instant) or instant
+        return self._table.find_completion_time(instant) or instant
 
-    def pending_compaction(self, key: GroupKey) -> str | None:
+    def find_pending_compaction(self, key: GroupKey) -> str | None:
         """The compaction that is planned for a file group (partition, file id) and has not completed."""
         return self._pending_compactions.get(key)
 
     def is_replaced(self, key: GroupKey, query_instant: str | None) -> bool:
         """Whether a file group was replaced at or before ``query_instant`` (None: now)."""
-        replaced = self.replaced_by(key)
+        replaced = self.find_replacing_instant(key)
         return replaced is not None and (query_instant is None or replaced <= query_instant)
 
-    def replaced_by(self, key: GroupKey) -> str | None:
+    def find_replacing_instant(self, key: GroupKey) -> str | None:
         """Request time of the replace commit that did away with a file group; None while it is in use."""
         return self._replaced.get(key)
 
@@ -77,14 +77,14 @@ class Visibility:
         """
         instant = self._writes.find(candidates[0].instant)
         if instant is not None:
-            stats = self._table.metadata(instant).write_stats.get(partition_path, ())
+            stats = self._table.read_metadata(instant).write_stats.get(partition_path, ())
             named = {stat.path for stat in stats}
             for candidate in candidates:
                 if candidate.path in named:
                     return candidate
         return max(candidates, key=lambda file: file.path)
 
-    def block_rules(self, query_instant: str | None) -> BlockRules:
+    def make_block_rules(self, query_instant: str | None) -> BlockRules:
         """Rules for the blocks of this table's log files at ``query_instant``."""
         if not self.logs_carry_base_instant:
             return BlockRules(query_instant=query_instant)
@@ -100,7 +100,7 @@ class Visibility:
     def _pending_compactions(self) -> Mapping[GroupKey, str]:
         pending: dict[GroupKey, str] = {}
         for instant in self._timeline.pending_compactions():
-            for operation in self._table.pending_plan(instant).operations:
+            for operation in self._table.read_pending_plan(instant).operations:
                 pending[operation.partition_path, operation.file_id] = instant.request_time
         return pending
 
@@ -108,7 +108,7 @@ class Visibility:
     def _replaced(self) -> Mapping[GroupKey, str]:
         replaces = [each for each in self._writes if each.comparable_action == "replacecommit"]
         replaced: dict[GroupKey, str] = {}
-        for instant, metadata in zip(replaces, self._table.metadata_of(replaces), strict=True):
+        for instant, metadata in zip(replaces, self._table.read_all_metadata(replaces), strict=True):
             for partition_path, file_ids in metadata.replaced_file_ids.items():
                 for file_id in file_ids:
                     key = (partition_path, file_id)

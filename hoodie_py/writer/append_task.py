@@ -107,7 +107,7 @@ class AppendTask:
                     file.sink.write(block)
                 size = file.publish()
         except HoodieError as error:
-            raise error.located(file_group=self.file_id, partition=self.partition_path or None) from error.__cause__
+            raise error.locate(file_group=self.file_id, partition=self.partition_path or None) from error.__cause__
         dead = int(deleted.sum())  # also those that are written as rows
         live = len(ordered) - dead
         stat = self._make_stat(marker, size, live, min(inserts, live), dead)

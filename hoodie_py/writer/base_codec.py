@@ -46,8 +46,8 @@ def choose_codec(settings: FileSettings, snapshot: Snapshot, slices: Sequence[Fi
 
 def _iterate_newest_base_files(snapshot: Snapshot) -> Iterator[BaseFile]:
     """Yield a base file of each of the newest commits that wrote some."""
-    for instant in reversed(snapshot.timeline.completed_writes()[-_MOST_COMMITS:]):
-        stats = (each for some in snapshot.timeline.metadata(instant).write_stats.values() for each in some)
+    for instant in reversed(snapshot.timeline.list_completed_writes()[-_MOST_COMMITS:]):
+        stats = (each for some in snapshot.timeline.read_metadata(instant).write_stats.values() for each in some)
         for stat in stats:
             if stat.path is not None and stat.num_writes and parse_base_file_name(stat.file_name or ""):
                 yield BaseFile(stat.path, stat.file_size_in_bytes, instant.request_time, stat.file_id or "")

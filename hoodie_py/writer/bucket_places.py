@@ -205,7 +205,7 @@ def group_by_partition(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:
 def find_slices_by_partition(snapshot: Snapshot, partitions: Iterable[str]) -> dict[str, list[FileSlice]]:
     """Return the file slices of some partitions, by partition path."""
     found: dict[str, list[FileSlice]] = {}
-    for each in snapshot.view.slices(None, list(partitions)):
+    for each in snapshot.view.list_slices(None, list(partitions)):
         found.setdefault(each.partition_path, []).append(each)
     return found
 
@@ -250,7 +250,7 @@ def _find_instant_in_force(snapshot: Snapshot, names: Sequence[str], folder: str
     """
     instants = sorted(instant_of(each) for each in names if each.endswith(HASHING_SUFFIX))
     committed = {instant_of(each) for each in names if each.endswith(COMMIT_SUFFIX)} | {FIRST_INSTANT}
-    committed |= {each.request_time for each in snapshot.timeline.completed_writes()}
+    committed |= {each.request_time for each in snapshot.timeline.list_completed_writes()}
     pending = {each.request_time for each in snapshot.timeline.timeline.pending()}
     for instant in reversed(instants):
         if instant in committed:

@@ -188,7 +188,7 @@ def _read_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
         data = read_bounded(snapshot.files, path)
         return CleanPlan.from_bytes(data) if data else None
     except HoodieError as error:
-        raise error.located(path=path, instant=pending.request_time) from error.__cause__
+        raise error.locate(path=path, instant=pending.request_time) from error.__cause__
 
 
 def _discard(session: WriteSession, snapshot: Snapshot, pending: Instant) -> None:

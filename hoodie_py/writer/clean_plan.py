@@ -17,8 +17,8 @@ from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.plans import CleanPlan, SavepointMetadata
 from hoodie_py.options import cleaning as keys
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.scan import html_table
-from hoodie_py.table.slicing import all_slices
+from hoodie_py.table.scan import format_html_table
+from hoodie_py.table.slicing import make_all_slices
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean_rules import Retention, SliceDecision, decide_slices
 from hoodie_py.writer.compaction_plan import PLAN_ID
@@ -86,7 +86,7 @@ class CleanReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return html_table(
+        return format_html_table(
             str(self),
             [(name, f"{'goes' if sign == '-' else 'stays'}: {why}") for sign, name, why in self._format_lines()],
         )
@@ -177,7 +177,7 @@ def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
     if plan.partitions_to_delete:
         raise UnsupportedFeatureError("A clean that removes partitions.", hint="Finish it with Java Hudi.")
     stay = {**_find_savepoint_files(snapshot), **_find_planned_files(snapshot)}
-    for each in snapshot.view.slices(partitions=sorted(plan.files)):
+    for each in snapshot.view.list_slices(partitions=sorted(plan.files)):
         files = (*((each.base_file,) if each.base_file is not None else ()), *each.log_files)
         stay.update((file.path, "the newest file slice") for file in files)
     for partition, names in plan.files.items():
@@ -210,7 +210,7 @@ def _find_earliest_retained(snapshot: Snapshot, commits: int) -> Instant | None:
         if not before:
             return None
         found = before[-1]
-    last = snapshot.timeline.earliest_retained()
+    last = snapshot.timeline.find_earliest_retained()
     if last is not None and last > found.request_time:
         return next((each for each in completed if each.request_time == last), None)
     return found
@@ -223,8 +223,10 @@ def _decide_all_slices(
     visibility = snapshot.view.visibility
     return tuple(
         fate
-        for group in snapshot.view.file_groups()
-        for fate in decide_slices(group, all_slices(group, visibility), retention, visibility.replaced_by(group.key))
+        for group in snapshot.view.list_file_groups()
+        for fate in decide_slices(
+            group, make_all_slices(group, visibility), retention, visibility.find_replacing_instant(group.key)
+        )
     )
 
 
@@ -233,11 +235,11 @@ def _find_planned_files(snapshot: Snapshot) -> dict[str, str]:
     timeline = snapshot.timeline.timeline
     planned: dict[str, str] = {}
     for instant in (*timeline.pending_compactions(), *timeline.pending_log_compactions()):
-        for operation in snapshot.timeline.pending_plan(instant).operations:
+        for operation in snapshot.timeline.read_pending_plan(instant).operations:
             names = (operation.data_file, *operation.delta_files)
             _add_paths(planned, operation.partition_path, names, f"{instant.action} {instant.request_time} is pending")
     for instant in timeline.pending_replacements():
-        for group in snapshot.timeline.replace_plan(instant).groups or ():
+        for group in snapshot.timeline.read_replace_plan(instant).groups or ():
             for piece in group.slices:
                 names = (piece.data_file, *piece.delta_files)
                 _add_paths(planned, piece.partition_path, names, f"{instant.action} {instant.request_time} is pending")

@@ -175,7 +175,7 @@ def _begin(
         pending = snapshot.timeline.timeline.pending_compactions().find(instant)
         if pending is None:
             raise ConflictError("Another writer finished the compaction, or took it back.", instant=instant)
-        plan = snapshot.timeline.compaction_plan(pending)
+        plan = snapshot.timeline.read_compaction_plan(pending)
         _check(snapshot, instant)
         MetadataTable.check(snapshot, session.settings.metadata_mode)
         select_strategy(snapshot.config, session.settings.options, merger, writing=False)
@@ -348,7 +348,7 @@ def _check_still_ours(snapshot: Snapshot, begun: _OpenCompaction) -> Instant:
     if found is None or found.action != COMPACTION or found.state != INFLIGHT:
         state = "gone" if found is None else found.state
         raise ConflictError(f"Another writer changed the compaction while it ran: it is {state}.", instant=instant)
-    if snapshot.timeline.compaction_plan(found) != begun.plan:
+    if snapshot.timeline.read_compaction_plan(found) != begun.plan:
         raise ConflictError("Another writer changed the compaction's plan while it ran.", instant=instant)
     later = {each.request_time for each in list_rollbacks_of(snapshot, instant)} - begun.known_rollbacks
     if later:

@@ -112,7 +112,7 @@ def make_plan(
         else:
             left_out[key] = reason
     operations = {key: _make_operation(file_slice, settings) for key, file_slice in ready.items()}
-    partitions = tuple(listing.partition.path for listing in snapshot.view.partitions())
+    partitions = tuple(listing.partition.path for listing in snapshot.view.list_partitions())
     offer = Candidates(tuple(operations.values()), partitions, today or datetime.now(UTC).date())
     choice = choose_operations(offer, settings)
     left_out.update(choice.left_out)
@@ -157,7 +157,7 @@ def _explain_left_out(snapshot: Snapshot, file_slice: FileSlice, instant: str) -
     if visibility.logs_carry_base_instant:
         return None
     for log in file_slice.log_files:
-        if visibility.completion_time(log.name.instant, instant) >= instant:
+        if visibility.find_completion_time(log.name.instant, instant) >= instant:
             return f"commit {log.name.instant} completed after {instant}"
     return None
 
@@ -167,11 +167,11 @@ def _find_held_groups(snapshot: Snapshot) -> Mapping[GroupKey, str]:
     held: dict[GroupKey, str] = {}
     timeline = snapshot.timeline.timeline
     for instant in (*timeline.pending_compactions(), *timeline.pending_log_compactions()):
-        for operation in snapshot.timeline.pending_plan(instant).operations:
+        for operation in snapshot.timeline.read_pending_plan(instant).operations:
             key = operation.partition_path, operation.file_id
             held[key] = f"{instant.action} {instant.request_time} is pending"
     for instant in timeline.pending_replacements():
-        for key in snapshot.timeline.replace_plan(instant).file_groups():
+        for key in snapshot.timeline.read_replace_plan(instant).file_groups():
             held[key] = f"clustering {instant.request_time} is pending"
     return held
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hoodie_py.table.scan import html_table
+from hoodie_py.table.scan import format_html_table
 
 _SHOWN = 20
 
@@ -83,7 +83,7 @@ class PlanReport:
             (_format_name(each), f"{'in' if each.taken else 'out'}: {_format_facts(each)}")
             for each in self.slices[:_SHOWN]
         ]
-        return html_table(str(self), rows)
+        return format_html_table(str(self), rows)
 
 
 def _format_name(each: PlannedSlice) -> str:

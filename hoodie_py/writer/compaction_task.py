@@ -119,7 +119,7 @@ class CompactionTask:
                 rows = writer.close().rows
                 size = file.publish()
         except HoodieError as error:
-            raise error.located(
+            raise error.locate(
                 file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None
             ) from error.__cause__
         return TaskResult(self._make_stat(marker, rows, size, reader.stats), self.size, time.monotonic() - began)

@@ -37,7 +37,7 @@ def find_write_schema(snapshot: Snapshot) -> OutputSchema | None:
     config = snapshot.config
     if config.drop_partition_columns:
         raise UnsupportedFeatureError("Writing to a table whose files leave out partition columns.", table=config.name)
-    if not config.create_schema and not snapshot.timeline.completed_writes():
+    if not config.create_schema and not snapshot.timeline.list_completed_writes():
         return None
     schema = load_output_schema(snapshot)
     if OPERATION_COLUMN in schema.arrow.names:

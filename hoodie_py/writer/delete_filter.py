@@ -57,7 +57,7 @@ def make_deletes_by_filter(
 def _check_file_groups(snapshot: Snapshot, records: WriteRecords, file_ids: pa.Array) -> None:
     """Refuse rows whose file group is not one of the table's: their deletes would go nowhere."""
     places = pa.table({"partition": records.partition_paths, "file_id": file_ids}).group_by(["partition", "file_id"])
-    known = {(each.partition_path, each.file_id) for each in snapshot.view.slices()}
+    known = {(each.partition_path, each.file_id) for each in snapshot.view.list_slices()}
     for row in places.aggregate([]).to_pylist():
         if (row["partition"], row["file_id"]) not in known:
             raise InvalidTableError(

@@ -91,7 +91,7 @@ def finish_rollback(
     metadata = MetadataTable(session, snapshot) if is_compacted_in_metadata(snapshot, begun.target) else None
     left = _reopen_completed(session, snapshot, begun)
     if left is not None and left.action == COMPACTION:
-        plan = snapshot.timeline.compaction_plan(left)
+        plan = snapshot.timeline.read_compaction_plan(left)
         groups = [(each.partition_path, each.file_id) for each in plan.operations]
         if begun.action == COMPACTION:
             removed = undo_attempt(session, snapshot, left, groups, check)
@@ -118,7 +118,7 @@ def check_removable(snapshot: Snapshot, compaction: Instant, groups: Collection[
     """
     if not snapshot.view.visibility.logs_carry_base_instant:
         return
-    for group in snapshot.view.file_groups(sorted({partition for partition, _ in groups})):
+    for group in snapshot.view.list_file_groups(sorted({partition for partition, _ in groups})):
         for log in group.log_files:
             if log.name.instant == compaction.request_time:
                 raise UnsupportedFeatureError(

@@ -65,7 +65,7 @@ class InsertTask:
                 writer.close()
                 size = file.publish()
         except HoodieError as error:
-            raise error.located(partition=self.partition_path or None) from error.__cause__
+            raise error.locate(partition=self.partition_path or None) from error.__cause__
         stat = WriteStat(
             file_id=self.file_id,
             path=marker.path,

@@ -305,4 +305,4 @@ def _read_partition_times(config: TableConfig, generator: str, options: Mapping[
     try:
         return {name: PartitionTime.from_settings(settings) for name in fields}
     except InvalidTableError as error:
-        raise error.located(table=config.name) from None
+        raise error.locate(table=config.name) from None

@@ -241,7 +241,7 @@ class KeyLookup:
         visibility = self._snapshot.view.visibility
         if visibility.logs_carry_base_instant:
             return any(stat.base_file != base.name for stat in stats)
-        return log.name.instant < visibility.completion_time(base.instant, log.name.instant)
+        return log.name.instant < visibility.find_completion_time(base.instant, log.name.instant)
 
 
 class _KeyMatcher:

@@ -80,18 +80,18 @@ def _may_differ(generator: KeyGenerator, schema: pa.Schema) -> bool:
 
 def _sample_slices(snapshot: Snapshot, partitions: Sequence[str]) -> list[FileSlice]:
     """Return some file slices, from the oldest to the newest: of partitions, or of those of the newest commit."""
-    slices = snapshot.view.slices(None, list(partitions)) if partitions else []
+    slices = snapshot.view.list_slices(None, list(partitions)) if partitions else []
     if not slices:
         newest = _find_newest_partitions(snapshot)
-        slices = snapshot.view.slices(None, newest) if newest else []
+        slices = snapshot.view.list_slices(None, newest) if newest else []
     slices = sorted(slices, key=lambda each: each.base_instant)
     step = max(1, -(-len(slices) // (_SLICES - 1)))
     return [*slices[:-1:step], *slices[-1:]]
 
 
 def _find_newest_partitions(snapshot: Snapshot) -> list[str]:
-    for instant in reversed(snapshot.timeline.completed_writes()):
-        found = {stat.partition_path for stat in snapshot.timeline.metadata(instant).stats() if stat.path}
+    for instant in reversed(snapshot.timeline.list_completed_writes()):
+        found = {stat.partition_path for stat in snapshot.timeline.read_metadata(instant).stats() if stat.path}
         if found:
             return sorted(found)
     return []

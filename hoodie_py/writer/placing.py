@@ -109,7 +109,7 @@ def read_duplicate_policy(options: Mapping[str, str]) -> str:
 def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:
     """Return the file groups that an overwrite does away with: those of some partitions, or of all."""
     found: dict[str, tuple[str, ...]] = {}
-    for each in snapshot.view.slices(None, partitions):
+    for each in snapshot.view.list_slices(None, partitions):
         found[each.partition_path] = (*found.get(each.partition_path, ()), each.file_id)
     return found
 

@@ -38,7 +38,7 @@ def find_planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) 
         UnsupportedFeatureError: a bootstrapped base file.
     """
     partitions = {operation.partition_path for operation in plan.operations}
-    groups = {group.key: group for group in snapshot.view.file_groups(sorted(partitions))}
+    groups = {group.key: group for group in snapshot.view.list_file_groups(sorted(partitions))}
     found: dict[tuple[str, str], FileSlice] = {}
     for operation in plan.operations:
         key = operation.partition_path, operation.file_id
@@ -49,7 +49,7 @@ def find_planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) 
             found[key] = _make_slice(snapshot, operation, group, instant)
             _check_current(snapshot, group, found[key], instant)
         except (InvalidTableError, ConflictError, UnsupportedFeatureError) as error:
-            raise error.located(instant=instant, file_group=key[1][:200], partition=key[0] or None) from error.__cause__
+            raise error.locate(instant=instant, file_group=key[1][:200], partition=key[0] or None) from error.__cause__
     return list(found.values())
 
 
@@ -86,8 +86,8 @@ def _find_log_file(snapshot: Snapshot, name: str, group: FileGroup, base_instant
     found = [file for file in group.log_files if file.name.name == name]
     if not found and snapshot.view.visibility.logs_carry_base_instant and parsed.instant == base_instant:
         path = f"{group.partition_path}/{name}" if group.partition_path else name
-        committed = CommittedLogs(snapshot.files, snapshot.bare_config, snapshot.view.block_rules())
-        if not committed.named([LogFile(path, 0, parsed)]):
+        committed = CommittedLogs(snapshot.files, snapshot.bare_config, snapshot.view.make_block_rules())
+        if not committed.find_committed([LogFile(path, 0, parsed)]):
             return None
     return _get_first(name, found)
 
@@ -139,7 +139,7 @@ def _iterate_lost_logs(
             if below and _has_records(snapshot, planned, log):
                 yield log
         elif visibility.is_committed(written):
-            completed = visibility.completion_time(written, instant)
+            completed = visibility.find_completion_time(written, instant)
             start = "" if planned.base_file is None else planned.base_file.instant
             if start <= completed < instant:
                 yield log

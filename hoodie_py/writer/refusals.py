@@ -27,7 +27,7 @@ def check_compactable(snapshot: Snapshot) -> None:
     """
     problem = next(_iterate_problems(snapshot), None)
     if problem is not None:
-        raise problem.located(table=snapshot.config.name)
+        raise problem.locate(table=snapshot.config.name)
 
 
 def check_writable(snapshot: Snapshot) -> None:
@@ -38,7 +38,7 @@ def check_writable(snapshot: Snapshot) -> None:
     """
     problem = next(_iterate_features(snapshot), None)
     if problem is not None:
-        raise problem.located(table=snapshot.config.name)
+        raise problem.locate(table=snapshot.config.name)
 
 
 def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
@@ -75,7 +75,7 @@ def list_pending_writes(snapshot: Snapshot) -> list[Instant]:
 def is_clustering(snapshot: Snapshot, pending: Instant) -> bool:
     """Whether a pending instant is a clustering, which up to table version 6 only its plan tells."""
     if pending.action == REPLACE_COMMIT:
-        return snapshot.timeline.replace_plan(pending).is_clustering
+        return snapshot.timeline.read_replace_plan(pending).is_clustering
     return pending.action == CLUSTERING
 
 

@@ -95,7 +95,7 @@ class RewriteTask:
                 rows = writer.close().rows
                 size = file.publish()
         except HoodieError as error:
-            raise error.located(file_group=self.file_slice.file_id, partition=partition or None) from error.__cause__
+            raise error.locate(file_group=self.file_slice.file_id, partition=partition or None) from error.__cause__
         stat = WriteStat(
             file_id=self.file_slice.file_id,
             path=marker.path,

@@ -138,7 +138,7 @@ def _undo_compaction(
     session: WriteSession, snapshot: Snapshot, pending: Instant, check: Callable[[], object]
 ) -> RollbackResult:
     instant = pending.request_time
-    plan = snapshot.timeline.compaction_plan(pending)
+    plan = snapshot.timeline.read_compaction_plan(pending)
     groups = [(each.partition_path, each.file_id) for each in plan.operations]
     if pending.state == REQUESTED:
         check_removable(snapshot, pending, groups)

@@ -86,7 +86,7 @@ def _read_plan(snapshot: Snapshot, rollback: Instant) -> RollbackPlan | None:
     except HoodieError as error:
         if rollback.state == REQUESTED:
             return None
-        raise error.located(path=path, instant=rollback.request_time) from error.__cause__
+        raise error.locate(path=path, instant=rollback.request_time) from error.__cause__
     return plan
 
 
@@ -98,7 +98,7 @@ def _read_targets(snapshot: Snapshot, rollback: Instant) -> tuple[str, ...]:
     try:
         return RollbackMetadata.from_bytes(read_bounded(snapshot.files, path)).commits_rolled_back
     except HoodieError as error:
-        raise error.located(path=path, instant=rollback.request_time) from error.__cause__
+        raise error.locate(path=path, instant=rollback.request_time) from error.__cause__
 
 
 def _find_plan_path(snapshot: Snapshot, rollback: Instant) -> str:

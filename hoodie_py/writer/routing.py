@@ -95,7 +95,7 @@ def assign_files(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, sma
         small_bytes: base files of COPY_ON_WRITE tables below this size are filled up with new records; 0 for none.
     """
     paths = [path for path in _require_partition_paths(tagged.records).unique().to_pylist() if path is not None]
-    slices = snapshot.view.slices(None, paths) if paths else []
+    slices = snapshot.view.list_slices(None, paths) if paths else []
     if not snapshot.config.is_merge_on_read:
         held = {key for _, groups in iterate_pending_clusterings(snapshot) for key in groups}
         tagged = fill_small_files(

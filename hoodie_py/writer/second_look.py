@@ -117,8 +117,10 @@ class CompletedInstant:
 
     def _find_overlap(self, now: Snapshot) -> HoodieError | None:
         """Return an error where another commit meanwhile does not go with this one: its lock was not this writer's."""
-        known = {each.request_time for each in self.before.timeline.completed_writes()} | {self.instant.request_time}
-        if self.check is None or all(each.request_time in known for each in now.timeline.completed_writes()):
+        known = {each.request_time for each in self.before.timeline.list_completed_writes()} | {
+            self.instant.request_time
+        }
+        if self.check is None or all(each.request_time in known for each in now.timeline.list_completed_writes()):
             return None
         try:
             self.check(now)
@@ -133,8 +135,10 @@ class CompletedInstant:
         """
         timeline = self.session.open_timeline(now)
         since = self._read_time_made(timeline.locate(self.instant))
-        known = {each.request_time for each in self.before.timeline.completed_writes()} | {self.instant.request_time}
-        others = [each for each in now.timeline.completed_writes() if each.request_time not in known]
+        known = {each.request_time for each in self.before.timeline.list_completed_writes()} | {
+            self.instant.request_time
+        }
+        others = [each for each in now.timeline.list_completed_writes() if each.request_time not in known]
         return any(self._read_time_made(timeline.locate(replace(each, state=REQUESTED))) > since for each in others)
 
     def _read_time_made(self, path: str) -> int:

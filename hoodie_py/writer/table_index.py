@@ -130,8 +130,8 @@ def _find_newest_groups(snapshot: Snapshot) -> list[GroupKey]:
     """Return file groups that the newest commits wrote to, of as many commits as it takes to tell what they are."""
     found: dict[GroupKey, None] = {}
     read = 0
-    for instant in reversed(snapshot.timeline.completed_writes()):
-        stats = snapshot.timeline.metadata(instant).stats()
+    for instant in reversed(snapshot.timeline.list_completed_writes()):
+        stats = snapshot.timeline.read_metadata(instant).stats()
         groups = [(each.partition_path, each.file_id) for each in stats if each.path and each.file_id]
         found.update(dict.fromkeys(groups))
         read += bool(groups)
@@ -188,7 +188,7 @@ class _BucketEvidence:
     ) -> _BucketEvidence:
         """Look at keys of file groups."""
         partitions = list(dict.fromkeys(path for path, _ in groups))[:_MOST_SLICES]
-        there = snapshot.view.slices(None, partitions)
+        there = snapshot.view.list_slices(None, partitions)
         slices = [each for each in there if parse_bucket(each.file_id) is not None]
         ids = [*(each.file_id for each in slices), *(file_id for _, file_id in groups)]
         buckets = {parse_bucket(each) or 0 for each in ids}

@@ -131,7 +131,7 @@ def _look_up_in_partitions(snapshot: Snapshot, records: WriteRecords, lookup: Ke
 def _look_up_globally(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> RecordLocations:
     """Find each record in any partition, if it is alive there."""
     keys, codes = number_strings(records.keys)
-    wanted = KeyLookupRequest(keys, snapshot.view.slices())
+    wanted = KeyLookupRequest(keys, snapshot.view.list_slices())
     found = choose_live_locations(lookup.find([wanted]), [wanted], lookup, only_alive=True)
     at, rows = _spread_locations(found, codes, len(keys), 0)
     copies = _find_copies(found, codes, np.arange(len(records)), 0)
@@ -145,7 +145,7 @@ def _tag_everywhere(
     keys, codes = number_strings(records.keys)
     last = np.empty(len(keys), np.int64)
     last[codes] = np.arange(len(codes))
-    slices = snapshot.view.slices()
+    slices = snapshot.view.list_slices()
     if index.is_global:
         wanted = [KeyLookupRequest(keys, slices)]
     else:
@@ -204,7 +204,7 @@ def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:
         return
     held: dict[str, str] = {}
     for instant in pending:
-        plan = snapshot.timeline.replace_plan(instant)
+        plan = snapshot.timeline.read_replace_plan(instant)
         held.update((file_id, instant.request_time) for _, file_id in plan.file_groups())
     touched = set(tagged.file_ids.unique().to_pylist()) & held.keys()
     if touched:

@@ -70,7 +70,7 @@ class TimelineWriter:
             # Empty files are alike, whoever writes them, so only content tells one's own after a lost answer.
             self._files.put_if_absent(self.locate(instant), content, unique=bool(content))
         except ConflictError as error:
-            error.located(instant=instant.request_time, action=instant.action, state=instant.state)
+            error.locate(instant=instant.request_time, action=instant.action, state=instant.state)
             raise
         return instant
 

@@ -71,8 +71,8 @@ def check_conflicts(
     Raises:
         ConflictError: names the other instant, and the file group or partition.
     """
-    known = {each.request_time for each in before.timeline.completed_writes()} | {own}
-    for instant in now.timeline.completed_writes():
+    known = {each.request_time for each in before.timeline.list_completed_writes()} | {own}
+    for instant in now.timeline.list_completed_writes():
         if instant.request_time not in known:
             _check_commit(claims, now, instant, beginning=beginning)
     restores = now.timeline.timeline.completed().of(RESTORE)
@@ -86,13 +86,13 @@ def check_conflicts(
 def iterate_pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, frozenset[GroupKey]]]:
     """Yield clusterings that have not completed, with the file groups they will replace."""
     for instant in snapshot.timeline.timeline.pending_replacements():
-        plan = snapshot.timeline.replace_plan(instant)
+        plan = snapshot.timeline.read_replace_plan(instant)
         if plan.is_clustering:
             yield instant, frozenset(plan.file_groups())
 
 
 def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning: bool) -> None:
-    metadata = now.timeline.metadata(instant)
+    metadata = now.timeline.read_metadata(instant)
     replaced = {(partition, each) for partition, ids in metadata.replaced_file_ids.items() for each in ids}
     _refuse_shared(claims.groups & replaced, instant)
     if metadata.compacted and now.config.version >= FIRST_VERSION_OF_FREE_LOGS and not beginning:
@@ -125,7 +125,7 @@ def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
         is_new = by_slice and instant.request_time not in known
         at_stake = claims.groups if is_new else claims.replaced_groups
         if at_stake:
-            plan = now.timeline.pending_plan(instant)
+            plan = now.timeline.read_pending_plan(instant)
             _refuse_shared(at_stake & {(each.partition_path, each.file_id) for each in plan.operations}, instant)
 
 

@@ -143,10 +143,10 @@ def make_append_task(
     """
     key = file_slice.partition_path, file_slice.file_id
     base = file_slice.base_file
-    instant = snapshot.view.visibility.pending_compaction(key) or file_slice.base_instant
+    instant = snapshot.view.visibility.find_pending_compaction(key) or file_slice.base_instant
     version, logs = 1, [log.name.name for log in file_slice.log_files if log.name.instant == instant]
     if facts.config.version < FIRST_VERSION_OF_FREE_LOGS:
-        groups = {group.key: group for group in snapshot.view.file_groups([file_slice.partition_path])}
+        groups = {group.key: group for group in snapshot.view.list_file_groups([file_slice.partition_path])}
         taken = [log.name.version for log in groups[key].log_files if log.name.instant == instant]
         version = max(taken, default=0) + 1
     wanted = writes_positions(snapshot.config, settings.options)

@@ -33,7 +33,7 @@ def find_written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str,
         {marker.path for marker in Markers(snapshot.files, instant).list_announced()} if by_block else set[str]()
     )
     found: dict[str, tuple[str, ...]] = {}
-    for listing in snapshot.view.folders():
+    for listing in snapshot.view.list_data_folders():
         names = [
             info.name for info in listing.files if _is_written_by(snapshot.files, info, instant, by_block, announced)
         ]

@@ -167,10 +167,10 @@ def told_otherwise(snapshot: Snapshot, since: str) -> list[str]:
         return []
     files = snapshot.files.sub(checks.METADATA)
     told = {each.request_time for each in load_timeline(files, load_config(files)) if each.is_completed}
-    done = [each for each in snapshot.timeline.completed_writes() if each.request_time > since]
+    done = [each for each in snapshot.timeline.list_completed_writes() if each.request_time > since]
     found = [f"the metadata table has {each}" for each in told if each > since and each not in _times(snapshot)]
     for instant in done:
-        stats = snapshot.timeline.metadata(instant).stats()
+        stats = snapshot.timeline.read_metadata(instant).stats()
         said = {stat.path: stat.file_size_in_bytes for stat in stats}
         records = checks._records(files, instant.request_time) if instant.request_time in told else []
         added = {path: size for path, size, gone in records if not gone}
@@ -200,7 +200,9 @@ def rows_at(files: TableFiles, query_type: str = "snapshot") -> dict[tuple[str, 
 def strays(snapshot: Snapshot, new: list[str]) -> list[str]:
     """Return data files that no completed commit names."""
     named = {
-        stat.path for each in snapshot.timeline.completed_writes() for stat in snapshot.timeline.metadata(each).stats()
+        stat.path
+        for each in snapshot.timeline.list_completed_writes()
+        for stat in snapshot.timeline.read_metadata(each).stats()
     }
     return [path for path in new if checks.is_data_file(path) and path not in named]
 

@@ -52,8 +52,8 @@ def test_a_commit_has_the_attempts_that_were_told_of(tmp_path: Path) -> None:
     pickle.loads(pickle.dumps(one)).commit([pickle.loads(pickle.dumps(each)) for each in told])
     assert ids(tmp_path) == ["a", "b", "c"]
     assert staged(tmp_path) == []
-    [commit] = open_snapshot(str(tmp_path)).timeline.completed_writes()
-    assert open_snapshot(str(tmp_path)).timeline.metadata(commit).extra_metadata[WRITE_ID] == one.write_id
+    [commit] = open_snapshot(str(tmp_path)).timeline.list_completed_writes()
+    assert open_snapshot(str(tmp_path)).timeline.read_metadata(commit).extra_metadata[WRITE_ID] == one.write_id
 
 
 def test_later_tasks_count_as_later_rows(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_overwriting_replaces_the_rows_and_keeps_the_past(tmp_path: Path) -> Non
         one = writer(tmp_path, overwrite)
         one.commit([one.write(iter([batch(*names)]))])
     assert ids(tmp_path) == ["b", "c"]
-    first, second = open_snapshot(str(tmp_path)).timeline.completed_writes()
+    first, second = open_snapshot(str(tmp_path)).timeline.list_completed_writes()
     assert second.action == "replacecommit"
     then = HoodieTable.open(tmp_path).scan(["id"], as_of=first.request_time).to_arrow()
     assert sorted(then["id"].to_pylist()) == ["a", "b"]
@@ -143,10 +143,10 @@ def stream_batch(where: Path, number: int, *names: str, query: str = "q1", **opt
 def test_a_replayed_batch_writes_nothing(tmp_path: Path) -> None:
     stream_batch(tmp_path, 0, "a")
     stream_batch(tmp_path, 1, "b")
-    before = open_snapshot(str(tmp_path)).timeline.completed_writes()
+    before = open_snapshot(str(tmp_path)).timeline.list_completed_writes()
     stream_batch(tmp_path, 1, "b", "other")
     stream_batch(tmp_path, 0, "c")
-    assert open_snapshot(str(tmp_path)).timeline.completed_writes() == before
+    assert open_snapshot(str(tmp_path)).timeline.list_completed_writes() == before
     assert (ids(tmp_path), staged(tmp_path)) == (["a", "b"], [])
     stream_batch(tmp_path, 0, "d", query="q2")  # another query begins anew
     stream_batch(tmp_path, 2, "e")

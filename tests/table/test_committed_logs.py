@@ -142,7 +142,7 @@ def test_an_overwrite_that_is_taken_back_is_in_nobodys_way(version: int, tmp_pat
     snapshot = HoodieTable.open(tmp_path)._snapshot
     [instant] = snapshot.timeline.timeline.pending_replacements()
     path.unlink()
-    assert not snapshot.timeline.replace_plan(instant).is_clustering
+    assert not snapshot.timeline.read_replace_plan(instant).is_clustering
 
 
 # Writers -------------------------------------------------------------------------------------------------------------

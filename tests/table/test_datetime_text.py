@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.table.datetime_text import date_text, parse_date, parse_timestamp, timestamp_text
+from hoodie_py.table.datetime_text import format_date, format_timestamp, parse_date, parse_timestamp
 
 EPOCH = datetime(1970, 1, 1)
 
@@ -17,20 +17,20 @@ EPOCH = datetime(1970, 1, 1)
 def test_dates_agree_with_python(day: date) -> None:
     """Over the years Python has, the calendar is the same one."""
     days = (day - EPOCH.date()).days
-    assert date_text(days) == day.isoformat()
+    assert format_date(days) == day.isoformat()
     assert parse_date(day.isoformat()) == days
 
 
 @given(st.integers(-(2**31), 2**31 - 1))
 def test_every_date_reads_back(days: int) -> None:
     """All that fit seven digits of year, before and after Python's range."""
-    assert parse_date(date_text(days)) == days
+    assert parse_date(format_date(days)) == days
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_every_timestamp_reads_back(micros: int) -> None:
     """The whole range of 64 bits."""
-    assert parse_timestamp(timestamp_text(micros), zoned=True) == micros
+    assert parse_timestamp(format_timestamp(micros), zoned=True) == micros
 
 
 @given(st.datetimes(), st.integers(-18 * 60, 18 * 60))
@@ -74,7 +74,7 @@ def test_offsets_shift_to_utc(local: datetime, minutes: int) -> None:
 def test_spellings_of_dates(text: str, expected: str | None) -> None:
     """What Spark takes for a date, and what not."""
     days = parse_date(text)
-    assert (None if days is None else date_text(days)) == expected
+    assert (None if days is None else format_date(days)) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,4 +119,4 @@ def test_spellings_of_dates(text: str, expected: str | None) -> None:
 def test_spellings_of_timestamps(text: str, expected: str | None) -> None:
     """What Spark takes for a timestamp, moved to UTC, and what not."""
     micros = parse_timestamp(text, zoned=True)
-    assert (None if micros is None else timestamp_text(micros)) == expected
+    assert (None if micros is None else format_timestamp(micros)) == expected

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie_py.table.expected_sizes import expected_sizes
+from hoodie_py.table.expected_sizes import find_expected_sizes
 from tests.corpus import corpus_names
 from tests.table.tables import V6, make_table, open_view
 
@@ -19,14 +19,14 @@ NAMES = [name for name in corpus_names() if "bootstrap" not in name]
 @pytest.mark.parametrize("name", NAMES)
 def test_files_are_what_the_commits_say(name: str, corpus: Callable[[str], Path]):
     view = open_view(corpus(name))
-    slices = view.slices()
-    sizes = expected_sizes(view.timeline, slices)
+    slices = view.list_slices()
+    sizes = find_expected_sizes(view.timeline, slices)
     listed = {log.path: log.size for each in slices for log in each.log_files}
     listed |= {each.base_file.path: each.base_file.size for each in slices if each.base_file is not None}
     assert sizes.keys() <= listed.keys()
     wrong = {path for path, size in sizes.items() if listed[path] != size}
     assert bool(wrong) == (name in BROKEN)
-    if not view.timeline.archived().instants and "rollback" not in name and not name.startswith("inflight"):
+    if not view.timeline.read_archive().instants and "rollback" not in name and not name.startswith("inflight"):
         assert sizes.keys() == listed.keys()
 
 
@@ -39,7 +39,7 @@ def test_a_log_file_of_version_6_may_be_longer_but_not_shorter(tmp_path: Path):
     for size, expected in ((50, 50), (40, 40), (39, 40)):
         root = make_table(tmp_path / str(size), {**files, name: b"x" * size}, **V6)
         view = open_view(root)
-        assert expected_sizes(view.timeline, view.slices()) == {name: expected}
+        assert find_expected_sizes(view.timeline, view.list_slices()) == {name: expected}
 
 
 def test_from_version_8_on_log_files_do_not_grow(tmp_path: Path):
@@ -51,4 +51,4 @@ def test_from_version_8_on_log_files_do_not_grow(tmp_path: Path):
         name: b"x" * 50,
     }  # fmt: skip
     view = open_view(make_table(tmp_path, files))
-    assert expected_sizes(view.timeline, view.slices()) == {name: 30}
+    assert find_expected_sizes(view.timeline, view.list_slices()) == {name: 30}

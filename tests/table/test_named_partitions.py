@@ -102,7 +102,7 @@ def test_no_commit_is_read_where_all_folders_are_plain(tmp_path: Path, monkeypat
     table.upsert([row(0, part="a")], options=QUICK)
     table = table.refresh()
     assert table.schema.names  # which reads a commit
-    monkeypatch.setattr(named_partitions, "_newest_first", None)
+    monkeypatch.setattr(named_partitions, "_iterate_commits", None)
     assert table.scan().count() == 1
 
 

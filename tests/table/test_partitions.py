@@ -18,8 +18,8 @@ from hoodie_py.errors import InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import partition_path
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.table.partition_values import may_hold_slash, missing_defaults, partition_constants
-from hoodie_py.table.partitions import discover, partition_of
+from hoodie_py.table.partition_values import may_hold_slash, parse_partition_constants, parse_partition_values
+from hoodie_py.table.partitions import discover_partitions, parse_partition
 from hoodie_py.table.table_schema import resolve_schema
 from tests.corpus import case_folder, corpus_names, load_case
 from tests.table.tables import make_table, open_view, properties_text
@@ -37,7 +37,7 @@ def fields(names: str, generator: str = "SIMPLE", **extra: str) -> TableConfig:
 
 def found(root: Path, config: TableConfig | None = None, **arguments: Any) -> list[str]:
     schema = arguments.pop("schema", pa.schema([]))
-    listings = discover(TableFiles.open(str(root)), config or config_of(), schema, **arguments)
+    listings = discover_partitions(TableFiles.open(str(root)), config or config_of(), schema, **arguments)
     return [each.partition.path for each in listings]
 
 
@@ -57,7 +57,7 @@ def test_the_base_folder_is_the_partition_of_a_table_without_any(tmp_path: Path)
 
 def test_listing_of_a_partition_comes_with_it(tmp_path: Path):
     make_table(tmp_path, {f"a/{METAFILE}": b"", "a/x.parquet": b"12", "a/folder/y": b""})
-    (listing,) = discover(TableFiles.open(str(tmp_path)), config_of(), pa.schema([]))
+    (listing,) = discover_partitions(TableFiles.open(str(tmp_path)), config_of(), pa.schema([]))
     assert {info.path: info.size for info in listing.files} == {f"a/{METAFILE}": 0, "a/x.parquet": 2}
 
 
@@ -73,14 +73,17 @@ def test_pruned_partitions_are_not_listed_where_depth_tells(tmp_path: Path, monk
     listed: list[str] = []
     plain = TableFiles.list_many
     monkeypatch.setattr(TableFiles, "list_many", lambda self, paths: listed.extend(paths) or plain(self, paths))
-    arguments = {"keep": lambda partition: partition.known.get("p") in (1, 3)}
+    arguments = {"keep": lambda partition: partition.values_by_field.get("p") in (1, 3)}
     assert found(tmp_path, fields("p"), schema=pa.schema({"p": pa.int32()}), **arguments) == ["1", "3"]
     assert listed == ["", "1", "3"]
 
 
 def test_pruning_by_text_looks_at_whole_partitions_only(tmp_path: Path):
     make_table(tmp_path, {f"a/b/{METAFILE}": b"", f"c/{METAFILE}": b""})
-    arguments = {"keep": lambda partition: partition.known["p"] == "a/b", "schema": pa.schema({"p": pa.string()})}
+    arguments = {
+        "keep": lambda partition: partition.values_by_field["p"] == "a/b",
+        "schema": pa.schema({"p": pa.string()}),
+    }
     assert found(tmp_path, fields("p"), **arguments) == ["a/b"]
 
 
@@ -100,36 +103,36 @@ VALUES = [
 @pytest.mark.parametrize(("text", "type_", "value"), VALUES)
 @pytest.mark.parametrize("prefix", ["", "p="])
 def test_values(text: str, type_: pa.DataType, value: Any, prefix: str):
-    known = partition_constants(fields("p"), pa.schema({"p": type_}), prefix + text)
+    known = parse_partition_constants(fields("p"), pa.schema({"p": type_}), prefix + text)
     assert known == ({} if value is ... else {"p": value})
 
 
 def test_timestamps_are_read_off_paths_only_for_files_without_the_column():
     zoned, naive = pa.schema({"p": pa.timestamp("us", "UTC")}), pa.schema({"p": pa.timestamp("us")})
     path = "2024-01-01 01%3A02%3A03.5"
-    assert missing_defaults(fields("p"), zoned, path) == {"p": datetime(2024, 1, 1, 1, 2, 3, 500000, UTC)}
-    assert missing_defaults(fields("p"), naive, path) == {"p": datetime(2024, 1, 1, 1, 2, 3, 500000)}
+    assert parse_partition_values(fields("p"), zoned, path) == {"p": datetime(2024, 1, 1, 1, 2, 3, 500000, UTC)}
+    assert parse_partition_values(fields("p"), naive, path) == {"p": datetime(2024, 1, 1, 1, 2, 3, 500000)}
 
 
 def test_paths_that_do_not_fit_the_fields_tell_nothing():
     schema = pa.schema({"p": pa.string(), "q": pa.int32()})
-    assert partition_of(fields("p,q"), schema, "a/b/1").known == {}
-    assert partition_of(fields("p,q"), schema, "p=a/b/q=1").known == {"p": "a/b", "q": 1}
-    assert partition_of(fields("p,q"), schema, "a/1").known == {"p": "a", "q": 1}
-    assert partition_of(fields("p,missing"), schema, "a/1").known == {"p": "a"}
-    assert partition_of(config_of(), schema, "").known == {}
+    assert parse_partition(fields("p,q"), schema, "a/b/1").values_by_field == {}
+    assert parse_partition(fields("p,q"), schema, "p=a/b/q=1").values_by_field == {"p": "a/b", "q": 1}
+    assert parse_partition(fields("p,q"), schema, "a/1").values_by_field == {"p": "a", "q": 1}
+    assert parse_partition(fields("p,missing"), schema, "a/1").values_by_field == {"p": "a"}
+    assert parse_partition(config_of(), schema, "").values_by_field == {}
 
 
 @pytest.mark.parametrize("generator", ["TIMESTAMP", "CUSTOM", "com.example.Mine"])
 def test_generators_whose_paths_are_not_the_values(generator: str):
     schema = pa.schema({"p": pa.string()})
-    assert partition_constants(fields("p", generator), schema, "2024/01/02") == {}
-    assert missing_defaults(fields("p", generator), schema, "2024/01/02") == {"p": "2024/01/02"}
+    assert parse_partition_constants(fields("p", generator), schema, "2024/01/02") == {}
+    assert parse_partition_values(fields("p", generator), schema, "2024/01/02") == {"p": "2024/01/02"}
 
 
 def test_slash_separated_dates():
     config = fields("p", **{"hoodie.datasource.write.slash.separated.date.partitioning": "true"})
-    assert partition_constants(config, pa.schema({"p": pa.date32()}), "2024/01/02") == {"p": date(2024, 1, 2)}
+    assert parse_partition_constants(config, pa.schema({"p": pa.date32()}), "2024/01/02") == {"p": date(2024, 1, 2)}
     assert may_hold_slash(config, pa.schema({"p": pa.date32()}))
 
 
@@ -139,7 +142,7 @@ def test_url_encoded_paths_spell_every_text(values: list[str | None], hive: bool
     config = fields(",".join(names), "COMPLEX", **{"hoodie.datasource.write.partitionpath.urlencode": "true"})
     path = partition_path(names, tuple(values), hive_style=hive, url_encode=True)
     expected = [None if value == "__HIVE_DEFAULT_PARTITION__" else value for value in values]
-    assert list(partition_of(config, pa.schema([(name, pa.string()) for name in names]), path).values) == expected
+    assert list(parse_partition(config, pa.schema([(name, pa.string()) for name in names]), path).values) == expected
 
 
 PARTITIONED = [
@@ -155,12 +158,12 @@ def test_constants_are_the_values_in_javas_answer(name: str, corpus: Callable[[s
     if query is None or query["or_error"] or query.get("subpath") or query.get("columns"):
         return  # an answer of chosen columns does not tell paths
     schema = resolve_schema(view.timeline).arrow
-    paths = {each.partition.path for each in view.partitions(schema)}
+    paths = {each.partition.path for each in view.list_partitions(schema)}
     checked = 0
     for row in pq.read_table(case_folder(name) / query["expected"]).to_pylist():
         path = row["_hoodie_partition_path"]
         assert path in paths
-        for column, value in partition_constants(view.config, schema, path).items():
+        for column, value in parse_partition_constants(view.config, schema, path).items():
             assert row[column] == value
             checked += 1
     generator_tells = view.config.key_generator not in ("TIMESTAMP", "CUSTOM")

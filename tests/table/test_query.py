@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie_py.table.query import default_batch_rows
+from hoodie_py.table.query import choose_batch_rows
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(0, 65_536), (4, 65_536), (8, 32_768), (22, 16_384), (10_000, 16_384)])
 def test_fewer_rows_of_more_columns_are_read_at_once(columns: int, rows: int) -> None:
-    assert default_batch_rows(columns) == rows
+    assert choose_batch_rows(columns) == rows

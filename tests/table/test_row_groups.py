@@ -18,7 +18,7 @@ from hoodie_py.formats.bloom import BloomSettings
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.table.predicate import Predicate
-from hoodie_py.table.row_groups import wanted_row_groups
+from hoodie_py.table.row_groups import choose_row_groups
 from hoodie_py.table.sql_filter import parse_sql
 from tests.formats.blooms import build_bloom
 
@@ -50,7 +50,7 @@ def wanted(
     base: BaseFileReader, text: str, columns: set[str] | None = None, unstored: tuple[str, ...] = ()
 ) -> list[int]:
     predicate: Predicate = parse_sql(text, SCHEMA)
-    return wanted_row_groups(base, predicate, SCHEMA, columns or set(SCHEMA.names), unstored, 16)
+    return choose_row_groups(base, predicate, SCHEMA, columns or set(SCHEMA.names), unstored, 16)
 
 
 def test_one_key_wants_one_row_group(opened: Opened) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hoodie_py.files import FileInfo
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.table.file_groups import FileGroup, group_files
-from hoodie_py.table.slicing import base_file_at, slice_at
+from hoodie_py.table.slicing import find_base_file, make_slice
 
 FILE_ID = "aa-0"
 
@@ -31,10 +31,10 @@ class FakeCommits:
     def is_committed(self, instant: str) -> bool:
         return self.completions.get(instant) is not None
 
-    def completion_time(self, instant: str, beyond: str) -> str:
+    def find_completion_time(self, instant: str, beyond: str) -> str:
         return instant if self.logs_carry_base_instant else self.completions[instant] or instant
 
-    def pending_compaction(self, key: tuple[str, str]) -> str | None:
+    def find_pending_compaction(self, key: tuple[str, str]) -> str | None:
         return self.compaction
 
     def pick_base_file(self, partition_path: str, candidates: Sequence[BaseFile]) -> BaseFile:
@@ -68,88 +68,88 @@ def committed(*numbers: int) -> dict[str, str | None]:
 def test_log_belongs_to_the_greatest_base_not_after_its_completion():
     commits = FakeCommits({at(1): at(2), at(3): at(9), at(5): at(6)})
     files = group(base(at(1)), log(at(3)), base(at(5)))
-    assert show(slice_at(files, commits)) == (at(5), [(at(3), 1)])
-    assert show(slice_at(files, commits, at(4))) == (at(1), [])
+    assert show(make_slice(files, commits)) == (at(5), [(at(3), 1)])
+    assert show(make_slice(files, commits, at(4))) == (at(1), [])
 
 
 def test_log_completed_before_the_compaction_stays_below_it():
     commits = FakeCommits(committed(1, 3, 5))
     files = group(base(at(1)), log(at(3)), base(at(5)))
-    assert show(slice_at(files, commits)) == (at(5), [])
-    assert show(slice_at(files, commits, at(4))) == (at(1), [(at(3), 1)])
+    assert show(make_slice(files, commits)) == (at(5), [])
+    assert show(make_slice(files, commits, at(4))) == (at(1), [(at(3), 1)])
 
 
 def test_version_6_log_belongs_to_the_base_it_names():
     commits = FakeCommits(committed(1, 3, 5), logs_carry_base_instant=True)
     files = group(base(at(1)), log(at(1), 2), log(at(1), 1), log(at(1), 10), base(at(5)), log(at(5)))
-    assert show(slice_at(files, commits, at(4))) == (at(1), [(at(1), 1), (at(1), 2), (at(1), 10)])
-    assert show(slice_at(files, commits)) == (at(5), [(at(5), 1)])
+    assert show(make_slice(files, commits, at(4))) == (at(1), [(at(1), 1), (at(1), 2), (at(1), 10)])
+    assert show(make_slice(files, commits)) == (at(5), [(at(5), 1)])
 
 
 def test_version_6_log_of_another_instant_than_any_base_belongs_to_the_base_before():
     commits = FakeCommits(committed(1, 3, 5), logs_carry_base_instant=True)
     files = group(base(at(1)), log(at(3)), base(at(5)))
-    assert show(slice_at(files, commits, at(4))) == (at(1), [(at(3), 1)])
+    assert show(make_slice(files, commits, at(4))) == (at(1), [(at(3), 1)])
 
 
 def test_pending_compaction_is_read_with_the_slice_below():
     commits = FakeCommits({**committed(1, 3, 7), at(5): None}, compaction=at(5))
     files = group(base(at(1)), log(at(3)), base(at(5)), log(at(7)))
-    assert show(slice_at(files, commits)) == (at(1), [(at(3), 1), (at(7), 1)])
-    assert slice_at(files, commits).base_instant == at(1)
-    assert show(slice_at(files, commits, at(6))) == (at(1), [(at(3), 1)])
-    assert show(slice_at(files, commits, at(4))) == (at(1), [(at(3), 1)])
+    assert show(make_slice(files, commits)) == (at(1), [(at(3), 1), (at(7), 1)])
+    assert make_slice(files, commits).base_instant == at(1)
+    assert show(make_slice(files, commits, at(6))) == (at(1), [(at(3), 1)])
+    assert show(make_slice(files, commits, at(4))) == (at(1), [(at(3), 1)])
 
 
 def test_version_6_pending_compaction():
     commits = FakeCommits({**committed(1, 3, 7), at(5): None}, compaction=at(5), logs_carry_base_instant=True)
     files = group(base(at(1)), log(at(1)), base(at(5)), log(at(5)))
-    assert show(slice_at(files, commits)) == (at(1), [(at(1), 1), (at(5), 1)])
-    assert show(slice_at(files, commits, at(4))) == (at(1), [(at(1), 1)])
+    assert show(make_slice(files, commits)) == (at(1), [(at(1), 1), (at(5), 1)])
+    assert show(make_slice(files, commits, at(4))) == (at(1), [(at(1), 1)])
 
 
 def test_log_only_group_under_a_pending_compaction():
     commits = FakeCommits({**committed(1, 7), at(5): None}, compaction=at(5))
     files = group(log(at(1)), log(at(7)))
-    assert show(slice_at(files, commits)) == (None, [(at(1), 1), (at(7), 1)])
-    assert slice_at(files, commits).base_instant == at(1)
+    assert show(make_slice(files, commits)) == (None, [(at(1), 1), (at(7), 1)])
+    assert make_slice(files, commits).base_instant == at(1)
 
 
 def test_unfinished_files_do_not_count():
     commits = FakeCommits({**committed(1), at(3): None, at(5): None})
-    assert show(slice_at(group(base(at(1)), base(at(3)), log(at(5))), commits)) == (at(1), [])
-    assert slice_at(group(base(at(3)), log(at(5))), commits) is None
+    assert show(make_slice(group(base(at(1)), base(at(3)), log(at(5))), commits)) == (at(1), [])
+    assert make_slice(group(base(at(3)), log(at(5))), commits) is None
 
 
 def test_completed_log_over_an_uncommitted_base_is_kept():
     commits = FakeCommits({**committed(1, 5), at(3): None})
-    assert show(slice_at(group(base(at(1)), base(at(3)), log(at(5))), commits)) == (at(1), [(at(5), 1)])
+    assert show(make_slice(group(base(at(1)), base(at(3)), log(at(5))), commits)) == (at(1), [(at(5), 1)])
 
 
 def test_log_only_group_opens_with_its_first_committed_log():
     commits = FakeCommits({at(1): None, **committed(3, 5)})
-    result = slice_at(group(log(at(1)), log(at(3)), log(at(3), 2), log(at(5))), commits)
+    result = make_slice(group(log(at(1)), log(at(3)), log(at(3), 2), log(at(5))), commits)
     assert show(result) == (None, [(at(3), 1), (at(3), 2), (at(5), 1)])
     assert result.base_instant == at(3)
 
 
 def test_nothing_before_the_first_slice():
     commits = FakeCommits(committed(3))
-    assert slice_at(group(base(at(3))), commits, at(2)) is None
-    assert base_file_at(group(base(at(3))), commits, at(2)) is None
+    assert make_slice(group(base(at(3))), commits, at(2)) is None
+    assert find_base_file(group(base(at(3))), commits, at(2)) is None
 
 
 def test_read_optimised_takes_the_newest_committed_base():
     commits = FakeCommits({**committed(1, 3), at(5): None}, compaction=at(5))
     files = group(base(at(1)), base(at(3)), base(at(5)), log(at(3)))
-    assert base_file_at(files, commits).instant == at(3)
-    assert base_file_at(files, commits, at(2)).instant == at(1)
-    assert base_file_at(group(log(at(3))), commits) is None
+    assert find_base_file(files, commits).instant == at(3)
+    assert find_base_file(files, commits, at(2)).instant == at(1)
+    assert find_base_file(group(log(at(3))), commits) is None
 
 
 def test_one_of_several_base_files_of_an_instant():
     commits = FakeCommits(committed(1))
-    result = slice_at(group(base(at(1), "0-1-1"), base(at(1), "0-1-2")), commits)
+    result = make_slice(group(base(at(1), "0-1-1"), base(at(1), "0-1-2")), commits)
     assert result.base_file.path.endswith(f"0-1-2_{at(1)}.parquet")
 
 
@@ -179,7 +179,7 @@ def histories(draw: st.DrawFn) -> tuple[FakeCommits, list[str]]:
 def test_every_committed_log_is_read_at_exactly_one_base(history: tuple[FakeCommits, list[str]], query: int):
     commits, names = history
     files = group(*names)
-    now = slice_at(files, commits)
+    now = make_slice(files, commits)
     bases = [each.instant for each in files.base_files if commits.is_committed(each.instant)]
     logs = [each.name.instant for each in files.log_files if commits.is_committed(each.name.instant)]
     if now is None:
@@ -189,7 +189,7 @@ def test_every_committed_log_is_read_at_exactly_one_base(history: tuple[FakeComm
     assert (now.base_file.instant if now.base_file else None) == (max(bases) if bases else None)
     expected = [each for each in logs if not bases or commits.completions[each] >= max(bases)]
     assert [each.name.instant for each in now.log_files] == sorted(expected)
-    then = slice_at(files, commits, at(query))
+    then = make_slice(files, commits, at(query))
     if then is not None:
         assert then.base_instant <= at(query)
         assert all(each.name.instant <= at(query) for each in then.log_files)

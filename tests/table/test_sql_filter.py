@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.evaluate import evaluate
-from hoodie_py.table.predicate import Comparison, Literal, walk
+from hoodie_py.table.predicate import Comparison, Literal, iterate_nodes
 from hoodie_py.table.sql_filter import parse_sql
 from tests.table.filter_examples import ANSWERED, REFUSED
 from tests.table.filter_rows import SCHEMA, rows
@@ -62,7 +62,9 @@ def test_what_is_not_offered_is_refused_by_name(text: str, named: str) -> None:
 )
 def test_literals(text: str, literal: object) -> None:
     """A literal has the value that Spark's lexer gives it."""
-    assert [node.value for node in walk(parse_sql(text, SCHEMA).root) if isinstance(node, Literal)] == [literal]
+    assert [node.value for node in iterate_nodes(parse_sql(text, SCHEMA).root) if isinstance(node, Literal)] == [
+        literal
+    ]
 
 
 @pytest.mark.parametrize(

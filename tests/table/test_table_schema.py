@@ -14,7 +14,7 @@ import pytest
 
 from hoodie_py.errors import CorruptFileError, InvalidTableError
 from hoodie_py.files import TableFiles
-from hoodie_py.table.data_schema import file_schema
+from hoodie_py.table.data_schema import read_file_schema
 from hoodie_py.table.schema_history import needs_matching_by_id
 from hoodie_py.table.table_schema import META_COLUMNS, resolve_schema
 from tests.corpus import corpus_names
@@ -152,11 +152,11 @@ def test_time_fields_of_custom_generators_keep_their_type(tmp_path: Path):
 def test_log_files_tell_their_schema(corpus: Callable[[str], Path]):
     root = corpus("logonly_bucket_mor_v9")
     files = TableFiles.open(str(root))
-    logs = [log.path for each in open_view(root).slices() for log in each.log_files]
-    schemas = [schema for log in logs if (schema := file_schema(files, log)) is not None]
+    logs = [log.path for each in open_view(root).list_slices() for log in each.log_files]
+    schemas = [schema for log in logs if (schema := read_file_schema(files, log)) is not None]
     assert schemas
     assert all(schema.names[:5] == list(META_COLUMNS) for schema in schemas)
-    assert file_schema(files, ".hoodie/hoodie.properties") is None
+    assert read_file_schema(files, ".hoodie/hoodie.properties") is None
 
 
 # Schema-on-read -------------------------------------------------------------------------------------------------------

@@ -93,11 +93,11 @@ def test_timeline_is_that_of_the_case(name: str, corpus: Callable[[str], Path]):
 
 def test_metadata_is_read_once_and_by_many_threads(corpus: Callable[[str], Path]):
     timeline = open_view(corpus("basic_mor_v9_part")).timeline
-    writes = timeline.completed_writes()
+    writes = timeline.list_completed_writes()
     with ThreadPoolExecutor(8) as pool:
-        rounds = list(pool.map(lambda _: timeline.metadata_of(writes), range(8)))
+        rounds = list(pool.map(lambda _: timeline.read_all_metadata(writes), range(8)))
     assert all(each == rounds[0] for each in rounds)
-    assert timeline.metadata(writes[0]) is timeline.metadata(writes[0])
+    assert timeline.read_metadata(writes[0]) is timeline.read_metadata(writes[0])
     assert all(metadata.schema for metadata in rounds[0])
 
 
@@ -105,7 +105,7 @@ def test_damaged_metadata_names_file_and_instant(tmp_path: Path):
     make_table(tmp_path, {f".hoodie/timeline/{T1}_{T2}.deltacommit": b"\0\1\2"})
     timeline = open_view(tmp_path).timeline
     with pytest.raises(CorruptFileError) as caught:
-        timeline.metadata(timeline.completed_writes()[0])
+        timeline.read_metadata(timeline.list_completed_writes()[0])
     assert caught.value.where["path"] == f".hoodie/timeline/{T1}_{T2}.deltacommit"
     assert caught.value.where["instant"] == T1
 
@@ -115,7 +115,7 @@ def test_metadata_that_is_gone(tmp_path: Path):
     timeline = open_view(make_table(tmp_path, {name: b"{}"})).timeline
     (tmp_path / name).unlink()
     with pytest.raises(InvalidTableError, match="gone"):
-        timeline.metadata(timeline.completed_writes()[0])
+        timeline.read_metadata(timeline.list_completed_writes()[0])
 
 
 ARCHIVED = [name for name in corpus_names() if name.startswith("archived_timeline") or "archive" in name]
@@ -124,64 +124,64 @@ ARCHIVED = [name for name in corpus_names() if name.startswith("archived_timelin
 @pytest.mark.parametrize("name", ARCHIVED)
 def test_archive_goes_on_where_the_active_timeline_begins(name: str, corpus: Callable[[str], Path]):
     timeline = open_view(corpus(name)).timeline
-    archived = timeline.archived()
+    archived = timeline.read_archive()
     assert archived.instants
     first = timeline.timeline.first_active_time
     assert first is not None
     assert all(time < first for time in archived.completion_times)
     for time, completion in archived.completion_times.items():
-        assert timeline.completion_time(time) == completion >= time
-        assert archived.metadata(time).schema
-    newest = next(archived.writes_down_from(first))[0]
+        assert timeline.find_completion_time(time) == completion >= time
+        assert archived.read_metadata(time).schema
+    newest = next(archived.iterate_writes_back_from(first))[0]
     assert newest == max(archived.completion_times)
-    assert archived.metadata("19990101000000000") is None
+    assert archived.read_metadata("19990101000000000") is None
 
 
 def test_metadata_of_an_instant_that_was_archived_meanwhile(corpus_copy: Callable[[str], Path]):
     root = corpus_copy("archived_timeline_mor_v9")
     timeline = open_view(root).timeline
-    time, completion = next(iter(timeline.archived().completion_times.items()))
+    time, completion = next(iter(timeline.read_archive().completion_times.items()))
     name = f".hoodie/timeline/{time}_{completion}.deltacommit"
     (root / name).write_bytes(b"{}")
     late = open_view(root).timeline
     (root / name).unlink()
-    assert late.metadata(late.completed_writes()[0]) == timeline.archived().metadata(time)
+    assert late.read_metadata(late.list_completed_writes()[0]) == timeline.read_archive().read_metadata(time)
 
 
 def test_history_that_is_not_there(corpus_copy: Callable[[str], Path]):
     root = corpus_copy("archived_timeline_mor_v9")
     history = root / ".hoodie" / "timeline" / "history"
     (history / "_version_").write_bytes(b"x")
-    assert open_view(root).timeline.archived().instants
+    assert open_view(root).timeline.read_archive().instants
     for file in history.glob("*.parquet"):
         file.unlink()
     with pytest.raises(InvalidTableError):
-        open_view(root).timeline.archived()
+        open_view(root).timeline.read_archive()
     for file in history.glob("manifest_*"):
         file.unlink()
-    assert open_view(root).timeline.archived().instants == ()
+    assert open_view(root).timeline.read_archive().instants == ()
 
 
 def test_no_archive(tmp_path: Path):
-    assert open_view(make_table(tmp_path / "new")).timeline.archived().instants == ()
-    assert open_view(make_table(tmp_path / "old", **V6)).timeline.archived().instants == ()
+    assert open_view(make_table(tmp_path / "new")).timeline.read_archive().instants == ()
+    assert open_view(make_table(tmp_path / "old", **V6)).timeline.read_archive().instants == ()
 
 
 def test_compaction_plans(corpus: Callable[[str], Path]):
     for name in ("compaction_pending_mor_v6", "compaction_pending_mor_v9"):
         timeline = open_view(corpus(name)).timeline
         (pending,) = timeline.timeline.pending_compactions()
-        plan = timeline.compaction_plan_at(pending.request_time)
+        plan = timeline.find_compaction_plan(pending.request_time)
         assert plan.operations
         assert all(each.delta_files for each in plan.operations)
-        assert timeline.compaction_plan_at(timeline.completed_writes()[0].request_time) is None
-        assert timeline.compaction_plan_at("20990101000000000") is None
+        assert timeline.find_compaction_plan(timeline.list_completed_writes()[0].request_time) is None
+        assert timeline.find_compaction_plan("20990101000000000") is None
 
 
 def test_earliest_retained(corpus: Callable[[str], Path]):
     cleaned = open_view(corpus("clean_cow_v9")).timeline
-    assert cleaned.earliest_retained() is not None
-    assert open_view(corpus("basic_mor_v9_part")).timeline.earliest_retained() is None
+    assert cleaned.find_earliest_retained() is not None
+    assert open_view(corpus("basic_mor_v9_part")).timeline.find_earliest_retained() is None
 
 
 def test_timeline_of_a_table_opened_twice(corpus: Callable[[str], Path]):

@@ -57,7 +57,7 @@ def test_read_optimised_base_files_are_those_in_javas_answer(name: str, corpus: 
     queries = answers(name, "read_optimized")
     view = open_view(corpus(name))
     for query in queries:
-        bases = {each.base_file.name: each for each in view.base_files()}
+        bases = {each.base_file.name: each for each in view.list_base_files()}
         rows = sum(pq.read_metadata(corpus(name) / each.base_file.path).num_rows for each in bases.values())
         assert rows == query["rows"]
         if has_meta(name):
@@ -75,14 +75,14 @@ def test_rows_of_snapshots_come_from_the_slices(name: str, corpus: Callable[[str
         as_of = query["options"].get("as.of.instant")
         if as_of is not None and not as_of.isdigit():
             continue
-        slices = view.slices(as_of)
+        slices = view.list_slices(as_of)
         bases = {each.base_file.name for each in slices if each.base_file is not None}
         logged = {each.file_id for each in slices if each.log_files}
         answer = expected(name, query)
         sources = distinct(answer, "_hoodie_file_name")
         assert {source for source in sources if source.endswith(".parquet")} <= bases
         assert {source for source in sources if not source.endswith(".parquet")} <= logged
-        rules = view.block_rules(as_of)
+        rules = view.make_block_rules(as_of)
         assert all(rules.accepts(time) or time < (as_of or "") for time in distinct(answer, "_hoodie_commit_time"))
         if not view.config.is_merge_on_read and name not in KEPT_BEYOND_JAVA:
             rows = sum(pq.read_metadata(corpus(name) / each.base_file.path).num_rows for each in slices)

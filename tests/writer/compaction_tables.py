@@ -55,8 +55,8 @@ def orphans(base: Path) -> list[str]:
     """Base files of completed instants that their commit does not name."""
     table = HoodieTable.open(base)
     named: dict[str, set[str]] = {}
-    for instant in table._snapshot.timeline.completed_writes():
-        stats = table._snapshot.timeline.metadata(instant).stats()
+    for instant in table._snapshot.timeline.list_completed_writes():
+        stats = table._snapshot.timeline.read_metadata(instant).stats()
         named[instant.request_time] = {stat.path or "" for stat in stats}
     found = []
     for path in base.rglob("*.parquet"):

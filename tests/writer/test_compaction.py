@@ -79,7 +79,7 @@ def test_what_a_compaction_writes(name: str, tmp_path: Path) -> None:
     assert result.bytes_read == sum(
         (each.base_file.size if each.base_file else 0) + sum(log.size for log in each.log_files) for each in slices
     )
-    metadata = now._snapshot.timeline.metadata(instant)
+    metadata = now._snapshot.timeline.read_metadata(instant)
     assert metadata.operation_type == "COMPACT"
     assert metadata.compacted
     assert result.bytes_written == sum((base / (stat.path or "")).stat().st_size for stat in metadata.stats())

@@ -64,7 +64,7 @@ def test_rows_stay(name: str, tmp_path: Path) -> None:
     assert now.timeline.pending_compactions().find(result.instant) is None
     assert rows(now) == before
     assert now.schema.equals(schema)
-    plan = now._snapshot.timeline.compaction_plan_at(result.instant)
+    plan = now._snapshot.timeline.find_compaction_plan(result.instant)
     assert plan is not None
     planned = {log for operation in plan.operations for log in operation.delta_files}
     left = {log.name.name for each in now.file_slices() for log in each.log_files}

@@ -76,7 +76,7 @@ def test_makes_the_commit_that_java_made(name: str, tmp_path: Path, monkeypatch:
     table = HoodieTable.open(base)
     completed = table.timeline.find(instant)
     assert completed is not None
-    ours = table._snapshot.timeline.metadata(completed)
+    ours = table._snapshot.timeline.read_metadata(completed)
     assert (ours.operation_type, ours.compacted, ours.schema) == (java.operation_type, java.compacted, java.schema)
     assert ours.write_stats.keys() == java.write_stats.keys()
     assert {f"{s.partition_path}/{s.file_id}": facts(s) for s in ours.stats()} == {

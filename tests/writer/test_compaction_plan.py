@@ -19,7 +19,7 @@ SECONDS = "hoodie.compact.inline.max.delta.seconds"
 
 
 def plan_of(table: HoodieTable, instant: str | None) -> CompactionPlan:
-    plan = table.refresh()._snapshot.timeline.compaction_plan_at(str(instant))
+    plan = table.refresh()._snapshot.timeline.find_compaction_plan(str(instant))
     assert plan is not None
     return plan
 

@@ -53,12 +53,12 @@ def test_a_bad_filter(tmp_path: Path) -> None:
 
 def test_rows_whose_file_group_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = start(tmp_path)
-    slices = FileSystemView.slices
+    slices = FileSystemView.list_slices
 
     def once(self: FileSystemView, *args: object) -> object:
-        monkeypatch.setattr(FileSystemView, "slices", lambda *_: [])
+        monkeypatch.setattr(FileSystemView, "list_slices", lambda *_: [])
         return slices(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(FileSystemView, "slices", once)
+    monkeypatch.setattr(FileSystemView, "list_slices", once)
     with pytest.raises(InvalidTableError, match="does not say which file group"):
         make_deletes_by_filter(snapshot, "ts = 7", {})

@@ -26,7 +26,7 @@ def test_keys_that_only_a_log_has_are_found(tmp_path: Path) -> None:
     snapshot = open_snapshot(base)
     stored, in_base = _keys(base), _keys(base, "read_optimized")
     assert set(stored) - set(in_base)
-    slices = snapshot.view.slices()
+    slices = snapshot.view.list_slices()
     found = KeyLookup(snapshot, SETTINGS).find([KeyLookupRequest(pa.array(stored), slices)])
     assert sorted(set(found.keys.tolist())) == list(range(len(stored)))
     only_logs = {stored[key] for key, row in zip(found.keys.tolist(), found.rows.tolist(), strict=True) if row < 0}
@@ -40,7 +40,7 @@ def test_logs_without_inserts_are_not_read(tmp_path: Path) -> None:
     base = unpack("event_time_updates_mor_v9", tmp_path)
     snapshot = open_snapshot(base)
     lookup = KeyLookup(snapshot, SETTINGS)
-    logged = [each for each in snapshot.view.slices() if each.log_files]
+    logged = [each for each in snapshot.view.list_slices() if each.log_files]
     assert logged
     assert not any(lookup._may_add_keys(each) for each in logged)
 
@@ -48,7 +48,7 @@ def test_logs_without_inserts_are_not_read(tmp_path: Path) -> None:
 def test_a_key_that_a_base_file_holds_twice_has_both_rows(tmp_path: Path) -> None:
     base = unpack("duplicate_keys_in_base_mor_v9", tmp_path)
     snapshot = open_snapshot(base)
-    slices = snapshot.view.slices()
+    slices = snapshot.view.list_slices()
     stored = _keys(base, "read_optimized")
     found = KeyLookup(snapshot, SETTINGS).find([KeyLookupRequest(pa.array(stored), slices)])
     for number, file_slice in enumerate(slices):
@@ -70,7 +70,7 @@ def test_deleted_keys_are_not_alive(tmp_path: Path) -> None:
     lookup = KeyLookup(snapshot, SETTINGS)
     alive, stored = set(_keys(base)), _keys(base, "read_optimized")
     assert set(stored) - alive
-    slices = snapshot.view.slices()
+    slices = snapshot.view.list_slices()
     keys = pa.array(stored)
     found = lookup.find([KeyLookupRequest(keys, slices)])
     for number, file_slice in enumerate(slices):

@@ -83,7 +83,7 @@ def test_the_metadata_table_has_one_commit_of_the_same_instant(name: str, tmp_pa
     assert data is not None
     if data.completion_time != instant:
         assert (found.completion_time or "") < (data.completion_time or "")
-    commit = metadata._snapshot.timeline.metadata(found)
+    commit = metadata._snapshot.timeline.read_metadata(found)
     [stat] = commit.stats()
     assert commit.operation_type == "UPSERT_PREPPED"
     assert "_hoodie_commit_time" not in str(commit.schema)

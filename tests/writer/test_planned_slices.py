@@ -21,7 +21,7 @@ def with_plan(base: Path, change: Callable[[CompactionPlan], CompactionPlan]) ->
     """Schedule a compaction and change its plan."""
     table = HoodieTable.open(base)
     instant = str(table.schedule_compaction(options=QUICK))
-    plan = table.refresh()._snapshot.timeline.compaction_plan_at(instant)
+    plan = table.refresh()._snapshot.timeline.find_compaction_plan(instant)
     assert plan is not None
     path = base / table.config.timeline_dir() / f"{instant}.compaction.requested"
     path.write_bytes(write_compaction_plan(change(plan)))

@@ -62,7 +62,7 @@ def _check_positions(snapshot: Snapshot, tagged: TaggedRecords) -> None:
     """The row that a position names has the key, and is of the base file that the instant names."""
     bases = {
         (each.partition_path, each.file_id): each.base_file
-        for each in snapshot.view.slices()
+        for each in snapshot.view.list_slices()
         if each.base_file is not None
     }
     paths = tagged.records.partition_paths
@@ -168,7 +168,7 @@ def test_bare_keys_come_once_for_each_place(tmp_path: Path) -> None:
 def test_a_key_in_two_groups_goes_to_both(tmp_path: Path) -> None:
     base = writable("basic_cow_v9_part", tmp_path)
     snapshot = open_snapshot(base)
-    first = next(each for each in snapshot.view.slices() if each.base_file is not None)
+    first = next(each for each in snapshot.view.list_slices() if each.base_file is not None)
     assert first.base_file is not None
     double = first.base_file.path.replace(first.file_id, "77777777" + first.file_id[8:])
     (base / double).write_bytes((base / first.base_file.path).read_bytes())

@@ -48,7 +48,7 @@ from tests.writer.written_tables import (
 
 def last(base: Path) -> tuple[Snapshot, CommitMetadata]:
     snapshot = open_snapshot(TableFiles.open(base))
-    return snapshot, snapshot.timeline.metadata(snapshot.timeline.completed_writes()[-1])
+    return snapshot, snapshot.timeline.read_metadata(snapshot.timeline.list_completed_writes()[-1])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -78,7 +78,7 @@ def test_the_inflight_file_has_the_workload(kind: Kind, tmp_path: Path) -> None:
     start(tmp_path, kind)
     put(tmp_path, records([row(0, 2), row(2, 2), row(30, 2)], partitioned=kind.partitioned))
     snapshot = open_snapshot(TableFiles.open(tmp_path))
-    instant = snapshot.timeline.completed_writes()[-1].request_time
+    instant = snapshot.timeline.list_completed_writes()[-1].request_time
     suffix = "deltacommit.inflight" if kind.merge_on_read else "inflight"
     content = (tmp_path / snapshot.config.timeline_dir() / f"{instant}.{suffix}").read_bytes()
     profile = CommitMetadata.from_bytes(content)
@@ -101,7 +101,7 @@ def test_overwriting_is_a_replace_commit(kind: Kind, tmp_path: Path) -> None:
     assert result.groups_replaced == 2
     snapshot, metadata = last(tmp_path)
     assert metadata.replaced_file_ids == replaced
-    assert snapshot.timeline.completed_writes()[-1].action == "replacecommit"
+    assert snapshot.timeline.list_completed_writes()[-1].action == "replacecommit"
     put(tmp_path, records([row(50, 2, "b"), row(0, 1)]))
     assert contents(tmp_path) == {"k50": (2, "b"), "k0": (1, "a")}
 

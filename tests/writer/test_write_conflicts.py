@@ -51,7 +51,7 @@ def test_another_log_file_of_the_group(tmp_path: Path) -> None:
             check_conflicts(claims, before, now)
         assert caught.value.where["partition"] == "p0"
         assert caught.value.where["file_group"] == group(before, "p0")[1]
-        assert caught.value.where["instant"] == now.timeline.completed_writes()[-1].request_time
+        assert caught.value.where["instant"] == now.timeline.list_completed_writes()[-1].request_time
 
 
 def test_the_group_was_replaced(tmp_path: Path) -> None:

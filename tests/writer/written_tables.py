@@ -81,7 +81,7 @@ def records(rows: Sequence[Row], *, partitioned: bool = True, deletes: Iterable[
 def tagged(snapshot: Snapshot, given: WriteRecords) -> TaggedRecords:
     """Look the keys up in the base files of their partitions, the plain way."""
     found: dict[tuple[str, str], tuple[str, str, int]] = {}
-    for each in snapshot.view.slices():
+    for each in snapshot.view.list_slices():
         if each.base_file is not None:
             column = pq.read_table(f"{snapshot.files.uri}/{each.base_file.path}", columns=["_hoodie_record_key"])
             for at, key in enumerate(column[0].to_pylist()):
