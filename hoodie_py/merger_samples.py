@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.reader.delete_rules import IS_DELETED_FIELD, OPERATION_FIELD
-from hoodie_py.reader.fields import field_type
+from hoodie_py.reader.fields import find_field_type
 from hoodie_py.reader.record_key import RECORD_KEY_FIELD
 from hoodie_py.reader.records import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
 from hoodie_py.reader.table_context import TableRecordContext
@@ -36,7 +36,7 @@ class Version:
     ordering: Any = DEFAULT_ORDERING
     deleted: bool = False
 
-    def record(self, context: TableRecordContext[Any], key: str) -> BufferedRecord[Any]:
+    def make_record(self, context: TableRecordContext[Any], key: str) -> BufferedRecord[Any]:
         """Return the version as a record of a context; columns without a value are absent."""
         if self.values is None:
             return context.delete(BufferedRecord.of_delete(key, self.ordering))
@@ -60,51 +60,59 @@ class Samples:
     def __init__(self, schema: pa.Schema, ordering_fields: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
         self._schema = schema
         self._fields = tuple(ordering_fields)
-        self._rows = [dict(row) for row in rows] or _made_up(schema)
+        self._rows = [dict(row) for row in rows] or _make_rows(schema)
 
-    def live(self, level: str | None) -> list[Version]:
+    def make_live(self, level: str | None) -> list[Version]:
         """Return live rows at an ordering level; None makes the ordering fields null."""
-        return [Version(self._marked(self._at(row, level), deleted=False)) for row in self._rows]
+        return [Version(self._mark_deleted(self._set_ordering(row, level), deleted=False)) for row in self._rows]
 
-    def data_deletes(self, level: str | None) -> list[Version]:
+    def make_data_deletes(self, level: str | None) -> list[Version]:
         """Return deletes that have data."""
-        return [Version(self._marked(self._at(row, level), deleted=True), deleted=True) for row in self._rows]
+        return [
+            Version(self._mark_deleted(self._set_ordering(row, level), deleted=True), deleted=True)
+            for row in self._rows
+        ]
 
-    def bare_deletes(self, level: str | None) -> list[Version]:
+    def make_bare_deletes(self, level: str | None) -> list[Version]:
         """Return deletes without data; at no level commit time orders them."""
         if level is None or not self._fields:
             return [Version(None, DEFAULT_ORDERING, deleted=True)]
-        values = tuple(self._value(field, level) for field in self._fields)
+        values = tuple(self._choose_ordering_value(field, level) for field in self._fields)
         return [Version(None, values[0] if len(values) == 1 else values, deleted=True)]
 
-    def all(self) -> list[Version]:
+    def make_all(self) -> list[Version]:
         """Return every kind of version at every level."""
-        kinds = (self.live, self.data_deletes, self.bare_deletes)
+        kinds = (self.make_live, self.make_data_deletes, self.make_bare_deletes)
         return [version for kind in kinds for level in (*LEVELS, None) for version in kind(level)]
 
-    def partial(self) -> list[Version]:
+    def make_partial(self) -> list[Version]:
         """Return versions of which some lack columns, as rows of partial updates do."""
         kept = {RECORD_KEY_FIELD, *(name.split(".")[0] for name in self._fields), IS_DELETED_FIELD, OPERATION_FIELD}
-        found = [*self.live("low"), *self.live("high"), *self.bare_deletes("middle"), *self.bare_deletes(None)]
-        for version in self.live("middle"):
+        found = [
+            *self.make_live("low"),
+            *self.make_live("high"),
+            *self.make_bare_deletes("middle"),
+            *self.make_bare_deletes(None),
+        ]
+        for version in self.make_live("middle"):
             values = dict(version.values or {})
             for odd in (0, 1):
                 names = [n for i, n in enumerate(values) if n in kept or i % 2 == odd]
                 found.append(Version({name: values[name] for name in names}))
         return found
 
-    def _at(self, row: Mapping[str, Any], level: str | None) -> dict[str, Any]:
+    def _set_ordering(self, row: Mapping[str, Any], level: str | None) -> dict[str, Any]:
         values = dict(row)
         for field in self._fields:
-            _set(values, field.split("."), None if level is None else self._value(field, level))
+            _set_value(values, field.split("."), None if level is None else self._choose_ordering_value(field, level))
         return values
 
-    def _value(self, field: str, level: str) -> Any:
-        type_ = field_type(self._schema, field)
-        values = sorted(value for value in _values(type_) if value is not None)
+    def _choose_ordering_value(self, field: str, level: str) -> Any:
+        type_ = find_field_type(self._schema, field)
+        values = sorted(value for value in _list_values(type_) if value is not None)
         return values[min(LEVELS.index(level), len(values) - 1)]
 
-    def _marked(self, values: dict[str, Any], *, deleted: bool) -> dict[str, Any]:
+    def _mark_deleted(self, values: dict[str, Any], *, deleted: bool) -> dict[str, Any]:
         if IS_DELETED_FIELD in self._schema.names:
             values[IS_DELETED_FIELD] = deleted
         if OPERATION_FIELD in self._schema.names:
@@ -112,23 +120,23 @@ class Samples:
         return {name: values.get(name) for name in self._schema.names if name != RECORD_KEY_FIELD}
 
 
-def _set(values: dict[str, Any], path: Sequence[str], value: Any) -> None:
+def _set_value(values: dict[str, Any], path: Sequence[str], value: Any) -> None:
     if len(path) == 1:
         values[path[0]] = value
         return
     inner = dict(values.get(path[0]) or {})
-    _set(inner, path[1:], value)
+    _set_value(inner, path[1:], value)
     values[path[0]] = inner
 
 
-def _made_up(schema: pa.Schema) -> list[dict[str, Any]]:
+def _make_rows(schema: pa.Schema) -> list[dict[str, Any]]:
     """Rows of which one is null wherever it can be."""
-    columns = {field.name: _values(field.type) for field in schema}
+    columns = {field.name: _list_values(field.type) for field in schema}
     rows = [{name: values[(i + 1) % len(values)] for name, values in columns.items()} for i in range(_ROWS - 1)]
     return [*rows, dict.fromkeys(columns)]
 
 
-def _values(type_: pa.DataType | None) -> list[Any]:
+def _list_values(type_: pa.DataType | None) -> list[Any]:
     """Return a few values of a type, null among them."""
     if type_ is None:
         return [None]
@@ -148,15 +156,15 @@ def _values(type_: pa.DataType | None) -> list[Any]:
         return [None, *(_MOMENT.replace(tzinfo=zone) + datetime.timedelta(hours=n) for n in range(3))]
     if pa.types.is_binary(type_) or pa.types.is_large_binary(type_):
         return [None, b"", b"a", b"b"]
-    return _nested_values(type_)
+    return _list_nested_values(type_)
 
 
-def _nested_values(type_: pa.DataType) -> list[Any]:
+def _list_nested_values(type_: pa.DataType) -> list[Any]:
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return [None, [], _values(type_.value_type)[1:3]]
+        return [None, [], _list_values(type_.value_type)[1:3]]
     if pa.types.is_map(type_):
-        return [None, [], list(zip(_values(type_.key_type)[1:], _values(type_.item_type)[1:], strict=False))]
+        return [None, [], list(zip(_list_values(type_.key_type)[1:], _list_values(type_.item_type)[1:], strict=False))]
     if pa.types.is_struct(type_):
-        kinds = {field.name: _values(field.type) for field in type_}
+        kinds = {field.name: _list_values(field.type) for field in type_}
         return [None, *({name: values[i % len(values)] for name, values in kinds.items()} for i in range(2))]
     return [None, "", "a", "b"]

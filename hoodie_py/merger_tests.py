@@ -78,143 +78,146 @@ class RecordMergerTests:
 
     def test_a_table_can_name_it(self) -> None:
         """It has a strategy id or payload classes."""
-        assert getattr(self._it, "strategy_id", None) or self._it.payload_classes, (
+        assert getattr(self._merger_instance, "strategy_id", None) or self._merger_instance.payload_classes, (
             "set strategy_id (or payload_classes), so that a table can name the merger"
         )
 
     def test_rows_in_order(self) -> None:
         """The newer row has the greater ordering value."""
-        self._merges(self._samples.live("low"), self._samples.live("high"))
+        self._check_merges(self._samples.make_live("low"), self._samples.make_live("high"))
 
     def test_rows_out_of_order(self) -> None:
         """The newer row has the lower ordering value."""
-        self._merges(self._samples.live("high"), self._samples.live("low"))
+        self._check_merges(self._samples.make_live("high"), self._samples.make_live("low"))
 
     def test_rows_of_equal_ordering(self) -> None:
         """Both rows have the same ordering value."""
-        self._merges(self._samples.live("middle"), self._samples.live("middle"))
+        self._check_merges(self._samples.make_live("middle"), self._samples.make_live("middle"))
 
     def test_null_ordering(self) -> None:
         """One row or both have a null ordering value (DEFAULT_ORDERING, or the 0 of an int column)."""
-        nulls, rows = self._samples.live(None), self._samples.live("middle")
-        self._merges(nulls, rows)
-        self._merges(rows, nulls)
-        self._merges(nulls, nulls)
+        nulls, rows = self._samples.make_live(None), self._samples.make_live("middle")
+        self._check_merges(nulls, rows)
+        self._check_merges(rows, nulls)
+        self._check_merges(nulls, nulls)
 
     def test_delete_with_data(self) -> None:
         """A row marked as deleted comes after a live row, with every ordering value."""
         for level in LEVELS:
-            self._merges(self._samples.live("middle"), self._samples.data_deletes(level))
+            self._check_merges(self._samples.make_live("middle"), self._samples.make_data_deletes(level))
 
     def test_delete_without_data(self) -> None:
         """An entry of a delete block, which has no data, comes after a live row."""
         for level in LEVELS:
-            self._merges(self._samples.live("middle"), self._samples.bare_deletes(level))
+            self._check_merges(self._samples.make_live("middle"), self._samples.make_bare_deletes(level))
 
     def test_commit_time_delete(self) -> None:
         """A delete with the default ordering value comes after a live row."""
-        for deletes in (self._samples.bare_deletes(None), self._samples.data_deletes(None)):
-            self._merges(self._samples.live("middle"), deletes)
+        for deletes in (self._samples.make_bare_deletes(None), self._samples.make_data_deletes(None)):
+            self._check_merges(self._samples.make_live("middle"), deletes)
 
     def test_row_after_a_delete(self) -> None:
         """A live row comes after a delete of any kind."""
         for level in (*LEVELS, None):
-            for deletes in (self._samples.data_deletes(level), self._samples.bare_deletes(level)):
-                self._merges(deletes, self._samples.live("middle"))
+            for deletes in (self._samples.make_data_deletes(level), self._samples.make_bare_deletes(level)):
+                self._check_merges(deletes, self._samples.make_live("middle"))
 
     def test_delete_after_a_delete(self) -> None:
         """Two deletes meet, with data and without."""
-        deletes = [d for level in (*LEVELS, None) for d in self._samples.bare_deletes(level)]
-        deletes += [*self._samples.data_deletes("middle"), *self._samples.data_deletes(None)]
-        self._merges(deletes, deletes)
+        deletes = [d for level in (*LEVELS, None) for d in self._samples.make_bare_deletes(level)]
+        deletes += [*self._samples.make_data_deletes("middle"), *self._samples.make_data_deletes(None)]
+        self._check_merges(deletes, deletes)
 
     # --------------------------------------------------------------------------------------------------- rules it keeps
 
     def test_deletes_keep_their_data(self) -> None:
         """A result that deletes has the data of one of its inputs, or is one of them."""
-        for older, newer, context in self._cases():
+        for older, newer, context in self._iterate_cases():
             result = self._merge(older, newer, context)
             if result.is_delete and result.record is None:
                 assert result in (older, newer), (
-                    f"a delete without data was made of {_shown(older)} and {_shown(newer)}: "
+                    f"a delete without data was made of {_describe(older)} and {_describe(newer)}: "
                     "return context.delete(record), which keeps the data"
                 )
 
     def test_nothing_is_changed_in_place(self) -> None:
         """The records that a merge is given are the same afterwards."""
-        for older, newer, context in self._cases():
+        for older, newer, context in self._iterate_cases():
             before = copy.deepcopy((older, newer))
             self._merge(older, newer, context)
-            assert (older, newer) == before, f"merge changed its input; it was {_shown(before[0])}, {_shown(before[1])}"
+            assert (older, newer) == before, (
+                f"merge changed its input; it was {_describe(before[0])}, {_describe(before[1])}"
+            )
 
     def test_same_arguments_same_result(self) -> None:
         """A merge depends on nothing but its arguments: not on calls before, nor on their order."""
-        cases = list(self._cases())
-        first = [_plain(self._merge(*case), case[2]) for case in cases]
-        again = list(reversed([_plain(self._merge(*case), case[2]) for case in reversed(cases)]))
+        cases = list(self._iterate_cases())
+        first = [_to_plain(self._merge(*case), case[2]) for case in cases]
+        again = list(reversed([_to_plain(self._merge(*case), case[2]) for case in reversed(cases)]))
         for (older, newer, _), one, other in zip(cases, first, again, strict=True):
-            assert one == other, f"merging {_shown(older)} and {_shown(newer)} gave {one}, and later {other}"
+            assert one == other, f"merging {_describe(older)} and {_describe(newer)} gave {one}, and later {other}"
 
     def test_dict_rows_and_arrow_rows_agree(self) -> None:
         """The result does not depend on the kind of row, and its values fit their columns."""
-        good = self._good_pairs()
+        good = self._find_good_pairs()
         for (pair, expected), found in zip(
-            good.items(), self._in_arrow([*good], partial=False, rows=True), strict=True
+            good.items(), self._merge_in_arrow([*good], partial=False, rows=True), strict=True
         ):
             assert found == expected, f"{pair[0]} and {pair[1]} give {expected} over dicts and {found} over Arrow"
 
     def test_batch_form_equals_row_form(self) -> None:
         """merge_batch gives what merge gives, for random batches."""
-        if type(self._it).merge_batch is not RecordMerger.merge_batch:
-            self._compare_forms([*self._good_pairs()], partial=False)
+        if type(self._merger_instance).merge_batch is not RecordMerger.merge_batch:
+            self._compare_forms([*self._find_good_pairs()], partial=False)
 
     def test_partial_rows(self) -> None:
         """partial_merge, where it is written, does the same on both kinds of rows and in both forms."""
-        merger = type(self._it)
+        merger = type(self._merger_instance)
         if merger.partial_merge is RecordMerger.partial_merge:
             return
-        pairs = _products(self._samples.partial(), self._samples.partial())
-        for pair, found in zip(pairs, self._in_arrow(pairs, partial=True, rows=True), strict=True):
-            expected = self._partial_outcome(pair)
+        pairs = _make_pairs(self._samples.make_partial(), self._samples.make_partial())
+        for pair, found in zip(pairs, self._merge_in_arrow(pairs, partial=True, rows=True), strict=True):
+            expected = self._merge_partial(pair)
             assert found == expected, f"{pair[0]} and {pair[1]} give {expected} over dicts and {found} over Arrow"
         if merger.partial_merge_batch is not RecordMerger.partial_merge_batch:
             self._compare_forms(pairs, partial=True)
 
     def test_mandatory_fields_suffice(self) -> None:
         """A projection-compatible merger looks at no column that it does not name."""
-        merger = self._it
+        merger = self._merger_instance
         if not merger.projection_compatible:
             return
-        named = merger.mandatory_fields(self._schema, self._config(merger), self.props)
+        named = merger.mandatory_fields(self._schema, self._make_config(merger), self.props)
         assert not isinstance(named, str), "mandatory_fields must return a list of names"
         unknown = [name for name in named if name.split(".")[0] not in self._schema.names]
         assert not unknown, f"mandatory_fields names columns that the table does not have: {unknown}"
         read = {RECORD_KEY_FIELD, *self._deletes.columns, *(n.split(".")[0] for n in (*named, *self.ordering_fields))}
         narrow = pa.schema([field for field in self._schema if field.name in read])
         context = MappingRecordContext(narrow, _KEYS, self.ordering_fields, self._deletes, self._schema)
-        for (old, new), (operation, ordering, _) in self._good_pairs().items():
-            older, newer = old.record(context, "k"), new.record(context, "k")
-            found = _plain(self._merge(older, newer, context), context)
+        for (old, new), (operation, ordering, _) in self._find_good_pairs().items():
+            older, newer = old.make_record(context, "k"), new.make_record(context, "k")
+            found = _to_plain(self._merge(older, newer, context), context)
             assert found[:2] == (operation, ordering), (
-                f"merging {_shown(older)} and {_shown(newer)} depends on columns that mandatory_fields does not name"
+                f"merging {_describe(older)} and {_describe(newer)} depends on columns that "
+                "mandatory_fields does not name"
             )
 
     def test_associativity_is_reported(self, record_property: Callable[[str, object], None]) -> None:
         """Reports, by a test property and a warning, whether the way versions are grouped makes a difference."""
-        found = self._not_associative()
+        found = self._find_non_associative()
         record_property("associative", found is None)
         if found is None:
             return
         record_property("not_associative_for", found)
         with warnings.catch_warnings():
             warnings.simplefilter("always", MergerReport)
-            name = type(self._it).__name__
+            name = type(self._merger_instance).__name__
             warnings.warn(f"{name} is not associative: {found}", MergerReport, stacklevel=2)
 
     # ------------------------------------------------------------------------------------------------------------ means
 
     @cached_property
-    def _it(self) -> RecordMerger:
+    def _merger_instance(self) -> RecordMerger:
         return as_merger(self.merger)
 
     @property
@@ -231,69 +234,69 @@ class RecordMergerTests:
     def _deletes(self) -> DeleteRules:
         return DeleteRules(IS_DELETED_FIELD in self._schema.names, OPERATION_FIELD in self._schema.names)
 
-    def _config(self, merger: RecordMerger) -> TableConfig:
+    def _make_config(self, merger: RecordMerger) -> TableConfig:
         strategy = getattr(merger, "strategy_id", None)
         return TableConfig(
             "conformance", 9, MergeMode.CUSTOM, strategy, None, ordering_fields=tuple(self.ordering_fields)
         )
 
-    def _dicts(self) -> MappingRecordContext:
+    def _make_dict_context(self) -> MappingRecordContext:
         return MappingRecordContext(self._schema, _KEYS, self.ordering_fields, self._deletes)
 
     def _merge(
         self, older: BufferedRecord[Any], newer: BufferedRecord[Any], context: TableRecordContext[Any]
     ) -> BufferedRecord[Any]:
-        merger = self._it
+        merger = self._merger_instance
         return merge_pair(older, newer, lambda a, b: merger.merge(a, b, context, self.props), merger)
 
-    def _merges(self, olders: Sequence[Version], newers: Sequence[Version]) -> None:
+    def _check_merges(self, olders: Sequence[Version], newers: Sequence[Version]) -> None:
         """Merge each with each, and take the results as the reader does.
 
         Raises:
             AssertionError: a merge fails, or its result cannot be used.
         """
-        pairs = _products(olders, newers)
+        pairs = _make_pairs(olders, newers)
         try:
-            self._in_arrow(pairs, partial=False, rows=True)
+            self._merge_in_arrow(pairs, partial=False, rows=True)
         except MergeError as error:
             older, newer = pairs[int(error.where["key"][1:])]
             raise AssertionError(f"merging {older} and {newer} failed: {error}") from error
 
-    def _cases(self) -> Iterator[tuple[BufferedRecord[Any], BufferedRecord[Any], TableRecordContext[Any]]]:
+    def _iterate_cases(self) -> Iterator[tuple[BufferedRecord[Any], BufferedRecord[Any], TableRecordContext[Any]]]:
         """Yield every pair that merges at all, over dict rows."""
-        context = self._dicts()
-        for old, new in self._good_pairs():
-            yield old.record(context, "k"), new.record(context, "k"), context
+        context = self._make_dict_context()
+        for old, new in self._find_good_pairs():
+            yield old.make_record(context, "k"), new.make_record(context, "k"), context
 
-    def _good_pairs(self) -> dict[Pair, Any]:
+    def _find_good_pairs(self) -> dict[Pair, Any]:
         """Return pairs of versions of all kinds, and what merging them over dict rows gives.
 
         Pairs that do not merge are left out: that is another test's business.
         """
-        context, versions = self._dicts(), self._samples.all()
-        pairs = _products(versions, versions)
+        context, versions = self._make_dict_context(), self._samples.make_all()
+        pairs = _make_pairs(versions, versions)
         good: dict[Pair, Any] = {}
         for old, new in random.Random(0).sample(pairs, min(_PAIRS, len(pairs))):
             try:
-                result = self._merge(old.record(context, "k"), new.record(context, "k"), context)
+                result = self._merge(old.make_record(context, "k"), new.make_record(context, "k"), context)
             except HoodieError:
                 continue
-            good[old, new] = _plain(result, context)
+            good[old, new] = _to_plain(result, context)
         return good
 
-    def _partial_outcome(self, pair: Pair) -> Any:
-        context, merger = self._dicts(), self._it
-        older, newer = (version.record(context, "k") for version in pair)
+    def _merge_partial(self, pair: Pair) -> Any:
+        context, merger = self._make_dict_context(), self._merger_instance
+        older, newer = (version.make_record(context, "k") for version in pair)
         merged = merge_pair(
             older, newer, lambda a, b: merger.partial_merge(a, b, context.schema, context, self.props), merger
         )
-        return _plain(merged, context)
+        return _to_plain(merged, context)
 
-    def _in_arrow(self, pairs: Sequence[Pair], *, partial: bool, rows: bool) -> list[Any]:
+    def _merge_in_arrow(self, pairs: Sequence[Pair], *, partial: bool, rows: bool) -> list[Any]:
         """Merge pairs over Arrow rows, by the row form or the batch form."""
         if not pairs:
             return []
-        merger = self._it
+        merger = self._merger_instance
         context = ArrowRecordContext(
             RowStore(self._schema),
             self._schema,
@@ -304,35 +307,35 @@ class RecordMergerTests:
         )
         sides = []
         for side in (0, 1):
-            versions = [pair[side].record(context, f"k{i}") for i, pair in enumerate(pairs)]
+            versions = [pair[side].make_record(context, f"k{i}") for i, pair in enumerate(pairs)]
             sides.append(BufferedBatch.from_records(context, versions))
         strategy: Any = CustomStrategy(_RowsOnly(merger) if rows else merger, self.props, partial=partial)
-        result = strategy.delta(*sides)
+        result = strategy.delta_merge(*sides)
         context.focus(result.rows)
-        return [_plain(record, context) for record in result.records()]
+        return [_to_plain(record, context) for record in result.to_records()]
 
     def _compare_forms(self, pairs: Sequence[Pair], *, partial: bool) -> None:
         def check(batch: Sequence[Pair]) -> None:
-            by_row = self._in_arrow(batch, partial=partial, rows=True)
-            by_batch = self._in_arrow(batch, partial=partial, rows=False)
+            by_row = self._merge_in_arrow(batch, partial=partial, rows=True)
+            by_batch = self._merge_in_arrow(batch, partial=partial, rows=False)
             for pair, row, other in zip(batch, by_row, by_batch, strict=True):
                 assert row == other, f"{pair[0]} and {pair[1]} give {row} row by row and {other} in a batch"
 
         if pairs:
-            _for_random_batches(pairs, self.examples, check)
+            _check_random_batches(pairs, self.examples, check)
 
-    def _not_associative(self) -> str | None:
+    def _find_non_associative(self) -> str | None:
         """Return three versions whose grouping makes a difference, as text."""
-        versions, draw, context = self._samples.all(), random.Random(0), self._dicts()
+        versions, draw, context = self._samples.make_all(), random.Random(0), self._make_dict_context()
         for _ in range(_TRIPLES):
-            a, b, c = (version.record(context, "k") for version in draw.choices(versions, k=3))
+            a, b, c = (version.make_record(context, "k") for version in draw.choices(versions, k=3))
             try:
                 left = self._merge(self._merge(a, b, context), c, context)
                 right = self._merge(a, self._merge(b, c, context), context)
             except HoodieError:
                 continue
-            if _plain(left, context) != _plain(right, context):
-                return f"{_shown(a)}, {_shown(b)}, {_shown(c)} give {_shown(left)} or {_shown(right)}"
+            if _to_plain(left, context) != _to_plain(right, context):
+                return f"{_describe(a)}, {_describe(b)}, {_describe(c)} give {_describe(left)} or {_describe(right)}"
         return None
 
 
@@ -356,11 +359,11 @@ class _RowsOnly(RecordMerger):
         return merge_rows(older, newer, lambda a, b: self.merge(a, b, context, props), self._merger)
 
 
-def _products(olders: Sequence[Version], newers: Sequence[Version]) -> list[Pair]:
+def _make_pairs(olders: Sequence[Version], newers: Sequence[Version]) -> list[Pair]:
     return list(itertools.product(olders, newers))
 
 
-def _plain(record: BufferedRecord[Any], context: TableRecordContext[Any]) -> Any:
+def _to_plain(record: BufferedRecord[Any], context: TableRecordContext[Any]) -> Any:
     """Return a record without its key as values that compare (NaN equal to itself)."""
     names = [name for name in context.schema.names if name != RECORD_KEY_FIELD and context.has_value(record, name)]
     data = None if record.record is None else {name: repr(context.get_value(record, name)) for name in names}
@@ -368,14 +371,14 @@ def _plain(record: BufferedRecord[Any], context: TableRecordContext[Any]) -> Any
     return operation, repr(record.ordering_value), data
 
 
-def _shown(record: BufferedRecord[Any]) -> str:
+def _describe(record: BufferedRecord[Any]) -> str:
     data = record.record
     if isinstance(data, dict):
         data = {name: value for name, value in data.items() if name != RECORD_KEY_FIELD}
     return f"({record.operation.value if record.operation else 'row'}, ordering {record.ordering_value}, {data})"
 
 
-def _for_random_batches(pairs: Sequence[Pair], examples: int, check: Callable[[Sequence[Pair]], None]) -> None:
+def _check_random_batches(pairs: Sequence[Pair], examples: int, check: Callable[[Sequence[Pair]], None]) -> None:
     """Call the check with random batches: hypothesis finds small ones that fail, where it is installed."""
     try:
         from hypothesis import HealthCheck, given, settings

@@ -52,13 +52,13 @@ def explain(
 def _find_histories(opened: HoodieTable, key: str, as_of: str | None, merger: str | None) -> list[RecordHistory]:
     from hoodie_py.cli.console import iterate_with_progress
     from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
-    from hoodie_py.reader.history import record_history
+    from hoodie_py.reader.history import trace_record_history
     from hoodie_py.reader.read_info import ReadOptions
 
     options = ReadOptions(options={CUSTOM_MERGER_CLASSES: merger} if merger else {})
     slices = opened.file_slices(as_of=as_of)
     traced = (
-        record_history(each, opened.read_info(each, as_of=as_of), key, options)
+        trace_record_history(each, opened.read_info(each, as_of=as_of), key, options)
         for each in iterate_with_progress(slices, "reading file groups")
     )
     return [history for history in traced if history is not None]

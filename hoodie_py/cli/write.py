@@ -111,7 +111,7 @@ def write(
         from hoodie_py import HoodieTable
         from hoodie_py.cli.console import print_result, show_spinner
         from hoodie_py.cli.row_sources import read_rows
-        from hoodie_py.reader.registry import merger_named
+        from hoodie_py.reader.registry import import_merger
         from hoodie_py.writer.table_creation import CreatedTable
 
         if create:
@@ -127,7 +127,7 @@ def write(
                 name=name,
                 storage_options=stored,
                 properties=properties,
-                merger=None if merger is None else merger_named(merger),
+                merger=None if merger is None else import_merger(merger),
                 timezone=timezone,
             )
         else:

@@ -72,9 +72,9 @@ def load_merger(config: TableConfig, path: str | None, *, override: bool = False
     """
     if path is None:
         return None
-    from hoodie_py.reader.registry import merger_named
+    from hoodie_py.reader.registry import import_merger
     from hoodie_py.writer.compaction_merger import check_merger
 
-    merger = merger_named(path)
+    merger = import_merger(path)
     check_merger(config, merger, override=override)
     return merger

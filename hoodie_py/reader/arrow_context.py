@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.fields import declared_types, nullable
+from hoodie_py.reader.fields import find_declared_types, make_nullable
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import BufferedRecord
 from hoodie_py.reader.row_store import NO_ROW, RowStore
@@ -64,7 +64,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         self._lacks: dict[str, dict[int, bool]] = {}
         self._generation = store.generation
         super().__init__(store.schema, table_schema, keys, ordering_fields, deletes, identity)
-        self.declared_ordering_types = declared_types(self.ordering_fields, self.ordering_types, times)
+        self.declared_ordering_types = find_declared_types(self.ordering_fields, self.ordering_types, times)
 
     def get_value(self, rec: BufferedRecord[Row] | Row | None, field: str) -> Any:
         row = rec.record if isinstance(rec, BufferedRecord) else rec
@@ -81,16 +81,18 @@ class ArrowRecordContext(TableRecordContext[Row]):
         self._cells, self._lacks = {}, {}
         self._generation = self.store.generation
 
-    def schema_ids(self, handles: np.ndarray) -> list[int | None]:
+    def find_schema_ids(self, handles: np.ndarray) -> list[int | None]:
         """Return the schema number of each row; rows of partial blocks have a narrower schema, -1 has none."""
         if not self.store.partial:
             if (handles != NO_ROW).all():
                 return [self.schema_id] * len(handles)
             return [None if handle == NO_ROW else self.schema_id for handle in handles.tolist()]
         names = self.schema.names
-        lacks = np.stack([self.store.absent(handles, name) for name in names], axis=1)
+        lacks = np.stack([self.store.find_absent(handles, name) for name in names], axis=1)
         kinds, of = np.unique(lacks, axis=0, return_inverse=True)
-        numbers = [self._schema_of(n for n, lacking in zip(names, kind, strict=True) if not lacking) for kind in kinds]
+        numbers = [
+            self._encode_columns(n for n, lacking in zip(names, kind, strict=True) if not lacking) for kind in kinds
+        ]
         return [
             None if handle == NO_ROW else numbers[i]
             for handle, i in zip(handles.tolist(), of.reshape(-1).tolist(), strict=True)
@@ -109,7 +111,9 @@ class ArrowRecordContext(TableRecordContext[Row]):
             return handles
         parents = self.store.take(handles[changed])
         overrides = [dict(rows[i].changes) for i in changed]
-        first = self.store.add(_patched(parents, overrides, self.schema), self._absent(handles[changed], overrides))
+        first = self.store.add(
+            _patch_rows(parents, overrides, self.schema), self._find_absent(handles[changed], overrides)
+        )
         handles[changed] = np.arange(first, first + len(changed))
         return handles
 
@@ -124,19 +128,19 @@ class ArrowRecordContext(TableRecordContext[Row]):
             if not NO_ROW <= row.handle < known:
                 raise MergeError("A merger returned data of another context.", hint="A merger must not keep records.")
 
-    def _absent(self, handles: np.ndarray, overrides: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    def _find_absent(self, handles: np.ndarray, overrides: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
         """Say which columns new rows lack: those that their parents lack and no override gives."""
         if not self.store.partial and (handles != NO_ROW).all():
             return {}
         absent: dict[str, np.ndarray] = {}
         for name in self.schema.names:
-            missing = self.store.absent(handles, name)
+            missing = self.store.find_absent(handles, name)
             missing &= np.fromiter((name not in override for override in overrides), bool, len(overrides))
             if missing.any():
                 absent[name] = missing
         return absent
 
-    def _cell(self, row: Row, name: str) -> Any:
+    def _read_cell(self, row: Row, name: str) -> Any:
         for changed, value in row.changes:
             if changed == name:
                 return value
@@ -157,7 +161,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         if self._generation != self.store.generation:
             self.focus(np.empty(0, np.int64))
 
-    def _has(self, row: Row, name: str) -> bool:
+    def _has_column(self, row: Row, name: str) -> bool:
         if any(changed == name for changed, _ in row.changes):
             return True
         handle = row.handle
@@ -166,35 +170,35 @@ class ArrowRecordContext(TableRecordContext[Row]):
         self._forget_released()
         lacking = self._lacks.get(name)
         if lacking is None:
-            absent = self.store.absent(self._focus, name).tolist() if len(self._focus) else []
+            absent = self.store.find_absent(self._focus, name).tolist() if len(self._focus) else []
             lacking = self._lacks[name] = dict(zip(self._focus.tolist(), absent, strict=True))
         if handle not in lacking:
-            lacking[handle] = bool(self.store.absent(np.array([handle]), name)[0])
+            lacking[handle] = bool(self.store.find_absent(np.array([handle]), name)[0])
         return not lacking[handle]
 
-    def _changed(self, row: Row, values: Mapping[str, Any]) -> Row:
+    def _change_row(self, row: Row, values: Mapping[str, Any]) -> Row:
         changes = {**dict(row.changes), **values} if row.changes else values
         return Row(row.handle, tuple(changes.items()))
 
-    def _made(self, values: Mapping[str, Any]) -> Row:
+    def _make_row(self, values: Mapping[str, Any]) -> Row:
         return Row(NO_ROW, tuple(values.items()))
 
 
-def _patched(parents: pa.RecordBatch, overrides: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+def _patch_rows(parents: pa.RecordBatch, overrides: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for i, field in enumerate(schema):
         column, name = parents.column(i), field.name
         overridden = sum(name in override for override in overrides)
         if overridden == len(overrides):
-            column = fitting_array([override[name] for override in overrides], field)
+            column = make_fitting_array([override[name] for override in overrides], field)
         elif overridden:
             pairs = zip(overrides, column.to_pylist(), strict=True)
-            column = fitting_array([override.get(name, old) for override, old in pairs], field)
+            column = make_fitting_array([override.get(name, old) for override, old in pairs], field)
         columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=nullable(schema))
+    return pa.RecordBatch.from_arrays(columns, schema=make_nullable(schema))
 
 
-def fitting_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
+def make_fitting_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     """Return Python values as an array of a column's type.
 
     Raises:

@@ -23,7 +23,7 @@ from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.conform import NullColumns, conform_batch, filter_rows, repeat_value
 from hoodie_py.reader.dropped_rows import DroppedRows
-from hoodie_py.reader.fields import top_level
+from hoodie_py.reader.fields import find_top_level_name
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.log_side import LogReader
@@ -241,7 +241,7 @@ class BaseMerge:
         """Return the columns that base rows may have as codes: those of which nothing is merged, but for keys."""
         if columns is None or not log.whole_rows:  # what merges is counted by its size, which codes hide
             return set()
-        return set(columns) - {top_level(schema, name) for name in log.keys.columns}
+        return set(columns) - {find_top_level_name(schema, name) for name in log.keys.columns}
 
     @staticmethod
     def _cut_into_portions(
@@ -259,18 +259,18 @@ class BaseMerge:
         if len(folded.parts) == 1 and folded.positions is not None:
             return make_position_matcher(folded.positions[0], base.num_rows)
         if len(folded.parts) == 1 and len(folded) <= _MOST_KEYS_BY_BATCH:
-            return KeyMatcher(folded.parts[0].keys, log.keys.keys_of_batch)
+            return KeyMatcher(folded.parts[0].keys, log.keys.read_keys)
         return RowMatcher(self.match_rows(base, log, folded))
 
     def match_rows(self, base: BaseFileReader, log: LogReader, folded: FoldedLog, *, again: bool = False) -> np.ndarray:
         """Return for each base row the number of the log record it meets, -1 for none; ``again`` as for ``pair``."""
         batches = base.read_batches(self._add_key_columns(pa.schema([]), log), _KEY_BATCH_ROWS)
-        keys = (log.keys.keys_of_batch(self.fill_fallbacks(batch, base)) for batch in batches)
+        keys = (log.keys.read_keys(self.fill_fallbacks(batch, base)) for batch in batches)
         return log.pair(folded, keys, base.num_rows, again=again)
 
     def _add_key_columns(self, schema: pa.Schema, log: LogReader) -> pa.Schema:
         """Return the schema with the columns that keys are made of."""
-        columns = dict.fromkeys(top_level(self._info.schema, name) for name in log.keys.columns)
+        columns = dict.fromkeys(find_top_level_name(self._info.schema, name) for name in log.keys.columns)
         return pa.schema([*schema, *(self._info.schema.field(name) for name in columns if name not in schema.names)])
 
     def merge_rows(

@@ -14,23 +14,23 @@ import pyarrow as pa
 from hoodie_py.errors import MergeError
 from hoodie_py.formats.arrays import booleans, from_numpy
 from hoodie_py.formats.kernels import call, cast, taken
-from hoodie_py.reader.arrow_context import ArrowRecordContext, Row, fitting_array
-from hoodie_py.reader.fields import field_values, top_level
+from hoodie_py.reader.arrow_context import ArrowRecordContext, Row, make_fitting_array
+from hoodie_py.reader.fields import find_top_level_name, read_field_values
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.records import (
     DEFAULT_ORDERING,
     DELETE,
     NO_OPERATION,
     BufferedRecord,
-    code_of,
+    decode_operation,
+    encode_operation,
     is_delete_code,
-    operation_array,
-    operation_of,
+    make_operation_array,
 )
 from hoodie_py.reader.row_store import NO_ROW
 
 
-class LateKeys:
+class LazyKeys:
     """Record keys that are gathered when they are asked for: where rows meet by position nobody asks.
 
     Args:
@@ -48,12 +48,12 @@ class LateKeys:
     def array(self) -> pa.Array:
         """The keys as a string array."""
         if self._at is not None:
-            self._keys, self._at = taken(self._keys, _indices(self._at)), None
+            self._keys, self._at = taken(self._keys, _to_indices(self._at)), None
         return self._keys
 
-    def take(self, at: np.ndarray) -> LateKeys:
+    def take(self, at: np.ndarray) -> LazyKeys:
         """Return the keys at some indices."""
-        return LateKeys(self._keys, at if self._at is None else self._at[at])
+        return LazyKeys(self._keys, at if self._at is None else self._at[at])
 
 
 class BufferedBatch:
@@ -70,20 +70,20 @@ class BufferedBatch:
     __slots__ = ("codes", "context", "late_keys", "order", "rows")
     codes: np.ndarray
     context: ArrowRecordContext
-    late_keys: LateKeys
+    late_keys: LazyKeys
     order: OrderingColumn
     rows: np.ndarray
 
     def __init__(
         self,
         context: ArrowRecordContext,
-        keys: pa.Array | LateKeys,
+        keys: pa.Array | LazyKeys,
         rows: np.ndarray,
         order: OrderingColumn,
         codes: np.ndarray,
     ) -> None:
         rows.flags.writeable = codes.flags.writeable = False
-        late_keys = keys if isinstance(keys, LateKeys) else LateKeys(keys)
+        late_keys = keys if isinstance(keys, LazyKeys) else LazyKeys(keys)
         for name, value in zip(self.__slots__, (codes, context, late_keys, order, rows), strict=True):
             object.__setattr__(self, name, value)
 
@@ -119,7 +119,7 @@ class BufferedBatch:
     @property
     def operation(self) -> pa.Array:
         """I, -U, U, D or null per record, as strings."""
-        return operation_array(self.codes)
+        return make_operation_array(self.codes)
 
     @property
     def ordering(self) -> pa.Array:
@@ -135,13 +135,13 @@ class BufferedBatch:
         self.context.check_loaded(name)
         return self.context.store.column(self.rows, name)
 
-    def present(self, name: str) -> np.ndarray:
+    def has_values(self, name: str) -> np.ndarray:
         """Bool per record: does the data have the column; False for records without data, absent values of partial
         rows, and columns that the table does not have.
         """
         if name not in self.context.schema.names:
             return np.zeros(len(self), bool)
-        return ~self.context.store.absent(self.rows, name)
+        return ~self.context.store.find_absent(self.rows, name)
 
     def slice(self, start: int, stop: int) -> BufferedBatch:
         """Return the records from one index up to another, without a copy."""
@@ -160,7 +160,7 @@ class BufferedBatch:
 
     def where(self, mask: np.ndarray | pa.Array, other: BufferedBatch) -> BufferedBatch:
         """Return own records where the mask is set, the other's elsewhere; keys stay."""
-        chosen = _numpy_mask(mask, len(self))
+        chosen = _to_numpy_mask(mask, len(self))
         return BufferedBatch(
             self.context,
             self.late_keys,
@@ -171,7 +171,7 @@ class BufferedBatch:
 
     def deleted(self, mask: np.ndarray | pa.Array) -> BufferedBatch:
         """Return the records, those in the mask marked DELETE with their data kept."""
-        chosen = _numpy_mask(mask, len(self))
+        chosen = _to_numpy_mask(mask, len(self))
         return BufferedBatch(
             self.context, self.late_keys, self.rows, self.order, np.where(chosen, np.int8(DELETE), self.codes)
         )
@@ -192,39 +192,37 @@ class BufferedBatch:
         for name, values in columns.items():
             context.check_loaded(name)
             field = context.schema.field(name)
-            array = _fitting(values, field)
+            array = _fit_values(values, field)
             if len(array) != len(self):
                 raise MergeError(f"A merger set a column of {len(array)} values on {len(self)} records.", column=name)
             batch = batch.set_column(
-                context.schema.get_field_index(name), field.with_nullable(True), array.take(_indices(at))
+                context.schema.get_field_index(name), field.with_nullable(True), array.take(_to_indices(at))
             )
         self._check_keys(batch, at, columns)
         rows = self.rows.copy()
-        first = context.store.add(batch, absences(context, self.rows[at], columns))
+        first = context.store.add(batch, find_absent_values(context, self.rows[at], columns))
         rows[at] = np.arange(first, first + len(at))
         order = self.order
-        if set(columns) & {top_level(context.schema, name) for name in context.ordering_fields}:
+        if set(columns) & {find_top_level_name(context.schema, name) for name in context.ordering_fields}:
             mask = self.rows != NO_ROW
             changed = context.store.take(rows)
-            fresh = OrderingColumn.from_columns([field_values(changed, f) for f in context.ordering_fields], len(self))
+            fresh = OrderingColumn.from_columns(
+                [read_field_values(changed, f) for f in context.ordering_fields], len(self)
+            )
             order = fresh.where(mask, self.order)
         return BufferedBatch(context, self.late_keys, rows, order, self.codes)
 
     def _check_keys(self, batch: pa.RecordBatch, at: np.ndarray, columns: Collection[str]) -> None:
         """Refuse new values of key columns that make other keys."""
         keys = self.context.keys
-        if not any(top_level(batch.schema, name) in columns for name in keys.columns):
+        if not any(find_top_level_name(batch.schema, name) in columns for name in keys.columns):
             return
-        made, own = keys.keys_of_batch(batch), self.keys.take(_indices(at))
+        made, own = keys.read_keys(batch), self.keys.take(_to_indices(at))
         if not made.equals(own):
             wrong = int(np.flatnonzero(~booleans(call("equal", made, own)))[0])
             raise MergeError(f"A merger made a row whose key is {made[wrong].as_py()!r}.", key=own[wrong].as_py())
 
-    def record(self, index: int) -> BufferedRecord[Row]:
-        """Return one record."""
-        return self.take(np.array([index])).records()[0]
-
-    def records(self) -> list[BufferedRecord[Row]]:
+    def to_records(self) -> list[BufferedRecord[Row]]:
         """Return every record, row by row."""
         orders = self.order.to_pylist()
         types = self.context.ordering_types
@@ -233,9 +231,9 @@ class BufferedBatch:
                 0 if value is DEFAULT_ORDERING and not deleted else value
                 for value, deleted in zip(orders, self.deletes.tolist(), strict=True)
             ]
-        columns = (self.keys.to_pylist(), orders, self.rows.tolist(), self.context.schema_ids(self.rows))
+        columns = (self.keys.to_pylist(), orders, self.rows.tolist(), self.context.find_schema_ids(self.rows))
         return [
-            BufferedRecord(key, order, None if row == NO_ROW else Row(row), schema_id, operation_of(code))
+            BufferedRecord(key, order, None if row == NO_ROW else Row(row), schema_id, decode_operation(code))
             for key, order, row, schema_id, code in zip(*columns, self.codes.tolist(), strict=True)
         ]
 
@@ -247,8 +245,8 @@ class BufferedBatch:
             MergeError: a value does not fit its column, an ordering value its field, or data is of another context.
         """
         rows = context.store_rows([Row(NO_ROW) if record.record is None else record.record for record in records])
-        order = _ordering_of([record.ordering_value for record in records], context)
-        codes = np.fromiter((code_of(record.operation) for record in records), np.int8, len(records))
+        order = _make_ordering([record.ordering_value for record in records], context)
+        codes = np.fromiter((encode_operation(record.operation) for record in records), np.int8, len(records))
         return cls(context, pa.array([record.record_key for record in records], pa.string()), rows, order, codes)
 
     @classmethod
@@ -257,21 +255,21 @@ class BufferedBatch:
     ) -> BufferedBatch:
         """Wrap a batch that the store holds from the handle ``first`` on."""
         order = OrderingColumn.from_columns(
-            [field_values(batch, name) for name in context.ordering_fields], batch.num_rows
+            [read_field_values(batch, name) for name in context.ordering_fields], batch.num_rows
         )
         rows = np.arange(first, first + batch.num_rows)
         codes = np.full(batch.num_rows, NO_OPERATION, np.int8) if codes is None else codes
-        return cls(context, context.keys.keys_of_batch(batch), rows, order, codes)
+        return cls(context, context.keys.read_keys(batch), rows, order, codes)
 
     @classmethod
     def of_base(
-        cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, keys: pa.Array | LateKeys
+        cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, keys: pa.Array | LazyKeys
     ) -> BufferedBatch:
         """Wrap base rows that the store holds from the handle ``first`` on, whose keys are known; they are never
         deletes.
         """
         order = OrderingColumn.from_columns(
-            [field_values(batch, name) for name in context.ordering_fields], batch.num_rows
+            [read_field_values(batch, name) for name in context.ordering_fields], batch.num_rows
         )
         rows = np.arange(first, first + batch.num_rows)
         return cls(context, keys, rows, order, np.full(batch.num_rows, NO_OPERATION, np.int8))
@@ -304,22 +302,24 @@ class BufferedBatch:
         )
 
 
-def absences(context: ArrowRecordContext, rows: np.ndarray, but: Collection[str] = ()) -> dict[str, np.ndarray]:
+def find_absent_values(
+    context: ArrowRecordContext, rows: np.ndarray, but: Collection[str] = ()
+) -> dict[str, np.ndarray]:
     """Return which columns rows lack, for rows that take their place; the columns in ``but`` they have."""
     if not context.store.partial:
         return {}
-    found = ((name, context.store.absent(rows, name)) for name in context.schema.names if name not in but)
+    found = ((name, context.store.find_absent(rows, name)) for name in context.schema.names if name not in but)
     return {name: mask for name, mask in found if mask.any()}
 
 
-def _indices(at: np.ndarray) -> pa.Array:
+def _to_indices(at: np.ndarray) -> pa.Array:
     return from_numpy(at.astype(np.int64, copy=False))
 
 
-def _fitting(values: Any, field: pa.Field) -> pa.Array:
+def _fit_values(values: Any, field: pa.Field) -> pa.Array:
     """Return whole columns as arrays of the column's type."""
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return fitting_array(values, field)
+        return make_fitting_array(values, field)
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     try:
         return cast(array, field.type)
@@ -327,7 +327,7 @@ def _fitting(values: Any, field: pa.Field) -> pa.Array:
         raise MergeError(f"A merged value does not fit its column: {error}", column=field.name) from error
 
 
-def _ordering_of(values: Sequence[Any], context: ArrowRecordContext) -> OrderingColumn:
+def _make_ordering(values: Sequence[Any], context: ArrowRecordContext) -> OrderingColumn:
     if not context.ordering_types:
         return OrderingColumn.from_columns([], len(values))
     try:
@@ -340,7 +340,7 @@ def _ordering_of(values: Sequence[Any], context: ArrowRecordContext) -> Ordering
         ) from error
 
 
-def _numpy_mask(mask: np.ndarray | pa.Array, length: int) -> np.ndarray:
+def _to_numpy_mask(mask: np.ndarray | pa.Array, length: int) -> np.ndarray:
     chosen = mask if isinstance(mask, np.ndarray) or not pa.types.is_boolean(mask.type) else booleans(mask)
     if len(chosen) != length or chosen.dtype != bool:
         raise MergeError(f"A mask must be {length} booleans, not {len(chosen)} of {chosen.dtype}.")

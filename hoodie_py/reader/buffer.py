@@ -69,7 +69,7 @@ class LogBuffer:
     @property
     def final_strategy(self) -> MergeStrategy:
         """What decides between base rows and the fold's result."""
-        return self._strategy.after_partial_block() if self._partial else self._strategy
+        return self._strategy.switch_to_partial() if self._partial else self._strategy
 
     def add(
         self, entries: BufferedBatch, instant: str, positions: np.ndarray | None = None, *, partial: bool = False
@@ -195,7 +195,7 @@ def fold_by_rounds(
     """Fold entries to one record a number, in the order of the numbers.
 
     Args:
-        strategy: its ``delta`` is applied to equal numbers in log order.
+        strategy: its ``delta_merge`` is applied to equal numbers in log order.
         entries: all entries in log order.
         codes: int64 per entry: the number of its key or position, from 0 to ``count`` - 1.
         count: how many numbers there are.
@@ -203,7 +203,7 @@ def fold_by_rounds(
         at_once: most pairs to merge in one call; None for no bound.
     """
     if first_partial is None:
-        winners = strategy.winners(entries, codes, count)
+        winners = strategy.find_winners(entries, codes, count)
         if winners is not None:
             return entries.take(winners)
     fold = _Fold(strategy, entries, len(entries) if first_partial is None else first_partial, at_once or len(entries))
@@ -215,7 +215,7 @@ class _Fold:
 
     def __init__(self, strategy: MergeStrategy, entries: BufferedBatch, first_partial: int, at_once: int) -> None:
         self._strategy = strategy
-        self._completing = strategy.after_partial_block() if first_partial < len(entries) else strategy
+        self._completing = strategy.switch_to_partial() if first_partial < len(entries) else strategy
         self._entries = entries
         self._first_partial = first_partial
         self._at_once = at_once
@@ -256,13 +256,13 @@ class _Fold:
         newer = self._entries.take(step)
         completes = step >= self._first_partial
         if not completes.any():
-            return self._strategy.delta(older, newer)
+            return self._strategy.delta_merge(older, newer)
         if completes.all():
-            return self._completing.delta(older, newer)
+            return self._completing.delta_merge(older, newer)
         plain, late = np.flatnonzero(~completes), np.flatnonzero(completes)
         halves = [
-            self._strategy.delta(older.take(plain), newer.take(plain)),
-            self._completing.delta(older.take(late), newer.take(late)),
+            self._strategy.delta_merge(older.take(plain), newer.take(plain)),
+            self._completing.delta_merge(older.take(late), newer.take(late)),
         ]
         back = np.empty(len(step), np.int64)
         back[np.concatenate([plain, late])] = np.arange(len(step))

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.kernels import cast, kept
-from hoodie_py.reader.fields import nullable
+from hoodie_py.reader.fields import make_nullable
 
 
 class NullColumns:
@@ -68,7 +68,7 @@ def conform_batch(
             raise
     if not arrays:
         return make_batch_without_columns(batch.num_rows)
-    return pa.RecordBatch.from_arrays(arrays, schema=nullable(schema))
+    return pa.RecordBatch.from_arrays(arrays, schema=make_nullable(schema))
 
 
 class Conformer:
@@ -83,7 +83,7 @@ class Conformer:
     def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None, *, loose: bool = False) -> None:
         self._defaults = defaults
         self._loose = loose
-        self._schema = nullable(schema)
+        self._schema = make_nullable(schema)
         self._source: pa.Schema | None = None
         self._same: list[int] | None = None
 

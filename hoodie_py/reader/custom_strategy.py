@@ -16,7 +16,7 @@ from hoodie_py.errors import HoodieError, MergeError
 from hoodie_py.reader.arrow_context import Row
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.identity import check_identity
-from hoodie_py.reader.merger import RecordMerger, first_failure
+from hoodie_py.reader.merger import RecordMerger, find_first_failure
 from hoodie_py.reader.records import DELETE, NO_OPERATION, BufferedRecord
 from hoodie_py.reader.row_store import NO_ROW
 from hoodie_py.reader.strategies import MergeStrategy
@@ -38,16 +38,16 @@ class CustomStrategy(MergeStrategy):
         self.props = MappingProxyType(dict(props))
         self._partial = partial
 
-    def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return self._merge(older, newer)
 
-    def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def final_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return self._merge(older, newer)
 
-    def after_partial_block(self) -> MergeStrategy:
+    def switch_to_partial(self) -> MergeStrategy:
         return CustomStrategy(self.merger, self.props, partial=True)
 
-    def inserted(self, entries: BufferedBatch) -> BufferedBatch:
+    def convert_inserts(self, entries: BufferedBatch) -> BufferedBatch:
         context, merger, props = entries.context, self.merger, self.props
         context.focus(entries.rows)
         return self._run(lambda: merger.insert_batch(entries, context, props), (entries, entries), "insert_batch")
@@ -61,22 +61,24 @@ class CustomStrategy(MergeStrategy):
         context, merger, props, schema = older.context, self.merger, self.props, older.context.schema
         context.focus(np.concatenate([older.rows, newer.rows]))
 
-        def batch() -> BufferedBatch:
+        def merge_batch_form() -> BufferedBatch:
             if self._partial:
                 return merger.partial_merge_batch(older, newer, schema, context, props)
             return merger.merge_batch(older, newer, context, props)
 
-        def row(a: BufferedRecord[Row], b: BufferedRecord[Row]) -> BufferedRecord[Row]:
+        def merge_row_form(a: BufferedRecord[Row], b: BufferedRecord[Row]) -> BufferedRecord[Row]:
             if self._partial:
                 return merger.partial_merge(a, b, schema, context, props)
             return merger.merge(a, b, context, props)
 
         try:
-            return self._run(batch, (older, newer), "partial_merge_batch" if self._partial else "merge_batch")
+            return self._run(
+                merge_batch_form, (older, newer), "partial_merge_batch" if self._partial else "merge_batch"
+            )
         except HoodieError as error:
             if "key" in error.where:
                 raise
-            found = first_failure(older, newer, row, merger)
+            found = find_first_failure(older, newer, merge_row_form, merger)
             if found is not None:
                 raise found from error
             fault = "The row form merges the same records, so the batch form is at fault."
@@ -90,7 +92,7 @@ class CustomStrategy(MergeStrategy):
         merger = type(self.merger).__name__
         try:
             result = call()
-            _check(result, versions[1], f"{merger}.{method}")
+            _check_result(result, versions[1], f"{merger}.{method}")
             check_identity(*versions, result, partial=self._partial)
         except HoodieError as error:
             error.locate(merger=merger)
@@ -100,7 +102,7 @@ class CustomStrategy(MergeStrategy):
         return result
 
 
-def _check(result: object, asked: BufferedBatch, name: str) -> None:
+def _check_result(result: object, asked: BufferedBatch, name: str) -> None:
     """Refuse a result that does not pair with what was asked."""
     if not isinstance(result, BufferedBatch):
         raise MergeError(f"{name} returned {type(result).__name__}, not a BufferedBatch.")
@@ -119,11 +121,11 @@ def _check(result: object, asked: BufferedBatch, name: str) -> None:
     strange = (result.rows < NO_ROW) | (result.rows >= len(asked.context.store))
     strange |= (result.codes < NO_OPERATION) | (result.codes > DELETE)
     if strange.any():
-        raise MergeError(f"{name} returned a row or operation that does not exist.", key=_key(result, strange))
+        raise MergeError(f"{name} returned a row or operation that does not exist.", key=_find_key(result, strange))
     hollow = (result.rows == NO_ROW) & ~result.deletes
     if hollow.any():
-        raise MergeError(f"{name} returned a live record without data.", key=_key(result, hollow))
+        raise MergeError(f"{name} returned a live record without data.", key=_find_key(result, hollow))
 
 
-def _key(batch: BufferedBatch, mask: np.ndarray) -> str:
+def _find_key(batch: BufferedBatch, mask: np.ndarray) -> str:
     return str(batch.keys[int(np.argmax(mask))].as_py())

@@ -26,7 +26,7 @@ from hoodie_py.formats.avro_types import MICROS_PER_MILLI
 from hoodie_py.formats.delete_values import OrderingKind
 from hoodie_py.formats.deletes import DeleteRecords
 from hoodie_py.formats.kernels import cast
-from hoodie_py.reader.ordering import Foreign, OrderingColumn
+from hoodie_py.reader.ordering import ForeignValue, OrderingColumn
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 _INT_BITS = 32
@@ -45,8 +45,8 @@ _CLASSES: dict[int, tuple[Callable[[pa.DataType], bool], ...]] = {
 _PLAIN = (OrderingKind.INT, OrderingKind.LONG)
 
 
-def delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> list[Any]:
-    """Return one ordering value per delete: a value of the type, a tuple for several fields, Foreign or
+def convert_delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> list[Any]:
+    """Return one ordering value per delete: a value of the type, a tuple for several fields, ForeignValue or
     DEFAULT_ORDERING.
 
     Args:
@@ -58,21 +58,28 @@ def delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> lis
     """
     if len(types) == 1:
         type_ = types[0]
-        return [_single(kind, value, type_) for kind, value in zip(deleted.kinds.tolist(), deleted.values, strict=True)]
-    return [_several(kind, value, types) for kind, value in zip(deleted.kinds.tolist(), deleted.values, strict=True)]
+        return [
+            _convert_single(kind, value, type_)
+            for kind, value in zip(deleted.kinds.tolist(), deleted.values, strict=True)
+        ]
+    return [
+        _convert_several(kind, value, types) for kind, value in zip(deleted.kinds.tolist(), deleted.values, strict=True)
+    ]
 
 
-def delete_order_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn:
+def make_delete_ordering_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn:
     """Return the ordering values of deletes as a column, without a step in Python for each where all have the
-    column's own class; arguments and errors as for ``delete_ordering``.
+    column's own class; arguments and errors as for ``convert_delete_ordering``.
     """
-    plain = plain_order_column(deleted, types)
+    plain = make_plain_ordering_column(deleted, types)
     if plain is not None:
         return plain
-    return OrderingColumn.from_values(delete_ordering(deleted, types), [_held(type_) for type_ in types])
+    return OrderingColumn.from_values(
+        convert_delete_ordering(deleted, types), [_to_merge_type(type_) for type_ in types]
+    )
 
 
-def plain_order_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn | None:
+def make_plain_ordering_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn | None:
     """Return the ordering values of deletes as a column; None unless all have the column's own class and are
     integers.
     """
@@ -80,55 +87,55 @@ def plain_order_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> 
         return OrderingColumn.of_deletes([], len(deleted))
     if len(types) > 1 or deleted.numbers is None:
         return None
-    column = _plain_column(deleted.kinds, deleted.numbers, types[0])
+    column = _make_integer_column(deleted.kinds, deleted.numbers, types[0])
     return None if column is None else OrderingColumn.from_columns([column], len(deleted))
 
 
-def _plain_column(kinds: np.ndarray, numbers: np.ndarray, type_: pa.DataType) -> pa.Array | None:
+def _make_integer_column(kinds: np.ndarray, numbers: np.ndarray, type_: pa.DataType) -> pa.Array | None:
     """Return integers of kinds that the type takes as they are, null where there is no ordering; None if some are of
     another class.
     """
     missing = kinds == OrderingKind.NONE
     plain = missing.copy()
     if missing.all():
-        return pa.nulls(len(kinds), _held(type_))
+        return pa.nulls(len(kinds), _to_merge_type(type_))
     for kind in _PLAIN:
         if any(is_type(type_) for is_type in _CLASSES[kind]):
             plain |= kinds == kind
     if not plain.all():
         return None
     storage = pa.int32() if type_.bit_width == _INT_BITS else pa.int64()
-    values = _in_micros(numbers) if _is_millis(type_) else numbers
-    return cast(from_numpy(values, missing), storage).view(_held(type_))
+    values = _to_micros(numbers) if _is_millis(type_) else numbers
+    return cast(from_numpy(values, missing), storage).view(_to_merge_type(type_))
 
 
-def _single(kind: int, value: Any, type_: pa.DataType) -> Any:
+def _convert_single(kind: int, value: Any, type_: pa.DataType) -> Any:
     if kind == OrderingKind.NONE:
         return DEFAULT_ORDERING
-    converted = _converted(kind, value, type_)
-    return Foreign(OrderingKind(kind).name.lower(), value) if converted is None else converted
+    converted = _convert_value(kind, value, type_)
+    return ForeignValue(OrderingKind(kind).name.lower(), value) if converted is None else converted
 
 
-def _several(kind: int, value: Any, types: Sequence[pa.DataType]) -> Any:
+def _convert_several(kind: int, value: Any, types: Sequence[pa.DataType]) -> Any:
     if kind == OrderingKind.NONE:
         return DEFAULT_ORDERING
     if kind != OrderingKind.ARRAY or len(value) != len(types):
-        return Foreign(OrderingKind(kind).name.lower(), value)
-    parts = tuple(_part(part_kind, part, type_) for (part_kind, part), type_ in zip(value, types, strict=True))
-    return Foreign("array", parts) if any(isinstance(part, Foreign) for part in parts) else parts
+        return ForeignValue(OrderingKind(kind).name.lower(), value)
+    parts = tuple(_convert_part(part_kind, part, type_) for (part_kind, part), type_ in zip(value, types, strict=True))
+    return ForeignValue("array", parts) if any(isinstance(part, ForeignValue) for part in parts) else parts
 
 
-def _part(kind: int, value: Any, type_: pa.DataType) -> Any:
-    return DEFAULT_ORDERING if kind == OrderingKind.INT and value == 0 else _single(kind, value, type_)
+def _convert_part(kind: int, value: Any, type_: pa.DataType) -> Any:
+    return DEFAULT_ORDERING if kind == OrderingKind.INT and value == 0 else _convert_single(kind, value, type_)
 
 
-def _converted(kind: int, value: Any, type_: pa.DataType) -> Any:
+def _convert_value(kind: int, value: Any, type_: pa.DataType) -> Any:
     """Return the value as the column takes it, times as the numbers they are; None where the classes differ."""
     if not any(is_type(type_) for is_type in _CLASSES.get(kind, ())):
         return None
     if kind == OrderingKind.DECIMAL:
-        return _rescaled(value, type_)
-    return _in_micros(np.array([value], np.int64))[0].item() if _is_millis(type_) else value
+        return _rescale(value, type_)
+    return _to_micros(np.array([value], np.int64))[0].item() if _is_millis(type_) else value
 
 
 def _is_millis(type_: pa.DataType) -> bool:
@@ -136,17 +143,17 @@ def _is_millis(type_: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(type_) and type_.unit == "ms" and type_.tz is not None)
 
 
-def _in_micros(numbers: np.ndarray) -> np.ndarray:
+def _to_micros(numbers: np.ndarray) -> np.ndarray:
     """Return points in time as microseconds, which large numbers are already; what overflows does so as in Java."""
     return np.where(numbers <= _LAST_MILLIS, numbers * MICROS_PER_MILLI, numbers)
 
 
-def _held(type_: pa.DataType) -> pa.DataType:
+def _to_merge_type(type_: pa.DataType) -> pa.DataType:
     """Return the type in which a merge holds an ordering field that the table declares as a type."""
     return pa.timestamp("us", type_.tz) if pa.types.is_timestamp(type_) else type_
 
 
-def _rescaled(value: Decimal, type_: pa.Decimal128Type) -> Decimal:
+def _rescale(value: Decimal, type_: pa.Decimal128Type) -> Decimal:
     with localcontext(prec=_DIGITS):
         scaled = value.quantize(Decimal(1).scaleb(-type_.scale))
         if scaled == value and scaled.adjusted() < type_.precision - type_.scale:

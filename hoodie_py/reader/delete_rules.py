@@ -68,7 +68,7 @@ class DeleteRules:
         )
         return tuple(name for name in named if name is not None)
 
-    def operations(self, batch: pa.RecordBatch) -> np.ndarray:
+    def read_operations(self, batch: pa.RecordBatch) -> np.ndarray:
         """Return int8 operation codes for log rows: what the operation column says, DELETE for every other deleted row.
 
         Raises:
@@ -76,7 +76,7 @@ class DeleteRules:
         """
         codes = np.full(batch.num_rows, NO_OPERATION, np.int8)
         if self.operation and OPERATION_FIELD in batch.schema.names:
-            codes = _operation_codes(batch.column(OPERATION_FIELD))
+            codes = _encode_operations(batch.column(OPERATION_FIELD))
         deleted = np.zeros(batch.num_rows, bool)
         if self.flag and IS_DELETED_FIELD in batch.schema.names:
             deleted |= _mask(batch.column(IS_DELETED_FIELD))
@@ -86,7 +86,7 @@ class DeleteRules:
         return np.where(deleted & ~keeps, np.int8(DELETE), codes).astype(np.int8)
 
 
-def _operation_codes(column: pa.Array) -> np.ndarray:
+def _encode_operations(column: pa.Array) -> np.ndarray:
     encoded = call("dictionary_encode", _as_text(column))
     codes = np.full(len(encoded.dictionary) + 1, NO_OPERATION, np.int8)
     for i, text in enumerate(encoded.dictionary.to_pylist()):

@@ -9,7 +9,7 @@ from hoodie_py.formats.deletes import decode_deletes_together
 from hoodie_py.formats.log import BlockType
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.delete_ordering import plain_order_column
+from hoodie_py.reader.delete_ordering import make_plain_ordering_column
 from hoodie_py.reader.log_bytes import ScannedBlock
 
 TOGETHER = 1 << 19  # bytes of blocks decoded in one go
@@ -62,7 +62,9 @@ class SmallDeleteBlocks:
 
     def _make_entries(self, group: Sequence[int]) -> None:
         joint = decode_deletes_together([self._blocks[number].block.content for number in group])
-        order = None if joint is None else plain_order_column(joint.records, self._context.declared_ordering_types)
+        order = (
+            None if joint is None else make_plain_ordering_column(joint.records, self._context.declared_ordering_types)
+        )
         if joint is None or order is None:
             return
         entries = BufferedBatch.of_deletes(self._context, joint.records.keys, order)

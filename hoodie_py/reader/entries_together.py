@@ -77,7 +77,7 @@ class SmallDataBlocks:
         try:
             rows = self._conform(joint.batch)
             store.add(rows)
-            entries = BufferedBatch.of_rows(self._context, first, rows, self._deletes.operations(rows))
+            entries = BufferedBatch.of_rows(self._context, first, rows, self._deletes.read_operations(rows))
         except HoodieError:
             store.release(first)
             return False

@@ -31,7 +31,7 @@ def to_entry_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> p
 
     columns = {"key": entries.keys, "row": pa.array(entries.rows), "code": pa.array(entries.codes)}
     columns["foreign"] = encode_foreign(entries.order.foreign, len(entries))
-    columns |= {f"{_ORDER}{name}": column for name, column in entries.order.stored().items()}
+    columns |= {f"{_ORDER}{name}": column for name, column in entries.order.to_stored_columns().items()}
     columns |= {f"{_EXTRA}{name}": pa.array(values) for name, values in extra.items()}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
@@ -43,7 +43,7 @@ def from_entry_batch(context: ArrowRecordContext, batch: pa.RecordBatch) -> Buff
     names = batch.schema.names
     order = {name.removeprefix(_ORDER): batch.column(name) for name in names if name.startswith(_ORDER)}
     rows, codes = batch.column("row").to_numpy().view(), batch.column("code").to_numpy().view()
-    ordering = OrderingColumn.restored(order, decode_foreign(batch.column("foreign")))
+    ordering = OrderingColumn.from_stored_columns(order, decode_foreign(batch.column("foreign")))
     return BufferedBatch(context, batch.column("key"), rows, ordering, codes)
 
 

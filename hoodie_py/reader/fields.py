@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 
-def top_level(schema: pa.Schema, name: str) -> str:
+def find_top_level_name(schema: pa.Schema, name: str) -> str:
     """Return the column that holds a field: the name itself if it is one, else the part before the first dot."""
     return name if name in schema.names else name.split(".", maxsplit=1)[0]
 
 
 def has_field(schema: pa.Schema, name: str) -> bool:
     """Say whether a column or nested field exists."""
-    return field_type(schema, name) is not None
+    return find_field_type(schema, name) is not None
 
 
-def field_type(schema: pa.Schema, name: str) -> pa.DataType | None:
+def find_field_type(schema: pa.Schema, name: str) -> pa.DataType | None:
     """Return the type of a column or nested field; None where there is none."""
     if name in schema.names:
         return schema.field(name).type
@@ -32,7 +32,7 @@ def field_type(schema: pa.Schema, name: str) -> pa.DataType | None:
     return type_
 
 
-def declared_types(
+def find_declared_types(
     names: Sequence[str], types: Sequence[pa.DataType], times: pa.Schema | None
 ) -> tuple[pa.DataType, ...]:
     """Return the types of fields, times in the units that the table declares (``formats.declared_times``).
@@ -45,12 +45,12 @@ def declared_types(
     if times is None:
         return tuple(types)
     return tuple(
-        (field_type(times, name) if pa.types.is_timestamp(type_) else None) or type_
+        (find_field_type(times, name) if pa.types.is_timestamp(type_) else None) or type_
         for name, type_ in zip(names, types, strict=True)
     )
 
 
-def field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
+def read_field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Return the values of a column or nested field; null where a parent is null."""
     if name in batch.schema.names:
         return batch.column(name)
@@ -60,6 +60,6 @@ def field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
     return pc.struct_field(batch.column(head), path)
 
 
-def nullable(fields: Iterable[pa.Field]) -> pa.Schema:
+def make_nullable(fields: Iterable[pa.Field]) -> pa.Schema:
     """Return columns, each of which may be null."""
     return pa.schema([field if field.nullable else field.with_nullable(True) for field in fields])

@@ -19,10 +19,10 @@ from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.coded import Decoder
-from hoodie_py.reader.fields import nullable
+from hoodie_py.reader.fields import make_nullable
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_side import LogReader
-from hoodie_py.reader.merge_kinds import merges
+from hoodie_py.reader.merge_kinds import needs_merge
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
@@ -69,7 +69,7 @@ class FileGroupReader:
         self._base = BaseMerge(file_slice, self.info, self.options, self.stats)
         names = self.info.schema.names if columns is None else list(columns)
         self._check_columns(names)
-        self.schema = nullable(self.info.schema.field(name) for name in names)
+        self.schema = make_nullable(self.info.schema.field(name) for name in names)
         self._stored = [name for name in names if name not in self.info.constants]
         constants = self.info.constants
         self._fields = [(field, field.name not in constants, constants.get(field.name)) for field in self.schema]
@@ -94,7 +94,7 @@ class FileGroupReader:
                 first = log.store.add(piece.untouched)
                 rows = BufferedBatch.of_rows(log.context, first, piece.untouched, None)
                 log.context.focus(rows.rows)  # handles are used again: what is known of earlier rows goes
-                yield from rows.records()
+                yield from rows.to_records()
                 log.store.release(first)
             if piece.merged is not None:
                 touched = piece.merged.result
@@ -102,11 +102,11 @@ class FileGroupReader:
                     changed = (touched.rows != piece.merged.older.rows) | touched.deletes
                     touched = touched.take(np.flatnonzero(changed))
                 log.context.focus(touched.rows)
-                yield from (touched if emit_deletes else touched.take(np.flatnonzero(~touched.deletes))).records()
+                yield from (touched if emit_deletes else touched.take(np.flatnonzero(~touched.deletes))).to_records()
 
     @property
     def context(self) -> ArrowRecordContext:
-        """The door to the data of the records that ``buffered_records``, ``merges`` or ``log_records`` is giving.
+        """The door to the data of the records that ``buffered_records``, ``needs_merge`` or ``log_records`` is giving.
 
         Records are valid until the next one is asked for.
 
@@ -134,7 +134,7 @@ class FileGroupReader:
         with self._locate_errors(), closing(self._open_log(self.info.schema.names)) as log:
             folded = log.fold()
             for part in () if folded is None else folded.parts:
-                yield from part.records()
+                yield from part.to_records()
 
     def load(self) -> Self:
         """Read and fold the log once for everything that is asked of this reader from now on, until ``close``.
@@ -174,7 +174,7 @@ class FileGroupReader:
             yield from self._read_base_only()
             return
         read = self._stored
-        if not merges(self.options.options):
+        if not needs_merge(self.options.options):
             yield from self._read_unmerged(read)
             return
         with closing(self._open_log(read)) as log:

@@ -15,12 +15,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.reader.ordering import Foreign
+from hoodie_py.reader.ordering import ForeignValue
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 
 def encode_foreign(values: np.ndarray | None, length: int) -> pa.Array:
-    """Return a text for each Foreign of an object array, null for None."""
+    """Return a text for each ForeignValue of an object array, null for None."""
     if values is None:
         return pa.nulls(length, pa.string())
     return pa.array([None if value is None else json.dumps(_encode(value)) for value in values], pa.string())
@@ -46,7 +46,7 @@ _WRITE: Final[Mapping[type, Callable[[Any], Any]]] = {
     datetime.datetime: datetime.datetime.isoformat,
     datetime.date: datetime.date.isoformat,
     tuple: lambda value: [_encode(item) for item in value],
-    Foreign: lambda value: [value.kind, _encode(value.value)],
+    ForeignValue: lambda value: [value.kind, _encode(value.value)],
 }
 _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "bool": bool,
@@ -58,7 +58,7 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "datetime": datetime.datetime.fromisoformat,
     "date": datetime.date.fromisoformat,
     "tuple": lambda items: tuple(_decode(item) for item in items),
-    "Foreign": lambda pair: Foreign(pair[0], _decode(pair[1])),
+    "ForeignValue": lambda pair: ForeignValue(pair[0], _decode(pair[1])),
 }
 
 

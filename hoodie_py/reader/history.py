@@ -83,7 +83,7 @@ class RecordHistory:
     outcome: dict[str, Any] | None
 
 
-def record_history(
+def trace_record_history(
     file_slice: FileSlice,
     info: ReadInfo,
     key: str,
@@ -104,14 +104,14 @@ def record_history(
     """
     log = LogReader(file_slice, info, info.schema.names, merger, options or ReadOptions(), ReadStats())
     trace = _Trace(log, key)
-    for version, record, partial in _log_versions(log, key):
+    for version, record, partial in _iterate_log_versions(log, key):
         trace.add(version, record, partial=partial)
-    base = _base_version(log, file_slice, info, key)
+    base = _find_base_version(log, file_slice, info, key)
     if base is not None:
         trace.add_base(*base)
     if not trace.steps:
         return None
-    return RecordHistory(key, file_slice.partition_path, file_slice.file_id, tuple(trace.steps), trace.outcome())
+    return RecordHistory(key, file_slice.partition_path, file_slice.file_id, tuple(trace.steps), trace.read_outcome())
 
 
 class _Trace:
@@ -127,35 +127,35 @@ class _Trace:
     def add(self, version: Version, record: BufferedBatch, *, partial: bool) -> None:
         """Merge the next log version."""
         if partial:
-            self._strategy = self._strategy.after_partial_block()
+            self._strategy = self._strategy.switch_to_partial()
         older = self._state
-        self._state = record if older is None else self._merged(older, record, final=False)
-        self.steps.append(Step(version, *_verdict(older, record, self._state, self._strategy)))
+        self._state = record if older is None else self._merge(older, record, final=False)
+        self.steps.append(Step(version, *_explain_merge(older, record, self._state, self._strategy)))
 
     def add_base(self, version: Version, record: BufferedBatch) -> None:
         """Merge what the log says with the base row, which is the older side."""
         newer = self._state
-        self._state = record if newer is None else self._merged(record, newer, final=True)
+        self._state = record if newer is None else self._merge(record, newer, final=True)
         winner, reason = "newer", "the only version"
         if newer is not None:
-            winner, reason = _verdict(record, newer, self._state, self._strategy)
+            winner, reason = _explain_merge(record, newer, self._state, self._strategy)
         self.steps.append(Step(version, {"older": "newer", "newer": "older"}.get(winner, winner), reason))
 
-    def outcome(self) -> dict[str, Any] | None:
+    def read_outcome(self) -> dict[str, Any] | None:
         """Return the row that is left."""
         if self._state is None or self._state.deletes[0]:
             return None
-        return _values(self._state)
+        return _read_values(self._state)
 
-    def _merged(self, older: BufferedBatch, newer: BufferedBatch, *, final: bool) -> BufferedBatch:
+    def _merge(self, older: BufferedBatch, newer: BufferedBatch, *, final: bool) -> BufferedBatch:
         try:
-            return self._strategy.final(older, newer) if final else self._strategy.delta(older, newer)
+            return self._strategy.final_merge(older, newer) if final else self._strategy.delta_merge(older, newer)
         except MergeError as error:
             error.locate(key=self._key, file_group=self._log.file_slice.file_id)
             raise
 
 
-def _log_versions(log: LogReader, key: str) -> Iterator[tuple[Version, BufferedBatch, bool]]:
+def _iterate_log_versions(log: LogReader, key: str) -> Iterator[tuple[Version, BufferedBatch, bool]]:
     for block in log.read_blocks():
         matches = np.flatnonzero(block.entries.keys.to_numpy(zero_copy_only=False) == key)
         for at in matches:
@@ -163,31 +163,33 @@ def _log_versions(log: LogReader, key: str) -> Iterator[tuple[Version, BufferedB
             kind = "delete block" if record.rows[0] == NO_ROW else "data block"
             scanned = block.scanned
             yield (
-                _version(kind, scanned.path, scanned.block.offset, scanned.instant, record, partial=block.partial),
+                _make_version(kind, scanned.path, scanned.block.offset, scanned.instant, record, partial=block.partial),
                 record,
                 block.partial,
             )
 
 
-def _base_version(
+def _find_base_version(
     log: LogReader, file_slice: FileSlice, info: ReadInfo, key: str
 ) -> tuple[Version, BufferedBatch] | None:
     if file_slice.base_file is None:
         return None
     base = BaseFileReader(info.files, file_slice.base_file, info.times)
     for batch in base.read_batches(info.schema, _BATCH_ROWS):
-        keys = log.keys.keys_of_batch(batch).to_numpy(zero_copy_only=False)
+        keys = log.keys.read_keys(batch).to_numpy(zero_copy_only=False)
         for at in np.flatnonzero(keys == key)[:1]:
             row = conform_batch(batch.slice(int(at), 1), log.schema)
             record = BufferedBatch.of_base(log.context, log.store.add(row), row, pa.array([key], pa.string()))
-            return _version("base file", base.path, None, file_slice.base_file.instant, record, partial=False), record
+            return _make_version(
+                "base file", base.path, None, file_slice.base_file.instant, record, partial=False
+            ), record
     return None
 
 
-def _version(
+def _make_version(
     source: str, path: str, offset: int | None, instant: str, record: BufferedBatch, *, partial: bool
 ) -> Version:
-    ordering = record.order.value(0) if record.order.parts else DEFAULT_ORDERING
+    ordering = record.order.get_value(0) if record.order.parts else DEFAULT_ORDERING
     return Version(
         source,
         path,
@@ -197,23 +199,23 @@ def _version(
         record.operation[0].as_py(),
         bool(record.deletes[0]),
         partial,
-        None if record.rows[0] == NO_ROW else _values(record),
+        None if record.rows[0] == NO_ROW else _read_values(record),
     )
 
 
-def _values(record: BufferedBatch) -> dict[str, Any]:
+def _read_values(record: BufferedBatch) -> dict[str, Any]:
     """Return a record's data, without the columns that a partial row lacks."""
     row: dict[str, Any] = record.context.store.take(record.rows).to_pylist()[0]
-    return {name: value for name, value in row.items() if record.present(name)[0]}
+    return {name: value for name, value in row.items() if record.has_values(name)[0]}
 
 
-def _verdict(
+def _explain_merge(
     older: BufferedBatch | None, newer: BufferedBatch, result: BufferedBatch, strategy: MergeStrategy
 ) -> tuple[str, str]:
     """Say which side a merge kept, and why in a few words."""
     if older is None:
         return "newer", "first version in the log"
-    winner = _winner(older, newer, result)
+    winner = _find_winner(older, newer, result)
     if isinstance(strategy, CustomStrategy):
         return winner, "the merger decided"
     if newer.commit_time_deletes[0]:
@@ -223,17 +225,17 @@ def _verdict(
     if older.commit_time_deletes[0]:
         dropped = "a delete block has nothing to add to a delete without ordering value"
         return winner, "the delete before it had no ordering value" if winner == "newer" else dropped
-    sides = f"{newer.order.value(0)} against {older.order.value(0)}"
+    sides = f"{newer.order.get_value(0)} against {older.order.get_value(0)}"
     reason = f"ordering value {sides}"
     return winner, f"{reason}, completed from the other version" if winner == "merged" else reason
 
 
-def _winner(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch) -> str:
-    if _same(newer, result):
+def _find_winner(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch) -> str:
+    if _is_same(newer, result):
         return "newer"
-    return "older" if _same(older, result) else "merged"
+    return "older" if _is_same(older, result) else "merged"
 
 
-def _same(side: BufferedBatch, result: BufferedBatch) -> bool:
+def _is_same(side: BufferedBatch, result: BufferedBatch) -> bool:
     alike = side.rows[0] == result.rows[0] and side.deletes[0] == result.deletes[0]
-    return bool(alike and side.order.value(0) == result.order.value(0))
+    return bool(alike and side.order.get_value(0) == result.order.get_value(0))

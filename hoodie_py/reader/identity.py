@@ -15,13 +15,13 @@ from hoodie_py.formats.arrays import booleans
 from hoodie_py.formats.kernels import call
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.fields import field_values, has_field, top_level
+from hoodie_py.reader.fields import find_top_level_name, has_field, read_field_values
 from hoodie_py.reader.row_store import NO_ROW
 
 _PARTITION_PATH = "_hoodie_partition_path"
 
 
-def identity_fields(config: TableConfig) -> tuple[str, ...]:
+def list_identity_fields(config: TableConfig) -> tuple[str, ...]:
     """Return the names of fields that a merge leaves as they are, whether or not the table has such columns."""
     return (*config.record_key_fields, *config.partition_fields, _PARTITION_PATH)
 
@@ -52,19 +52,19 @@ def check_identity(older: BufferedBatch, newer: BufferedBatch, result: BufferedB
 def _check_field(
     field: str, result: BufferedBatch, older: BufferedBatch, newer: BufferedBatch, *, partial: bool
 ) -> None:
-    column = top_level(result.context.schema, field)
-    values = _values(result, column, field)
+    column = find_top_level_name(result.context.schema, field)
+    values = _read_values(result, column, field)
     known, kept = np.zeros(len(result), bool), np.zeros(len(result), bool)
     for side in (older, newer):
-        has = side.present(column)
+        has = side.has_values(column)
         known |= has
-        kept |= has & _same(values, _values(side, column, field))
+        kept |= has & _find_same(values, _read_values(side, column, field))
     wrong = known & ~kept
     if partial:
-        wrong &= result.present(column)
+        wrong &= result.has_values(column)
     if wrong.any():
         first = int(np.argmax(wrong))
-        was = _values(newer if newer.present(column)[first] else older, column, field)[first].as_py()
+        was = _read_values(newer if newer.has_values(column)[first] else older, column, field)[first].as_py()
         raise MergeError(
             f"A merger changed {field}, a record key or partition field, from {was!r} to {values[first].as_py()!r}.",
             key=result.keys[first].as_py(),
@@ -73,12 +73,12 @@ def _check_field(
         )
 
 
-def _values(batch: BufferedBatch, column: str, field: str) -> pa.Array:
+def _read_values(batch: BufferedBatch, column: str, field: str) -> pa.Array:
     found = batch.context.store.column(batch.rows, column)
-    return found if column == field else field_values(pa.RecordBatch.from_arrays([found], [column]), field)
+    return found if column == field else read_field_values(pa.RecordBatch.from_arrays([found], [column]), field)
 
 
-def _same(values: pa.Array, others: pa.Array) -> np.ndarray:
+def _find_same(values: pa.Array, others: pa.Array) -> np.ndarray:
     """Say where two arrays have the same value, null and NaN equal to themselves."""
     same = booleans(call("equal", values, others).fill_null(False))
     same |= booleans(call("and", values.is_null(), others.is_null()))

@@ -112,7 +112,7 @@ class IncomingReader(LogReader):
         return OrderingColumn.of_deletes(none, len(part.keys))
 
     def _find_operations(self, part: IncomingRows, rows: pa.RecordBatch) -> np.ndarray:
-        marked = replace(self.deletes, operation=False).operations(rows)
+        marked = replace(self.deletes, operation=False).read_operations(rows)
         if part.operations is None:
             return marked
         said = np.asarray(part.operations, np.int8)

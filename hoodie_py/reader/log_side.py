@@ -20,21 +20,21 @@ from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.block_decoder import BlockDecoder
 from hoodie_py.reader.buffer import LogBuffer
 from hoodie_py.reader.conform import Conformer, conform_batch
-from hoodie_py.reader.delete_ordering import delete_order_column
+from hoodie_py.reader.delete_ordering import make_delete_ordering_column
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.deletes_together import SmallDeleteBlocks
 from hoodie_py.reader.entries_together import SmallDataBlocks
-from hoodie_py.reader.fields import top_level
+from hoodie_py.reader.fields import find_top_level_name
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
-from hoodie_py.reader.identity import identity_fields
+from hoodie_py.reader.identity import list_identity_fields
 from hoodie_py.reader.log_bytes import ScannedBlock
 from hoodie_py.reader.log_scan import ScanStats, scan_log_files
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.pairing import match_base_rows
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from hoodie_py.reader.read_plan import MergeNeeds, merge_schema
+from hoodie_py.reader.read_plan import MergeNeeds, make_merge_schema
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.row_store import RowStore
@@ -101,7 +101,7 @@ class LogReader:
         self.keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
         self.deletes = DeleteRules.of(info.schema, config.merge_properties, options.options)
         given = None if custom is None else (custom, config, selected.props)
-        self.schema = merge_schema(info.schema, read, MergeNeeds(self.keys, ordering, self.deletes, given))
+        self.schema = make_merge_schema(info.schema, read, MergeNeeds(self.keys, ordering, self.deletes, given))
         self.spill = Spill(MemoryBudget.from_options(options), stats)
         self.store = RowStore(self.schema, self.spill)
         self.context = ArrowRecordContext(
@@ -111,10 +111,10 @@ class LogReader:
             ordering,
             self.deletes,
             info.defaults,
-            identity_fields(config),
+            list_identity_fields(config),
             info.times,
         )
-        decides = {top_level(self.schema, name) for name in ordering}
+        decides = {find_top_level_name(self.schema, name) for name in ordering}
         self.deciding = pa.schema([field for field in self.schema if field.name in decides])
         self._custom = custom is not None
         self._conform = Conformer(self.schema, {**info.defaults, **info.fallbacks})
@@ -265,20 +265,20 @@ class LogReader:
             MergeError: with the instants of the key's versions in the log.
         """
         try:
-            return self._buffer.final_strategy.final(base, newer)
+            return self._buffer.final_strategy.final_merge(base, newer)
         except HoodieError as error:
             error.locate(instants=self._buffer.find_instants(error.where.get("key")))
             raise
 
     def merge_inserted(self, entries: BufferedBatch) -> BufferedBatch:
         """Return what becomes of log records that meet no base row."""
-        return self._buffer.final_strategy.inserted(entries)
+        return self._buffer.final_strategy.convert_inserts(entries)
 
     def _read_deletes(self, scanned: ScannedBlock, entries: BufferedBatch | None) -> BlockEntries:
         """Return the entries of a delete block, which may be made already."""
         if entries is None:
             deleted = decode_deleted(scanned.load())
-            ordering = delete_order_column(deleted, self.context.declared_ordering_types)
+            ordering = make_delete_ordering_column(deleted, self.context.declared_ordering_types)
             entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
         count = len(entries)
         return BlockEntries(scanned, entries, self._read_positions(scanned, lambda: count), scanned.block.is_partial)
@@ -299,7 +299,7 @@ class LogReader:
             if not done:
                 positions = self._read_positions(scanned, partial(decoder.count_records, index, decoded))
             first = self.store.add(rows, absent)
-            entries = BufferedBatch.of_rows(self.context, first, rows, self.deletes.operations(rows))
+            entries = BufferedBatch.of_rows(self.context, first, rows, self.deletes.read_operations(rows))
             some = None if positions is None else positions[done : done + len(entries)]
             yield BlockEntries(scanned, entries, some, scanned.block.is_partial)
             done += len(entries)

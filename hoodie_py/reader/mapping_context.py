@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.reader.arrow_context import fitting_array
+from hoodie_py.reader.arrow_context import make_fitting_array
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.table_context import TableRecordContext
@@ -39,14 +39,14 @@ class MappingRecordContext(TableRecordContext[dict[str, Any]]):
         whole = schema if table_schema is None else table_schema
         super().__init__(schema, whole, rules, ordering_fields, deletes or DeleteRules())
 
-    def _cell(self, row: dict[str, Any], name: str) -> Any:
+    def _read_cell(self, row: dict[str, Any], name: str) -> Any:
         return row.get(name)
 
-    def _has(self, row: dict[str, Any], name: str) -> bool:
+    def _has_column(self, row: dict[str, Any], name: str) -> bool:
         return name in row
 
-    def _changed(self, row: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-        return {**row, **self._made(values)}
+    def _change_row(self, row: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        return {**row, **self._make_row(values)}
 
-    def _made(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: fitting_array([value], self.schema.field(name))[0].as_py() for name, value in values.items()}
+    def _make_row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: make_fitting_array([value], self.schema.field(name))[0].as_py() for name, value in values.items()}

@@ -20,7 +20,7 @@ class BufferKind(StrEnum):
     UNMERGED = "unmerged"
 
 
-def buffer_kind(
+def choose_buffer_kind(
     options: Mapping[str, str],
     *,
     streaming: bool = False,
@@ -40,7 +40,7 @@ def buffer_kind(
     Raises:
         InvalidQueryError: an unknown merge type.
     """
-    if not streaming and not merges(options):
+    if not streaming and not needs_merge(options):
         return BufferKind.UNMERGED
     if sort_output:
         return BufferKind.SORTED
@@ -49,7 +49,7 @@ def buffer_kind(
     return BufferKind.KEY
 
 
-def merges(options: Mapping[str, str]) -> bool:
+def needs_merge(options: Mapping[str, str]) -> bool:
     """Say whether log rows merge with what they meet (the default) or simply follow the base rows.
 
     Raises:

@@ -30,7 +30,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.incoming import IncomingDeletes, IncomingReader, IncomingRows
 from hoodie_py.reader.log_side import LogReader
-from hoodie_py.reader.merge_kinds import BufferKind, buffer_kind
+from hoodie_py.reader.merge_kinds import BufferKind, choose_buffer_kind
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.records import BufferedRecord
@@ -73,7 +73,7 @@ class MergeReader(FileGroupReader):
     ) -> None:
         super().__init__(file_slice, table, None, merger, options)
         self._incoming = incoming
-        self.kind = buffer_kind(
+        self.kind = choose_buffer_kind(
             self.options.options,
             streaming=incoming is not None,
             sort_output=sort_output,
@@ -280,7 +280,7 @@ def _make_plain_records(log: LogReader, batch: pa.RecordBatch) -> Records:
 def _iterate_records(batch: BufferedBatch) -> Records:
     """Yield records whose data the context gathers together; handles are used again, so values of earlier rows go."""
     batch.context.focus(batch.rows)
-    yield from batch.records()
+    yield from batch.to_records()
 
 
 def _make_sort_key(key: str) -> bytes:

@@ -163,7 +163,7 @@ def merge_rows(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger:
     picks = np.empty(len(older), np.int64)  # the older record, the newer one, or one that the merger made
     made: list[BufferedRecord[Any]] = []
     count = len(older)
-    for i, (a, b) in enumerate(zip(older.records(), newer.records(), strict=True)):
+    for i, (a, b) in enumerate(zip(older.to_records(), newer.to_records(), strict=True)):
         result = merge_pair(a, b, merge, merger)
         if result is b:
             picks[i] = count + i
@@ -178,9 +178,11 @@ def merge_rows(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger:
     return fresh if len(made) == count else BufferedBatch.concat([older, newer, fresh]).take(picks)
 
 
-def first_failure(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger: RecordMerger) -> HoodieError | None:
+def find_first_failure(
+    older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger: RecordMerger
+) -> HoodieError | None:
     """Merge pair by pair, each by itself, and return the first error, with its key; None where all pairs merge."""
-    for a, b in zip(older.records(), newer.records(), strict=True):
+    for a, b in zip(older.to_records(), newer.to_records(), strict=True):
         try:
             BufferedBatch.from_records(older.context, [merge_pair(a, b, merge, merger)])
         except HoodieError as error:
@@ -216,10 +218,10 @@ def merge_pair(
         ) from error
     if result is newer or result is older:
         return result
-    return _checked(result, key, merger)
+    return _check_merged(result, key, merger)
 
 
-def _checked(result: object, key: str, merger: RecordMerger) -> BufferedRecord[Any]:
+def _check_merged(result: object, key: str, merger: RecordMerger) -> BufferedRecord[Any]:
     place = {"key": key, "merger": type(merger).__name__}
     if not isinstance(result, BufferedRecord):
         raise MergeError(
@@ -250,12 +252,12 @@ def _check_signature(cls: type[RecordMerger], name: str, arguments: Sequence[str
     if inspect.iscoroutinefunction(function):
         raise TypeError(f"{cls.__name__}.{name} must be a plain method, not an async one.")
     parameters = list(inspect.signature(function).parameters.values())[1 if bound else 0 :]
-    if not _takes(parameters, len(arguments)):
+    if not _accepts(parameters, len(arguments)):
         text = f"{cls.__name__}.{name} must take ({', '.join((*['self'][:bound], *arguments))})"
         raise TypeError(f"{text}{_OLD_MERGE if 'merge' in name else '.'}")
 
 
-def _takes(parameters: Sequence[inspect.Parameter], count: int) -> bool:
+def _accepts(parameters: Sequence[inspect.Parameter], count: int) -> bool:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positional = [p for p in parameters if p.kind in kinds]
     required = [p for p in positional if p.default is inspect.Parameter.empty]

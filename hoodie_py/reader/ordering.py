@@ -26,7 +26,7 @@ Mask = np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignValue:
     """An ordering value of another class than its column, as a delete block brought it."""
 
     kind: str
@@ -55,7 +55,7 @@ class OrderingColumn:
     Attributes:
         parts: one per ordering field; none where the merge mode reads no ordering.
         default: bool per entry: the whole value is the default (for several fields only deletes have that).
-        foreign: Foreign per entry or None; None as a whole when no entry is foreign.
+        foreign: ForeignValue per entry or None; None as a whole when no entry is foreign.
     """
 
     __slots__ = ("default", "foreign", "length", "parts")
@@ -72,7 +72,7 @@ class OrderingColumn:
     @classmethod
     def from_columns(cls, columns: Sequence[pa.Array], length: int) -> OrderingColumn:
         """Build from the ordering fields' values in rows; null reads as the default."""
-        parts = tuple(_part(column) for column in columns)
+        parts = tuple(_make_part(column) for column in columns)
         if len(parts) == 1:
             return cls(parts, parts[0].default, None)
         return cls(parts, np.full(length, not parts), None)
@@ -88,13 +88,13 @@ class OrderingColumn:
 
     @classmethod
     def from_values(cls, values: Sequence[Any], types: Sequence[pa.DataType]) -> OrderingColumn:
-        """Build from Python values: a value of the type, a tuple for several fields, Foreign, None or
+        """Build from Python values: a value of the type, a tuple for several fields, ForeignValue, None or
         DEFAULT_ORDERING.
         """
-        foreign = np.array([v if isinstance(v, Foreign) else None for v in values], dtype=object)
-        plain = [None if isinstance(v, Foreign) or v is DEFAULT_ORDERING else v for v in values]
+        foreign = np.array([v if isinstance(v, ForeignValue) else None for v in values], dtype=object)
+        plain = [None if isinstance(v, ForeignValue) or v is DEFAULT_ORDERING else v for v in values]
         if len(types) == 1:
-            part = _part(pa.array(plain, types[0]))
+            part = _make_part(pa.array(plain, types[0]))
             has_foreign = np.array([f is not None for f in foreign], bool)
             part = _Part(part.values, part.default & ~has_foreign)
             return cls((part,), part.default, foreign)
@@ -102,7 +102,7 @@ class OrderingColumn:
         pieces = []
         for i, type_ in enumerate(types):
             texts = [None if v is None or v[i] is DEFAULT_ORDERING else v[i] for v in plain]
-            pieces.append(_part(pa.array(texts, type_)))
+            pieces.append(_make_part(pa.array(texts, type_)))
         return cls(tuple(pieces), whole if types else np.full(len(values), True), foreign)
 
     def take(self, indices: np.ndarray) -> OrderingColumn:
@@ -127,7 +127,7 @@ class OrderingColumn:
         )
         foreign = None
         if self.foreign is not None or other.foreign is not None:
-            foreign = np.where(mask, _objects(self), _objects(other))
+            foreign = np.where(mask, _list_foreign(self), _list_foreign(other))
         return OrderingColumn(parts, np.where(mask, self.default, other.default), foreign)
 
     @classmethod
@@ -141,29 +141,29 @@ class OrderingColumn:
         )
         foreign = None
         if any(c.foreign is not None for c in columns):
-            foreign = np.concatenate([_objects(c) for c in columns])
+            foreign = np.concatenate([_list_foreign(c) for c in columns])
         return cls(parts, np.concatenate([c.default for c in columns]), foreign)
 
-    def stored(self) -> dict[str, pa.Array]:
-        """Return columns that, with ``foreign``, ``restored`` makes the same entries of."""
-        columns = {"default": _bytes_of(self.default)}
+    def to_stored_columns(self) -> dict[str, pa.Array]:
+        """Return columns that, with ``foreign``, ``from_stored_columns`` makes the same entries of."""
+        columns = {"default": _mask_to_bytes(self.default)}
         for i, part in enumerate(self.parts):
-            columns[f"values{i}"], columns[f"default{i}"] = part.values, _bytes_of(part.default)
+            columns[f"values{i}"], columns[f"default{i}"] = part.values, _mask_to_bytes(part.default)
         return columns
 
     @classmethod
-    def restored(cls, columns: Mapping[str, pa.Array], foreign: np.ndarray | None) -> OrderingColumn:
-        """Build from what ``stored`` gave, without a copy."""
+    def from_stored_columns(cls, columns: Mapping[str, pa.Array], foreign: np.ndarray | None) -> OrderingColumn:
+        """Build from what ``to_stored_columns`` gave, without a copy."""
         count = sum(name.startswith("values") for name in columns)
-        parts = tuple(_Part(columns[f"values{i}"], _mask_of(columns[f"default{i}"])) for i in range(count))
-        return cls(parts, _mask_of(columns["default"]), foreign)
+        parts = tuple(_Part(columns[f"values{i}"], _bytes_to_mask(columns[f"default{i}"])) for i in range(count))
+        return cls(parts, _bytes_to_mask(columns["default"]), foreign)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the values, those of another class left out."""
         return int(self.default.nbytes + sum(part.values.nbytes + part.default.nbytes for part in self.parts))
 
-    def value(self, index: int) -> Any:
+    def get_value(self, index: int) -> Any:
         """Return one entry as a Python value (DEFAULT_ORDERING for the default, except the 0 of an int column)."""
         if self.foreign is not None and self.foreign[index] is not None:
             return self.foreign[index]
@@ -175,7 +175,7 @@ class OrderingColumn:
         return values[0] if len(values) == 1 else values
 
     def to_pylist(self) -> list[Any]:
-        """Return every entry as ``value`` does."""
+        """Return every entry as ``get_value`` does."""
         columns = [p.values.to_pylist() for p in self.parts]
         rows: list[Any] = []
         for i in range(self.length):
@@ -218,7 +218,7 @@ def compare(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndarray, M
     else:
         sign, mixed = _compare_each(older, newer)
     if older.foreign is not None or newer.foreign is not None:
-        _compare_foreign(_objects(older), _objects(newer), sign, mixed)
+        _compare_foreign(_list_foreign(older), _list_foreign(newer), sign, mixed)
     return sign, mixed
 
 
@@ -242,11 +242,11 @@ def classes_differ(older: OrderingColumn, newer: OrderingColumn) -> Mask:
     if len(older.parts) > 1:
         differ = np.where(older.default & newer.default, False, differ | (older.default != newer.default))
     if older.foreign is not None or newer.foreign is not None:
-        _compare_foreign(_objects(older), _objects(newer), np.zeros(len(older), np.int8), differ)
+        _compare_foreign(_list_foreign(older), _list_foreign(newer), np.zeros(len(older), np.int8), differ)
     return np.asarray(differ)
 
 
-def sort_codes(column: OrderingColumn) -> np.ndarray | None:
+def make_sort_codes(column: OrderingColumn) -> np.ndarray | None:
     """Return int64 codes whose order is the order of the entries; None where some entries do not compare with
     others.
     """
@@ -256,7 +256,7 @@ def sort_codes(column: OrderingColumn) -> np.ndarray | None:
         return np.zeros(len(column), np.int64)
     if any(not p.integer and p.default.any() for p in column.parts) or (len(column.parts) > 1 and column.default.any()):
         return None
-    codes = [_codes(p.values) for p in column.parts]
+    codes = [_encode_values(p.values) for p in column.parts]
     if len(codes) == 1:
         return codes[0]
     order = np.lexsort(codes[::-1])
@@ -268,7 +268,7 @@ def sort_codes(column: OrderingColumn) -> np.ndarray | None:
     return ranks
 
 
-def _part(column: pa.Array) -> _Part:
+def _make_part(column: pa.Array) -> _Part:
     null = ~is_valid(column)
     if pa.types.is_int32(column.type):
         filled = numbers(column)
@@ -276,21 +276,21 @@ def _part(column: pa.Array) -> _Part:
     return _Part(column, null)
 
 
-def _bytes_of(mask: Mask) -> pa.Array:
+def _mask_to_bytes(mask: Mask) -> pa.Array:
     return pa.array(mask.view(np.uint8))
 
 
-def _mask_of(column: pa.Array) -> Mask:
+def _bytes_to_mask(column: pa.Array) -> Mask:
     return np.asarray(column.to_numpy(zero_copy_only=False)).view(bool)
 
 
-def _objects(column: OrderingColumn) -> np.ndarray:
+def _list_foreign(column: OrderingColumn) -> np.ndarray:
     return column.foreign if column.foreign is not None else np.full(len(column), None, dtype=object)
 
 
-def _codes(values: pa.Array) -> np.ndarray:
+def _encode_values(values: pa.Array) -> np.ndarray:
     """Integer codes in value order, comparable only within one array for types without a natural one."""
-    natural = _natural_codes(values)
+    natural = _encode_numbers(values)
     if natural is not None:
         return natural
     encoded = call("dictionary_encode", values)
@@ -300,7 +300,7 @@ def _codes(values: pa.Array) -> np.ndarray:
     return np.asarray(rank[numbers(encoded.indices)]) if len(order) else np.zeros(len(values), np.int64)
 
 
-def _natural_codes(values: pa.Array) -> np.ndarray | None:
+def _encode_numbers(values: pa.Array) -> np.ndarray | None:
     """Codes that compare across arrays: integers, dates and times as they are, floats by the order of their bits."""
     type_ = values.type
     if pa.types.is_integer(type_):
@@ -319,7 +319,7 @@ def _natural_codes(values: pa.Array) -> np.ndarray | None:
 
 
 def _compare_parts(older: _Part, newer: _Part) -> tuple[np.ndarray, Mask]:
-    mine, theirs = _natural_codes(older.values), _natural_codes(newer.values)
+    mine, theirs = _encode_numbers(older.values), _encode_numbers(newer.values)
     if mine is not None and theirs is not None:
         sign = (mine > theirs).astype(np.int8) - (mine < theirs).astype(np.int8)
     else:

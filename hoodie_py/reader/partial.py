@@ -34,7 +34,7 @@ class PartialUpdateHandler(ABC):
     """Says which values of the higher version the lower one's replace."""
 
     @abstractmethod
-    def yields(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
+    def find_replaced(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
         """Return bool per record: the lower version's value stands; None for never.
 
         Args:
@@ -47,7 +47,7 @@ class PartialUpdateHandler(ABC):
 class IgnoreDefaults(PartialUpdateHandler):
     """A default value in the newer row means "not given"."""
 
-    def yields(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
+    def find_replaced(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
         if default is None:
             return ~is_valid(values) if values.null_count else None
         if isinstance(default, bool) and pa.types.is_boolean(values.type):
@@ -69,7 +69,7 @@ class FillUnavailable(PartialUpdateHandler):
         self._placeholder = placeholder
         self._binary = binary
 
-    def yields(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
+    def find_replaced(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
         if self._placeholder is None:
             return None
         if pa.types.is_string(values.type):
@@ -79,7 +79,7 @@ class FillUnavailable(PartialUpdateHandler):
         return None
 
 
-def partial_update_handler(config: TableConfig, *, writing: bool = False) -> PartialUpdateHandler | None:
+def make_partial_update_handler(config: TableConfig, *, writing: bool = False) -> PartialUpdateHandler | None:
     """Return what a table's partial update mode does; None for a table without one.
 
     Args:
@@ -99,34 +99,36 @@ def partial_update_handler(config: TableConfig, *, writing: bool = False) -> Par
     raise InvalidTableError(f"Unknown partial update mode {mode!r}.", table=config.name)
 
 
-def filled(low: BufferedBatch, high: BufferedBatch, rows: np.ndarray, handler: PartialUpdateHandler) -> BufferedBatch:
+def fill_values(
+    low: BufferedBatch, high: BufferedBatch, rows: np.ndarray, handler: PartialUpdateHandler
+) -> BufferedBatch:
     """Return the higher versions, in the given rows with values of the lower ones where the handler says so."""
     at = np.flatnonzero(rows)
     takes: dict[str, np.ndarray] = {}
     upper = high.take(at)
     for name in high.context.schema.names:
-        stands = handler.yields(name, upper.column(name), high.context.defaults.get(name))
+        stands = handler.find_replaced(name, upper.column(name), high.context.defaults.get(name))
         if stands is not None and stands.any():
             takes[name] = stands
-    return _patched(low.take(at), upper, high, at, takes)
+    return _patch_rows(low.take(at), upper, high, at, takes)
 
 
-def combined(low: BufferedBatch, high: BufferedBatch, rows: np.ndarray) -> BufferedBatch:
+def combine_columns(low: BufferedBatch, high: BufferedBatch, rows: np.ndarray) -> BufferedBatch:
     """Return the higher versions, in the given rows with the columns they lack taken from the lower ones."""
     at = np.flatnonzero(rows)
     lower, upper = low.take(at), high.take(at)
     takes: dict[str, np.ndarray] = {}
     for name in high.context.schema.names:
-        stands = ~upper.present(name) & lower.present(name)
+        stands = ~upper.has_values(name) & lower.has_values(name)
         if stands.any():
             takes[name] = stands
-    result = _patched(lower, upper, high, at, takes)
+    result = _patch_rows(lower, upper, high, at, takes)
     codes = result.codes.copy()
     codes[at] = np.where(upper.deletes, np.int8(DELETE), np.int8(NO_OPERATION))
     return BufferedBatch(result.context, result.keys, result.rows, result.order, codes)
 
 
-def _patched(
+def _patch_rows(
     lower: BufferedBatch, upper: BufferedBatch, high: BufferedBatch, at: np.ndarray, takes: Mapping[str, np.ndarray]
 ) -> BufferedBatch:
     """Put new rows in place of those of ``upper`` that take a value from ``lower``; the rest keeps its handle."""
@@ -139,13 +141,13 @@ def _patched(
     absent: dict[str, np.ndarray] = {}
     for i, field in enumerate(context.schema):
         stands = takes.get(field.name)
-        missing = ~mine.present(field.name)
+        missing = ~mine.has_values(field.name)
         if stands is not None:
             mask = stands[changed]
             values = (
                 call("if_else", from_numpy(mask), theirs.column(field.name), batch.column(i))
-                if _selectable(field.type)
-                else _chosen(mask, theirs.column(field.name), batch.column(i))
+                if _is_flat(field.type)
+                else _choose_values(mask, theirs.column(field.name), batch.column(i))
             )
             batch = batch.set_column(i, field.with_nullable(True), values)
             missing &= ~mask
@@ -157,11 +159,11 @@ def _patched(
     return BufferedBatch(context, high.keys, rows, high.order, high.codes)
 
 
-def _selectable(type_: pa.DataType) -> bool:
+def _is_flat(type_: pa.DataType) -> bool:
     return not pa.types.is_nested(type_)
 
 
-def _chosen(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
+def _choose_values(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
     """Choose row by row between two nested columns by one gather over both."""
     both = pa.concat_arrays([first, second])
     return taken(both, from_numpy(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))

@@ -29,8 +29,8 @@ from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.context import RecordContext
 from hoodie_py.reader.fields import has_field
 from hoodie_py.reader.merger import RecordMerger
-from hoodie_py.reader.payload_ordering import Record, compare_carried, greater, option_ordering_fields
-from hoodie_py.reader.payload_values import flagged, is_flagged, reader_context, scattered
+from hoodie_py.reader.payload_ordering import Record, compare_carried, list_option_ordering_fields, select_greater
+from hoodie_py.reader.payload_values import find_flagged, is_flagged, replace_records, to_reader_context
 from hoodie_py.reader.records import DELETE, BufferedRecord, HoodieOperation
 from hoodie_py.reader.row_store import NO_ROW
 
@@ -38,7 +38,7 @@ Props = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
+class CombineResult:
     """What a payload class makes of pairs.
 
     Attributes:
@@ -66,7 +66,7 @@ class PayloadMerger(RecordMerger):
         """Combine one pair whose older version has data (combineAndGetUpdateValue); None is "nothing"."""
 
     @abstractmethod
-    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> Combined:
+    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> CombineResult:
         """Combine pairs whose older versions have data; equal to ``combine`` pair by pair."""
 
     def pre_combine_pair(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record:
@@ -81,13 +81,13 @@ class PayloadMerger(RecordMerger):
         """Say whether the payload class takes a version for a delete."""
         return record.is_delete or record.record is None or is_flagged(record, context)
 
-    def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
+    def find_deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
         """Say for each record whether the payload class takes it for a delete."""
-        return np.asarray(batch.deletes | (batch.rows == NO_ROW) | flagged(batch))
+        return np.asarray(batch.deletes | (batch.rows == NO_ROW) | find_flagged(batch))
 
     def mandatory_fields(self, schema: pa.Schema, config: TableConfig, props: Props) -> Sequence[str]:
         marker = DELETE_FIELD.of(props)
-        extra = (*self.columns, *option_ordering_fields(props), *((marker,) if marker else ()))
+        extra = (*self.columns, *list_option_ordering_fields(props), *((marker,) if marker else ()))
         return (*super().mandatory_fields(schema, config, props), *(name for name in extra if has_field(schema, name)))
 
     def merge(
@@ -95,7 +95,7 @@ class PayloadMerger(RecordMerger):
     ) -> BufferedRecord[Any]:
         if older.record is None or older.is_commit_time_delete or newer.is_commit_time_delete:
             return newer
-        arrow = reader_context(context)
+        arrow = to_reader_context(context)
         result = self.combine(older, newer, arrow, props)
         if result is not None:
             return result
@@ -108,7 +108,7 @@ class PayloadMerger(RecordMerger):
     def merge_batch(
         self, older: BufferedBatch, newer: BufferedBatch, context: RecordContext[Any], props: Props
     ) -> BufferedBatch:
-        return _on_pairs(older, newer, lambda a, b: _resolved(a, b, self.combine_batch(a, b, props)))
+        return _merge_pairs(older, newer, lambda a, b: _resolve_absent(a, b, self.combine_batch(a, b, props)))
 
     def pre_combine(
         self, older: BufferedRecord[Any], newer: BufferedRecord[Any], context: RecordContext[Any], props: Props
@@ -116,17 +116,17 @@ class PayloadMerger(RecordMerger):
         """Choose between two versions in one writer's batch (Hudi's HoodiePreCombineAvroRecordMerger)."""
         if older.record is None or older.is_commit_time_delete or newer.is_commit_time_delete:
             return newer
-        return self.pre_combine_pair(older, newer, reader_context(context), props)
+        return self.pre_combine_pair(older, newer, to_reader_context(context), props)
 
     def pre_combine_batch(
         self, older: BufferedBatch, newer: BufferedBatch, context: RecordContext[Any], props: Props
     ) -> BufferedBatch:
         """Choose between versions in one writer's batch; equal to ``pre_combine`` pair by pair."""
-        return _on_pairs(older, newer, lambda a, b: self.pre_combine_pairs(a, b, props))
+        return _merge_pairs(older, newer, lambda a, b: self.pre_combine_pairs(a, b, props))
 
     def insert(self, newer: BufferedRecord[Any], context: RecordContext[Any], props: Props) -> BufferedRecord[Any]:
         """Return what becomes of a log record that meets no base row (getInsertValue): itself, or it as a delete."""
-        if newer.is_delete or not self.is_deleted(newer, reader_context(context), props):
+        if newer.is_delete or not self.is_deleted(newer, to_reader_context(context), props):
             return newer
         return context.delete(newer)
 
@@ -135,11 +135,11 @@ class PayloadMerger(RecordMerger):
         mask = ~newer.deletes
         at = np.flatnonzero(mask)
         if len(at):
-            mask[at] = self.deleted(newer.take(at), props)
+            mask[at] = self.find_deleted(newer.take(at), props)
         return newer.deleted(mask) if mask.any() else newer
 
 
-def _on_pairs(
+def _merge_pairs(
     older: BufferedBatch, newer: BufferedBatch, merge: Callable[[BufferedBatch, BufferedBatch], BufferedBatch]
 ) -> BufferedBatch:
     """Apply a merge to the pairs that a payload class gets to see; the newer version stays elsewhere."""
@@ -147,10 +147,10 @@ def _on_pairs(
     at = np.flatnonzero(pairs)
     if len(at) == len(newer):
         return merge(older, newer) if len(at) else newer
-    return scattered(newer, at, merge(older.take(at), newer.take(at))) if len(at) else newer
+    return replace_records(newer, at, merge(older.take(at), newer.take(at))) if len(at) else newer
 
 
-def _resolved(older: BufferedBatch, newer: BufferedBatch, combined: Combined) -> BufferedBatch:
+def _resolve_absent(older: BufferedBatch, newer: BufferedBatch, combined: CombineResult) -> BufferedBatch:
     """Turn pairs that gave nothing into deletes."""
     absent, result = combined.absent, combined.records
     if not absent.any():
@@ -166,7 +166,7 @@ def _resolved(older: BufferedBatch, newer: BufferedBatch, combined: Combined) ->
         newer.context,
         theirs.keys,
         np.full(len(at), NO_ROW, np.int64),
-        greater(mine.order, theirs.order),
+        select_greater(mine.order, theirs.order),
         np.full(len(at), DELETE, np.int8),
     )
-    return scattered(result, at, deletes)
+    return replace_records(result, at, deletes)

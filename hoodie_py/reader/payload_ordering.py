@@ -19,8 +19,8 @@ from hoodie_py.errors import MergeError
 from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.fields import field_type, field_values, has_field, top_level
-from hoodie_py.reader.ordering import Foreign, OrderingColumn, compare
+from hoodie_py.reader.fields import find_field_type, find_top_level_name, has_field, read_field_values
+from hoodie_py.reader.ordering import ForeignValue, OrderingColumn, compare
 from hoodie_py.reader.records import DEFAULT_ORDERING, BufferedRecord
 from hoodie_py.reader.row_store import NO_ROW
 
@@ -28,24 +28,24 @@ Record = BufferedRecord[Row]
 Comparison = tuple[np.ndarray, np.ndarray]  # int8 sign of older against newer, bool: they do not compare
 
 
-def payload_ordering_fields(context: ArrowRecordContext, props: Mapping[str, str]) -> tuple[str, ...]:
+def find_payload_ordering_fields(context: ArrowRecordContext, props: Mapping[str, str]) -> tuple[str, ...]:
     """Return the fields a payload class orders rows by: the table's, else those that the reader's options name."""
     if context.ordering_fields:
         return context.ordering_fields
-    return tuple(name for name in option_ordering_fields(props) if has_field(context.schema, name))
+    return tuple(name for name in list_option_ordering_fields(props) if has_field(context.schema, name))
 
 
-def option_ordering_fields(props: Mapping[str, str]) -> list[str]:
+def list_option_ordering_fields(props: Mapping[str, str]) -> list[str]:
     """Return the ordering fields that options name."""
     text = ORDERING_FIELDS_PROPERTY.text(props) or ORDERING_FIELD_PROPERTY.text(props) or ""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def row_ordering(record: Record, context: ArrowRecordContext, fields: Sequence[str]) -> tuple[Any, ...]:
+def read_row_ordering(record: Record, context: ArrowRecordContext, fields: Sequence[str]) -> tuple[Any, ...]:
     """Read one record's ordering from its row, null as None; what the record carries where it has no row."""
     if record.record is not None:
         return tuple(context.get_value(record, name) for name in fields)
-    return _parts(record.ordering_value, len(fields))
+    return _to_parts(record.ordering_value, len(fields))
 
 
 def compare_row(older: Sequence[Any], newer: Sequence[Any], types: Sequence[pa.DataType]) -> int | None:
@@ -60,12 +60,12 @@ def compare_row(older: Sequence[Any], newer: Sequence[Any], types: Sequence[pa.D
 def compare_carried(older: Record, newer: Record, context: ArrowRecordContext) -> int | None:
     """Compare the ordering values that two records carry; None where they do not compare."""
     types = context.ordering_types
-    return compare_row(_parts(older.ordering_value, len(types)), _parts(newer.ordering_value, len(types)), types)
+    return compare_row(_to_parts(older.ordering_value, len(types)), _to_parts(newer.ordering_value, len(types)), types)
 
 
-def field_types(context: ArrowRecordContext, fields: Sequence[str]) -> list[pa.DataType]:
+def list_field_types(context: ArrowRecordContext, fields: Sequence[str]) -> list[pa.DataType]:
     """Return the types of ordering fields."""
-    return [field_type(context.schema, name) for name in fields]
+    return [find_field_type(context.schema, name) for name in fields]
 
 
 def compare_rows(older: BufferedBatch, newer: BufferedBatch, fields: Sequence[str]) -> Comparison:
@@ -76,7 +76,7 @@ def compare_rows(older: BufferedBatch, newer: BufferedBatch, fields: Sequence[st
         newer: records whose carried ordering stands in where they have no data.
         fields: what to compare by.
     """
-    return first_difference(compare_fields(older, newer, fields), len(newer))
+    return find_first_difference(compare_fields(older, newer, fields), len(newer))
 
 
 def compare_fields(
@@ -86,17 +86,17 @@ def compare_fields(
     has_data = (newer.rows != NO_ROW) & (not carried)
     steps = []
     for i, name in enumerate(fields):
-        mine, theirs = ordering_field(older, name), ordering_field(newer, name)
+        mine, theirs = read_ordering_field(older, name), read_ordering_field(newer, name)
         right = OrderingColumn.from_columns([theirs], len(newer))
         if not has_data.all():
-            right = right.where(has_data, _part(newer.order, i))
+            right = right.where(has_data, _get_part(newer.order, i))
         sign, mixed = compare(OrderingColumn.from_columns([mine], len(older)), right)
         null = np.asarray(mine.is_null()) | (np.asarray(theirs.is_null()) & has_data)
         steps.append((sign, mixed | null))
     return steps
 
 
-def first_difference(steps: Sequence[Comparison], length: int) -> Comparison:
+def find_first_difference(steps: Sequence[Comparison], length: int) -> Comparison:
     """Put the comparisons of single fields together: the first that differs or does not compare decides."""
     sign, stuck = np.zeros(length, np.int8), np.zeros(length, bool)
     for part_sign, part_stuck in steps:
@@ -108,22 +108,24 @@ def first_difference(steps: Sequence[Comparison], length: int) -> Comparison:
 
 def compare_orders(older: OrderingColumn, newer: OrderingColumn) -> Comparison:
     """Compare the ordering values that records carry."""
-    return first_difference([compare(_part(older, i), _part(newer, i)) for i in range(len(older.parts))], len(newer))
+    return find_first_difference(
+        [compare(_get_part(older, i), _get_part(newer, i)) for i in range(len(older.parts))], len(newer)
+    )
 
 
-def ordering_field(batch: BufferedBatch, name: str) -> pa.Array:
+def read_ordering_field(batch: BufferedBatch, name: str) -> pa.Array:
     """Return the values of one ordering field; null for records without data."""
-    column = top_level(batch.context.schema, name)
-    return field_values(batch.context.store.take(batch.rows, [column]), name)
+    column = find_top_level_name(batch.context.schema, name)
+    return read_field_values(batch.context.store.take(batch.rows, [column]), name)
 
 
-def greater(older: OrderingColumn, newer: OrderingColumn) -> OrderingColumn:
+def select_greater(older: OrderingColumn, newer: OrderingColumn) -> OrderingColumn:
     """Return the greater value of each pair, the newer one on a tie or where the two do not compare."""
     sign, stuck = compare_orders(older, newer)
     return older.where((sign > 0) & ~stuck, newer)
 
 
-def incomparable(key: str, older: Any, newer: Any, fields: Sequence[str]) -> MergeError:
+def make_incomparable_error(key: str, older: Any, newer: Any, fields: Sequence[str]) -> MergeError:
     """Build the error for two ordering values that have no order."""
     return MergeError(
         f"Ordering values of two versions of a record do not compare: {older} and {newer}.",
@@ -133,12 +135,12 @@ def incomparable(key: str, older: Any, newer: Any, fields: Sequence[str]) -> Mer
     )
 
 
-def _part(order: OrderingColumn, index: int) -> OrderingColumn:
+def _get_part(order: OrderingColumn, index: int) -> OrderingColumn:
     part = order.parts[index]
     return OrderingColumn((part,), part.default, order.foreign)
 
 
-def _parts(value: Any, count: int) -> tuple[Any, ...]:
+def _to_parts(value: Any, count: int) -> tuple[Any, ...]:
     if isinstance(value, tuple):
         return value
     return (value,) * count
@@ -147,15 +149,15 @@ def _parts(value: Any, count: int) -> tuple[Any, ...]:
 def _compare_one(older: Any, newer: Any, type_: pa.DataType) -> int | None:
     if pa.types.is_int32(type_):  # its 0 is the default
         older, newer = (0 if value is DEFAULT_ORDERING else value for value in (older, newer))
-    if older is None or newer is None or isinstance(newer, Foreign):
+    if older is None or newer is None or isinstance(newer, ForeignValue):
         return None
     if (older is DEFAULT_ORDERING) != (newer is DEFAULT_ORDERING):
         return None
     if isinstance(older, float):
-        older, newer = _double_rank(older), _double_rank(newer)
+        older, newer = _rank_double(older), _rank_double(newer)
     return int(older > newer) - int(older < newer)
 
 
-def _double_rank(value: float) -> tuple[bool, float, float]:
+def _rank_double(value: float) -> tuple[bool, float, float]:
     """Order floats as Double.compareTo does: NaN above all, -0.0 below 0.0."""
     return (True, 0.0, 0.0) if math.isnan(value) else (False, value, math.copysign(1.0, value))

@@ -19,13 +19,13 @@ from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.context import RecordContext
 from hoodie_py.reader.delete_rules import IS_DELETED_FIELD
-from hoodie_py.reader.fields import field_values
+from hoodie_py.reader.fields import read_field_values
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.payload_ordering import Record
 from hoodie_py.reader.records import NO_OPERATION
 
 
-def reader_context(context: RecordContext[Any]) -> ArrowRecordContext:
+def to_reader_context(context: RecordContext[Any]) -> ArrowRecordContext:
     """Return the context as the reader's own; payload rules need the table's schema and defaults.
 
     Raises:
@@ -41,33 +41,33 @@ def is_flagged(record: Record, context: ArrowRecordContext) -> bool:
     return IS_DELETED_FIELD in context.schema.names and context.get_value(record, IS_DELETED_FIELD) is True
 
 
-def flagged(batch: BufferedBatch) -> np.ndarray:
+def find_flagged(batch: BufferedBatch) -> np.ndarray:
     """Say for each record whether its row's ``_hoodie_is_deleted`` is true."""
     if IS_DELETED_FIELD not in batch.context.schema.names:
         return np.zeros(len(batch), bool)
-    return true_where(batch.column(IS_DELETED_FIELD))
+    return to_true_mask(batch.column(IS_DELETED_FIELD))
 
 
-def says(record: Record, context: ArrowRecordContext, column: str, text: str, *, ignore_case: bool = False) -> bool:
+def has_text(record: Record, context: ArrowRecordContext, column: str, text: str, *, ignore_case: bool = False) -> bool:
     """Say whether a column's value, as text, equals a text."""
-    value = context.get_value(record, column) if _has_text(context, column) else None
+    value = context.get_value(record, column) if _has_text_form(context, column) else None
     if value is None:
         return False
     found = pa.scalar(value, context.schema.field(column).type).cast(pa.string()).as_py()
     return bool(found.lower() == text.lower() if ignore_case else found == text)
 
 
-def saying(batch: BufferedBatch, column: str, text: str, *, ignore_case: bool = False) -> np.ndarray:
+def find_text(batch: BufferedBatch, column: str, text: str, *, ignore_case: bool = False) -> np.ndarray:
     """Say for each record whether a column's value, as text, equals a text."""
-    if not _has_text(batch.context, column):
+    if not _has_text_form(batch.context, column):
         return np.zeros(len(batch), bool)
     values = batch.column(column).cast(pa.string())
     if ignore_case:
         values, text = pc.utf8_lower(values), text.lower()
-    return true_where(pc.equal(values, text))
+    return to_true_mask(pc.equal(values, text))
 
 
-def _has_text(context: ArrowRecordContext, column: str) -> bool:
+def _has_text_form(context: ArrowRecordContext, column: str) -> bool:
     """Say whether a column is there and has a text form; bytes and nested values equal no text."""
     if column not in context.schema.names:
         return False
@@ -75,7 +75,7 @@ def _has_text(context: ArrowRecordContext, column: str) -> bool:
     return not (pa.types.is_nested(type_) or is_bytes(type_))
 
 
-def delete_marker(props: Mapping[str, str]) -> tuple[str, str] | None:
+def find_delete_marker(props: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the table's own delete field and the text that means delete; None if there is no such field.
 
     Raises:
@@ -94,7 +94,7 @@ def is_bytes(type_: pa.DataType) -> bool:
     return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_))
 
 
-def default_value(context: ArrowRecordContext, column: str) -> Any:
+def get_default_value(context: ArrowRecordContext, column: str) -> Any:
     """Return a column's default as the Python value that the column would give; None if it is null."""
     default = context.defaults.get(column)
     return None if default is None else pa.scalar(default, context.schema.field(column).type).as_py()
@@ -107,7 +107,7 @@ def equals_default(value: Any, default: Any, type_: pa.DataType) -> bool:
     return _has_equality(type_, default) and bool(value == default)
 
 
-def equal_default(values: pa.Array, default: Any) -> np.ndarray:
+def find_defaults(values: pa.Array, default: Any) -> np.ndarray:
     """Say for each value whether it is its column's default."""
     type_ = values.type
     if default is None:
@@ -117,17 +117,17 @@ def equal_default(values: pa.Array, default: Any) -> np.ndarray:
     if pa.types.is_map(type_):
         return np.asarray(np.asarray(values.is_valid()) & (np.diff(np.asarray(values.offsets)) == 0))
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return _equal_list(values, default)
-    return true_where(pc.equal(values, pa.scalar(default, type_)))
+        return _find_default_lists(values, default)
+    return to_true_mask(pc.equal(values, pa.scalar(default, type_)))
 
 
-def _equal_list(values: pa.Array, default: list[Any]) -> np.ndarray:
-    same = true_where(pc.equal(pc.list_value_length(values), len(default)))
+def _find_default_lists(values: pa.Array, default: list[Any]) -> np.ndarray:
+    same = to_true_mask(pc.equal(pc.list_value_length(values), len(default)))
     for i, item in enumerate(default):
         at = np.flatnonzero(same)
         if not len(at):
             break
-        same[at] = equal_default(pc.list_element(values.take(pa.array(at)), i), item)
+        same[at] = find_defaults(pc.list_element(values.take(pa.array(at)), i), item)
     return same
 
 
@@ -140,13 +140,13 @@ def _has_equality(type_: pa.DataType, default: Any) -> bool:
     return not (pa.types.is_struct(type_) or pa.types.is_decimal(type_) or is_bytes(type_))
 
 
-def merged_record(base: Record, values: Mapping[str, Any], key: str, context: ArrowRecordContext) -> Record:
+def make_merged_record(base: Record, values: Mapping[str, Any], key: str, context: ArrowRecordContext) -> Record:
     """Return a new record: the base's row with other values, its ordering read anew, no operation."""
     changed = replace(context.replace(replace(base, record_key=key), **values), operation=None)
     return replace(changed, ordering_value=context.ordering_value(changed))
 
 
-def merged_records(base: BufferedBatch, columns: Mapping[str, pa.Array]) -> BufferedBatch:
+def make_merged_records(base: BufferedBatch, columns: Mapping[str, pa.Array]) -> BufferedBatch:
     """Return new records: the base's rows with other columns, their ordering read anew, no operation.
 
     Args:
@@ -159,12 +159,12 @@ def merged_records(base: BufferedBatch, columns: Mapping[str, pa.Array]) -> Buff
         at = batch.schema.get_field_index(name)
         batch = batch.set_column(at, batch.schema.field(at).with_nullable(True), values)
     first = context.store.add(batch)
-    order = OrderingColumn.from_columns([field_values(batch, name) for name in context.ordering_fields], len(base))
+    order = OrderingColumn.from_columns([read_field_values(batch, name) for name in context.ordering_fields], len(base))
     rows, codes = np.arange(first, first + len(base)), np.full(len(base), NO_OPERATION, np.int8)
     return BufferedBatch(context, base.keys, rows, order, codes)
 
 
-def scattered(whole: BufferedBatch, at: np.ndarray, part: BufferedBatch) -> BufferedBatch:
+def replace_records(whole: BufferedBatch, at: np.ndarray, part: BufferedBatch) -> BufferedBatch:
     """Return the whole with the records at the indices replaced by those of the part; keys stay."""
     if not len(at):
         return whole
@@ -174,7 +174,7 @@ def scattered(whole: BufferedBatch, at: np.ndarray, part: BufferedBatch) -> Buff
     return BufferedBatch(whole.context, whole.keys, mixed.rows, mixed.order, mixed.codes)
 
 
-def chosen(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
+def choose_values(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
     """Choose row by row between two columns, nested ones too."""
     if not pa.types.is_nested(first.type):
         return pc.if_else(pa.array(mask), first, second)
@@ -182,6 +182,6 @@ def chosen(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
     return both.take(pa.array(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))
 
 
-def true_where(mask: pa.Array) -> np.ndarray:
+def to_true_mask(mask: pa.Array) -> np.ndarray:
     """Return a boolean array as NumPy, null as False."""
     return np.array(mask.fill_null(False).to_numpy(zero_copy_only=False), bool)

@@ -41,7 +41,7 @@ _MERGERS: Final[tuple[type[PayloadMerger], ...]] = (
 _BY_NAME: Final = {name: merger for merger in _MERGERS for name in merger.payload_classes}
 
 
-def builtin_payload_merger(payload_class: str) -> PayloadMerger | None:
+def make_builtin_payload_merger(payload_class: str) -> PayloadMerger | None:
     """Return the merger that stands in for a Java payload class; None for one that is not known here."""
     merger = _BY_NAME.get(payload_class)
     return None if merger is None else merger()

@@ -17,11 +17,18 @@ from hoodie_py.errors import MergeError
 from hoodie_py.options.read import UNAVAILABLE_VALUE
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.payload_merger import Combined, PayloadMerger, Props
+from hoodie_py.reader.payload_merger import CombineResult, PayloadMerger, Props
 from hoodie_py.reader.payload_ordering import Record
-from hoodie_py.reader.payload_values import is_bytes, merged_record, saying, says, scattered, true_where
-from hoodie_py.reader.payloads_partial import filled
-from hoodie_py.reader.payloads_whole import OverwriteWithLatestAvroPayload, PreCombinesByOrdering
+from hoodie_py.reader.payload_values import (
+    find_text,
+    has_text,
+    is_bytes,
+    make_merged_record,
+    replace_records,
+    to_true_mask,
+)
+from hoodie_py.reader.payloads_partial import fill_columns
+from hoodie_py.reader.payloads_whole import OrderingPreCombinePayload, OverwriteWithLatestAvroPayload
 from hoodie_py.reader.row_store import NO_ROW
 
 _DEBEZIUM = "org.apache.hudi.common.model.debezium"
@@ -31,20 +38,20 @@ _LSN, _SEQUENCE = "_event_lsn", "_event_seq"
 _FILE_AND_POSITION = r"^(?P<file>-?0*[0-9]{1,18})\.(?P<pos>-?0*[0-9]{1,18})(?:\.|$)"  # longs
 
 
-class AWSDmsAvroPayload(PreCombinesByOrdering, OverwriteWithLatestAvroPayload):
+class AWSDmsAvroPayload(OrderingPreCombinePayload, OverwriteWithLatestAvroPayload):
     """The newer version; a delete where ``Op`` is D."""
 
     payload_classes = ("org.apache.hudi.common.model.AWSDmsAvroPayload",)
     columns = (_DMS_OPERATION,)
 
     def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
-        return super().is_deleted(record, context, props) or says(
+        return super().is_deleted(record, context, props) or has_text(
             record, context, _DMS_OPERATION, _DMS_DELETE, ignore_case=True
         )
 
-    def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
-        says_delete = saying(batch, _DMS_OPERATION, _DMS_DELETE, ignore_case=True)
-        return np.asarray(super().deleted(batch, props) | says_delete)
+    def find_deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
+        says_delete = find_text(batch, _DMS_OPERATION, _DMS_DELETE, ignore_case=True)
+        return np.asarray(super().find_deleted(batch, props) | says_delete)
 
 
 class DebeziumAvroPayload(PayloadMerger):
@@ -63,53 +70,53 @@ class DebeziumAvroPayload(PayloadMerger):
         """Compare two log positions."""
 
     @abstractmethod
-    def later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
+    def find_later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
         """Compare pairs of log positions, none of them null."""
 
     def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
-        return super().is_deleted(record, context, props) or says(
+        return super().is_deleted(record, context, props) or has_text(
             record, context, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True
         )
 
-    def deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
-        says_delete = saying(batch, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True)
-        return np.asarray(super().deleted(batch, props) | says_delete)
+    def find_deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
+        says_delete = find_text(batch, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True)
+        return np.asarray(super().find_deleted(batch, props) | says_delete)
 
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
         if newer.record is None:
             return None
         if self.position not in context.schema.names:
-            raise self._missing(newer.record_key)
+            raise self._make_missing_error(newer.record_key)
         mine, theirs = context.get_value(older, self.position), context.get_value(newer, self.position)
         if theirs is None:
-            raise self._missing(newer.record_key)
+            raise self._make_missing_error(newer.record_key)
         if mine is not None and self.older_is_later(mine, theirs, newer.record_key):
             return older
         return None if self.is_deleted(newer, context, props) else newer
 
-    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> Combined:
-        keep = self._keeping(older, newer)
-        return Combined(newer.where(~keep, older), ~keep & self.deleted(newer, props))
+    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> CombineResult:
+        keep = self._find_kept(older, newer)
+        return CombineResult(newer.where(~keep, older), ~keep & self.find_deleted(newer, props))
 
-    def _keeping(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
+    def _find_kept(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
         """Say for which pairs the older version is later in the source's log."""
         keep = np.zeros(len(newer), bool)
         at = np.flatnonzero(newer.rows != NO_ROW)
         if not len(at):
             return keep
         if self.position not in newer.context.schema.names:
-            raise self._missing(newer.keys[int(at[0])].as_py())
+            raise self._make_missing_error(newer.keys[int(at[0])].as_py())
         mine, theirs = older.take(at).column(self.position), newer.take(at).column(self.position)
         if theirs.null_count:
-            raise self._missing(newer.keys[int(at[np.argmax(np.asarray(theirs.is_null()))])].as_py())
+            raise self._make_missing_error(newer.keys[int(at[np.argmax(np.asarray(theirs.is_null()))])].as_py())
         known = np.flatnonzero(np.asarray(mine.is_valid()))
         if not len(known):
             return keep
         both = pa.array(known)
-        keep[at[known]] = self.later(mine.take(both), theirs.take(both), newer.keys.take(pa.array(at[known])))
+        keep[at[known]] = self.find_later(mine.take(both), theirs.take(both), newer.keys.take(pa.array(at[known])))
         return keep
 
-    def _missing(self, key: str) -> MergeError:
+    def _make_missing_error(self, key: str) -> MergeError:
         return MergeError(f"{self.position} must not be null in a changed row.", key=key, column=self.position)
 
 
@@ -122,11 +129,11 @@ class MySqlDebeziumAvroPayload(DebeziumAvroPayload):
 
     def older_is_later(self, older: Any, newer: Any, key: str) -> bool:
         mine, theirs = (pa.array([v if isinstance(v, str) else None], pa.string()) for v in (older, newer))
-        return bool(self.later(mine, theirs, pa.array([key]))[0])
+        return bool(self.find_later(mine, theirs, pa.array([key]))[0])
 
-    def later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
-        my_file, my_place = _file_and_position(older, keys)
-        file, place = _file_and_position(newer, keys)
+    def find_later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
+        my_file, my_place = _split_position(older, keys)
+        file, place = _split_position(newer, keys)
         return np.asarray((file < my_file) | ((file == my_file) & (place < my_place)))
 
     def pre_combine_pair(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record:
@@ -134,7 +141,7 @@ class MySqlDebeziumAvroPayload(DebeziumAvroPayload):
         return older if later else newer
 
     def pre_combine_pairs(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> BufferedBatch:
-        return newer.where(~self.later(older.order.to_arrow(), newer.order.to_arrow(), newer.keys), older)
+        return newer.where(~self.find_later(older.order.to_arrow(), newer.order.to_arrow(), newer.keys), older)
 
 
 class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
@@ -152,8 +159,8 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
     def older_is_later(self, older: Any, newer: Any, key: str) -> bool:
         return bool(newer < older)
 
-    def later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
-        return true_where(pc.less(newer, older))
+    def find_later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
+        return to_true_mask(pc.less(newer, older))
 
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
         result, placeholder = super().combine(older, newer, context, props), UNAVAILABLE_VALUE.of(props)
@@ -165,9 +172,9 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
             for field in context.schema
             if _may_be_unavailable(field.type) and context.get_value(newer, field.name) in places
         }
-        return merged_record(newer, values, newer.record_key, context) if values else newer
+        return make_merged_record(newer, values, newer.record_key, context) if values else newer
 
-    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> Combined:
+    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> CombineResult:
         combined, placeholder = super().combine_batch(older, newer, props), UNAVAILABLE_VALUE.of(props)
         if placeholder is None:
             return combined
@@ -176,14 +183,14 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
         for field in newer.context.schema:
             if _may_be_unavailable(field.type):
                 unavailable = pa.scalar(placeholder.encode() if is_bytes(field.type) else placeholder, field.type)
-                mask = taken & true_where(pc.equal(newer.column(field.name), unavailable))
+                mask = taken & to_true_mask(pc.equal(newer.column(field.name), unavailable))
                 if mask.any():
                     takes[field.name] = mask
         if not takes:
             return combined
         at = np.flatnonzero(np.logical_or.reduce(list(takes.values())))
-        part = filled(newer.take(at), older.take(at), {name: mask[at] for name, mask in takes.items()})
-        return Combined(scattered(combined.records, at, part), combined.absent)
+        part = fill_columns(newer.take(at), older.take(at), {name: mask[at] for name, mask in takes.items()})
+        return CombineResult(replace_records(combined.records, at, part), combined.absent)
 
 
 def _may_be_unavailable(type_: pa.DataType) -> bool:
@@ -195,17 +202,17 @@ def _may_be_unavailable(type_: pa.DataType) -> bool:
     )
 
 
-def _file_and_position(texts: pa.Array, keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+def _split_position(texts: pa.Array, keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     if not pa.types.is_string(texts.type):
-        raise _malformed(texts, keys, 0)
+        raise _make_malformed_error(texts, keys, 0)
     parts = pc.extract_regex(texts, _FILE_AND_POSITION)
     if parts.null_count:
-        raise _malformed(texts, keys, int(np.argmax(np.asarray(parts.is_null()))))
+        raise _make_malformed_error(texts, keys, int(np.argmax(np.asarray(parts.is_null()))))
     file, place = (pc.struct_field(parts, i).cast(pa.int64()) for i in (0, 1))
     return file.to_numpy(zero_copy_only=False), place.to_numpy(zero_copy_only=False)
 
 
-def _malformed(texts: pa.Array, keys: pa.Array, at: int) -> MergeError:
+def _make_malformed_error(texts: pa.Array, keys: pa.Array, at: int) -> MergeError:
     return MergeError(
         f"{_SEQUENCE} must be a file number, a dot and a position, not {texts[at].as_py()!r}.",
         key=keys[at].as_py(),

@@ -15,34 +15,34 @@ import pyarrow as pa
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.delete_rules import OPERATION_FIELD
-from hoodie_py.reader.payload_merger import Combined, PayloadMerger, Props
+from hoodie_py.reader.payload_merger import CombineResult, PayloadMerger, Props
 from hoodie_py.reader.payload_ordering import (
     Record,
     compare_carried,
     compare_fields,
     compare_orders,
     compare_row,
-    first_difference,
-    incomparable,
-    row_ordering,
+    find_first_difference,
+    make_incomparable_error,
+    read_row_ordering,
 )
 from hoodie_py.reader.payload_values import (
-    chosen,
-    default_value,
-    equal_default,
+    choose_values,
     equals_default,
-    merged_record,
-    merged_records,
-    scattered,
+    find_defaults,
+    get_default_value,
+    make_merged_record,
+    make_merged_records,
+    replace_records,
 )
-from hoodie_py.reader.payloads_whole import PreCombinesByOrdering, refuse
+from hoodie_py.reader.payloads_whole import OrderingPreCombinePayload, check_comparable
 from hoodie_py.reader.read_plan import META_FIELDS
 from hoodie_py.reader.row_store import NO_ROW
 
 _META = frozenset(META_FIELDS) - {OPERATION_FIELD}
 
 
-class OverwriteNonDefaultsWithLatestAvroPayload(PreCombinesByOrdering):
+class OverwriteNonDefaultsWithLatestAvroPayload(OrderingPreCombinePayload):
     """The newer version; where it holds a column's default (by value, null if there is none) the older value stays."""
 
     payload_classes = ("org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload",)
@@ -53,24 +53,24 @@ class OverwriteNonDefaultsWithLatestAvroPayload(PreCombinesByOrdering):
         values = {
             field.name: context.get_value(older, field.name)
             for field in context.schema
-            if equals_default(context.get_value(newer, field.name), default_value(context, field.name), field.type)
+            if equals_default(context.get_value(newer, field.name), get_default_value(context, field.name), field.type)
         }
-        return merged_record(newer, values, newer.record_key, context)
+        return make_merged_record(newer, values, newer.record_key, context)
 
-    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> Combined:
-        absent = self.deleted(newer, props)
+    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> CombineResult:
+        absent = self.find_deleted(newer, props)
         at = np.flatnonzero(~absent)
         base, other = newer.take(at), older.take(at)
         defaults = base.context.defaults
-        takes = {name: equal_default(base.column(name), defaults.get(name)) for name in base.context.schema.names}
-        return Combined(scattered(newer, at, filled(base, other, takes)), absent)
+        takes = {name: find_defaults(base.column(name), defaults.get(name)) for name in base.context.schema.names}
+        return CombineResult(replace_records(newer, at, fill_columns(base, other, takes)), absent)
 
     def pre_combine_pair(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record:
         return newer if newer.record is None else super().pre_combine_pair(older, newer, context, props)
 
     def pre_combine_pairs(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> BufferedBatch:
         at = np.flatnonzero(newer.rows != NO_ROW)
-        return scattered(newer, at, super().pre_combine_pairs(older.take(at), newer.take(at), props))
+        return replace_records(newer, at, super().pre_combine_pairs(older.take(at), newer.take(at), props))
 
 
 class PartialUpdateAvroPayload(PayloadMerger):
@@ -87,44 +87,50 @@ class PartialUpdateAvroPayload(PayloadMerger):
         if self.is_deleted(newer, context, props):
             return None
         if not _is_later(older, newer, context):
-            return _filled_record(newer, older, newer.record_key, context)
-        return None if self.is_deleted(older, context, props) else _disordered_record(older, newer, context)
+            return _fill_record(newer, older, newer.record_key, context)
+        return None if self.is_deleted(older, context, props) else _merge_disordered_record(older, newer, context)
 
-    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> Combined:
-        absent = self.deleted(newer, props)
+    def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> CombineResult:
+        absent = self.find_deleted(newer, props)
         at = np.flatnonzero(~absent)
         later = np.zeros(len(newer), bool)
-        later[at] = _later(older.take(at), newer.take(at))
-        absent |= later & self.deleted(older, props)
+        later[at] = _find_later(older.take(at), newer.take(at))
+        absent |= later & self.find_deleted(older, props)
         at = np.flatnonzero(~absent)
-        return Combined(scattered(newer, at, _merged(older.take(at), newer.take(at), later[at])), absent)
+        return CombineResult(
+            replace_records(newer, at, _merge_pairs(older.take(at), newer.take(at), later[at])), absent
+        )
 
     def pre_combine_pair(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record:
         sign = compare_carried(older, newer, context)
         if sign is None:
-            raise incomparable(newer.record_key, older.ordering_value, newer.ordering_value, context.ordering_fields)
+            raise make_incomparable_error(
+                newer.record_key, older.ordering_value, newer.ordering_value, context.ordering_fields
+            )
         if newer.record is None:
             return newer
         if sign > 0:
-            return _disordered_record(older, newer, context)
-        return _filled_record(newer, older, newer.record_key, context)
+            return _merge_disordered_record(older, newer, context)
+        return _fill_record(newer, older, newer.record_key, context)
 
     def pre_combine_pairs(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> BufferedBatch:
         sign, stuck = compare_orders(older.order, newer.order)
-        refuse(older, newer, stuck)
+        check_comparable(older, newer, stuck)
         at = np.flatnonzero(newer.rows != NO_ROW)
-        return scattered(newer, at, _merged(older.take(at), newer.take(at), sign[at] > 0))
+        return replace_records(newer, at, _merge_pairs(older.take(at), newer.take(at), sign[at] > 0))
 
 
-def filled(base: BufferedBatch, other: BufferedBatch, takes: Mapping[str, np.ndarray]) -> BufferedBatch:
+def fill_columns(base: BufferedBatch, other: BufferedBatch, takes: Mapping[str, np.ndarray]) -> BufferedBatch:
     """Return new records: the base's rows, in the marked places with values of the other's."""
     if not len(base):
         return base
-    columns = {name: chosen(mask, other.column(name), base.column(name)) for name, mask in takes.items() if mask.any()}
-    return merged_records(base, columns)
+    columns = {
+        name: choose_values(mask, other.column(name), base.column(name)) for name, mask in takes.items() if mask.any()
+    }
+    return make_merged_records(base, columns)
 
 
-def _merged(older: BufferedBatch, newer: BufferedBatch, later: np.ndarray) -> BufferedBatch:
+def _merge_pairs(older: BufferedBatch, newer: BufferedBatch, later: np.ndarray) -> BufferedBatch:
     """Fill the nulls of the later versions from the earlier; ``later`` marks pairs whose older version is later."""
     base, other = newer.where(~later, older), older.where(~later, newer)
     takes = {}
@@ -133,24 +139,24 @@ def _merged(older: BufferedBatch, newer: BufferedBatch, later: np.ndarray) -> Bu
         if name in _META and later.any():
             mask = np.where(later, np.asarray(newer.column(name).is_valid()), mask)
         takes[name] = mask
-    return filled(base, other, takes)
+    return fill_columns(base, other, takes)
 
 
-def _filled_record(base: Record, other: Record, key: str, context: ArrowRecordContext) -> Record:
+def _fill_record(base: Record, other: Record, key: str, context: ArrowRecordContext) -> Record:
     values = {
         name: context.get_value(other, name) for name in context.schema.names if context.get_value(base, name) is None
     }
-    return merged_record(base, values, key, context)
+    return make_merged_record(base, values, key, context)
 
 
-def _disordered_record(older: Record, newer: Record, context: ArrowRecordContext) -> Record:
+def _merge_disordered_record(older: Record, newer: Record, context: ArrowRecordContext) -> Record:
     """Build the record where the older version is the later one: its values first, the newer one's meta columns."""
     values: dict[str, Any] = {}
     for name in context.schema.names:
         first, second = (newer, older) if name in _META else (older, newer)
         value = context.get_value(first, name)
         values[name] = context.get_value(second, name) if value is None else value
-    return merged_record(older, values, newer.record_key, context)
+    return make_merged_record(older, values, newer.record_key, context)
 
 
 def _may_be_later(context: ArrowRecordContext) -> bool:
@@ -169,12 +175,12 @@ def _is_later(older: Record, newer: Record, context: ArrowRecordContext) -> bool
         return False
     fields = context.ordering_fields
     theirs = newer.ordering_value if isinstance(newer.ordering_value, tuple) else (newer.ordering_value,) * len(fields)
-    mine = row_ordering(older, context, fields)
+    mine = read_row_ordering(older, context, fields)
     signs = [compare_row([a], [b], [type_]) for a, b, type_ in zip(mine, theirs, context.ordering_types, strict=True)]
     return None not in signs and next((sign > 0 for sign in signs if sign), False)
 
 
-def _later(older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
+def _find_later(older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
     """Say which older versions are later: every part of both orderings compares, and the first difference says so."""
     if not _may_be_later(older.context):
         return np.zeros(len(newer), bool)
@@ -182,4 +188,4 @@ def _later(older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
     comparable = np.ones(len(newer), bool)
     for _, mixed in steps:
         comparable &= ~mixed
-    return comparable & (first_difference(steps, len(newer))[0] > 0)
+    return comparable & (find_first_difference(steps, len(newer))[0] > 0)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, InvalidTableError, MergeError
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.delete_rules import OPERATION_FIELD, DeleteRules
-from hoodie_py.reader.fields import has_field, nullable, top_level
+from hoodie_py.reader.fields import find_top_level_name, has_field, make_nullable
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
 
@@ -48,7 +48,7 @@ class MergeNeeds:
     custom: tuple[RecordMerger, TableConfig, Mapping[str, str]] | None = None
 
 
-def merge_schema(table_schema: pa.Schema, requested: Sequence[str], needs: MergeNeeds) -> pa.Schema:
+def make_merge_schema(table_schema: pa.Schema, requested: Sequence[str], needs: MergeNeeds) -> pa.Schema:
     """Return the schema rows have while this package merges them, in table order.
 
     Keys, ordering and delete columns are always read, which Hudi leaves to the merger where a custom one decides.
@@ -57,12 +57,12 @@ def merge_schema(table_schema: pa.Schema, requested: Sequence[str], needs: Merge
         InvalidTableError: a key or ordering field that the table does not have.
         MergeError: a merger's mandatory field that the table does not have.
     """
-    always = merge_columns(table_schema, replace(needs, custom=None))
-    wanted = {*requested, *always, *merge_columns(table_schema, needs)}
-    return nullable(field for field in table_schema if field.name in wanted)
+    always = list_merge_columns(table_schema, replace(needs, custom=None))
+    wanted = {*requested, *always, *list_merge_columns(table_schema, needs)}
+    return make_nullable(field for field in table_schema if field.name in wanted)
 
 
-def merge_columns(table_schema: pa.Schema, needs: MergeNeeds) -> tuple[str, ...]:
+def list_merge_columns(table_schema: pa.Schema, needs: MergeNeeds) -> tuple[str, ...]:
     """Return the columns that Hudi's merge reads whatever the caller wants.
 
     Raises:
@@ -70,15 +70,15 @@ def merge_columns(table_schema: pa.Schema, needs: MergeNeeds) -> tuple[str, ...]
         MergeError: a merger's mandatory field that the table does not have.
     """
     if needs.custom is not None:
-        return tuple(_merger_columns(table_schema, *needs.custom))
-    _require(table_schema, needs.keys.columns, "record key")
-    _require(table_schema, needs.ordering_fields, "ordering")
-    names = [top_level(table_schema, name) for name in (*needs.keys.columns, *needs.ordering_fields)]
+        return tuple(_list_merger_columns(table_schema, *needs.custom))
+    _check_fields(table_schema, needs.keys.columns, "record key")
+    _check_fields(table_schema, needs.ordering_fields, "ordering")
+    names = [find_top_level_name(table_schema, name) for name in (*needs.keys.columns, *needs.ordering_fields)]
     deletes = (name for name in needs.deletes.columns if name in table_schema.names)
     return tuple(dict.fromkeys((*names, *deletes)))
 
 
-def _merger_columns(
+def _list_merger_columns(
     schema: pa.Schema, merger: RecordMerger, config: TableConfig, props: Mapping[str, str]
 ) -> Iterable[str]:
     if not merger.projection_compatible:
@@ -92,7 +92,7 @@ def _merger_columns(
         raise MergeError(f"{name}.mandatory_fields failed: {type(error).__name__}: {error}", merger=name) from error
     if isinstance(named, str) or not all(isinstance(field, str) for field in named):
         raise MergeError(f"{name}.mandatory_fields must return a list of column names, not {named!r}.", merger=name)
-    fields = [top_level(schema, field) for field in named]
+    fields = [find_top_level_name(schema, field) for field in named]
     unknown = sorted(set(fields) - set(schema.names))
     if unknown:
         raise MergeError(
@@ -101,7 +101,7 @@ def _merger_columns(
     return fields
 
 
-def _require(schema: pa.Schema, names: Sequence[str], role: str) -> None:
+def _check_fields(schema: pa.Schema, names: Sequence[str], role: str) -> None:
     for name in names:
         if not has_field(schema, name):
             raise InvalidTableError(f"The {role} field {name!r} is not a column of the table.", column=name)

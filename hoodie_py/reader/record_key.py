@@ -18,7 +18,7 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.arrays import is_valid
 from hoodie_py.formats.kernels import cast
-from hoodie_py.reader.fields import field_values
+from hoodie_py.reader.fields import read_field_values
 
 RECORD_KEY_FIELD = "_hoodie_record_key"
 _NULL, _EMPTY = "__null__", "__empty__"
@@ -51,15 +51,15 @@ class RecordKeys:
             )
         return cls(record_key_fields, virtual=True)
 
-    def keys_of_batch(self, batch: pa.RecordBatch) -> pa.Array:
+    def read_keys(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the string array of a batch's record keys.
 
         Raises:
             CorruptFileError: a key is null.
             UnsupportedFeatureError: a key field of a type whose text is not defined here.
         """
-        columns = [self._text(field_values(batch, name), name) for name in self.columns]
-        keys = columns[0] if len(columns) == 1 else _composite(self.columns, columns)
+        columns = [self._to_text(read_field_values(batch, name), name) for name in self.columns]
+        keys = columns[0] if len(columns) == 1 else _join_key_fields(self.columns, columns)
         if keys.null_count:
             raise CorruptFileError(
                 "A row has no record key.",
@@ -68,12 +68,12 @@ class RecordKeys:
             )
         return keys
 
-    def key_of_values(self, values: Mapping[str, Any]) -> str:
+    def make_key(self, values: Mapping[str, Any]) -> str:
         """Return the key of one row from its key columns' values."""
         row = {name: [values.get(name)] for name in self.columns}
-        return str(self.keys_of_batch(pa.RecordBatch.from_pydict(row))[0].as_py())
+        return str(self.read_keys(pa.RecordBatch.from_pydict(row))[0].as_py())
 
-    def values_of_key(self, key: str, schema: pa.Schema) -> dict[str, Any]:
+    def find_key_values(self, key: str, schema: pa.Schema) -> dict[str, Any]:
         """Return what a new row must hold to have this key; nothing where that does not follow from the key's text."""
         if not self.virtual:
             return {RECORD_KEY_FIELD: key}
@@ -84,7 +84,7 @@ class RecordKeys:
         except pa.ArrowException:
             return {}
 
-    def _text(self, column: pa.Array, name: str) -> pa.Array:
+    def _to_text(self, column: pa.Array, name: str) -> pa.Array:
         type_ = column.type
         if pa.types.is_string(type_):
             return column
@@ -101,7 +101,7 @@ class RecordKeys:
         return cast(column, pa.string())
 
 
-def _composite(names: tuple[str, ...], columns: list[pa.Array]) -> pa.Array:
+def _join_key_fields(names: tuple[str, ...], columns: list[pa.Array]) -> pa.Array:
     import pyarrow.compute as pc
 
     parts = []

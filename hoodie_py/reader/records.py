@@ -42,19 +42,19 @@ UPDATE_BEFORE: Final = HoodieOperation.UPDATE_BEFORE.code
 DELETE: Final = HoodieOperation.DELETE.code
 
 
-def operation_of(code: int) -> HoodieOperation | None:
+def decode_operation(code: int) -> HoodieOperation | None:
     """Return the operation of a code; -1 is None."""
     return _OPERATIONS[code]
 
 
-def code_of(operation: HoodieOperation | None) -> int:
+def encode_operation(operation: HoodieOperation | None) -> int:
     """Return the code of an operation; None is -1."""
     return NO_OPERATION if operation is None else operation.code
 
 
-def operation_array(codes: Iterable[int]) -> pa.Array:
+def make_operation_array(codes: Iterable[int]) -> pa.Array:
     """Return operation codes as an Arrow string array of I, -U, U, D and null."""
-    names = [None if operation is None else operation.value for operation in map(operation_of, codes)]
+    names = [None if operation is None else operation.value for operation in map(decode_operation, codes)]
     return pa.array(names, pa.string())
 
 

@@ -32,7 +32,7 @@ def register_merger(cls: type[RecordMerger]) -> type[RecordMerger]:
         raise TypeError(f"register_merger takes a RecordMerger class, not {cls!r}.")
     if not getattr(cls, "strategy_id", None) and not cls.payload_classes:
         raise TypeError(f"{cls.__name__} has neither strategy_id nor payload_classes, so no table can name it.")
-    _registered[:] = [cls, *(known for known in _registered if _name(known) != _name(cls))]
+    _registered[:] = [cls, *(known for known in _registered if _get_name(known) != _get_name(cls))]
     return cls
 
 
@@ -69,7 +69,7 @@ def find_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger
         return as_merger(found)
     notes = f" Passed over: {'; '.join(passed_over)}." if passed_over else ""
     raise MergeError(
-        f"The table needs a merger for {_wanted(config)} and none was supplied.",
+        f"The table needs a merger for {_describe_wanted(config)} and none was supplied.",
         table=config.name,
         hint=(
             f"Pass merger=, call register_merger (on Spark: hoodie_py.spark.register(spark, mergers=[...])), name a "
@@ -79,7 +79,7 @@ def find_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger
     )
 
 
-def supplied_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger | None:
+def find_supplied_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger | None:
     """Return what ``find_merger`` does, but None where nobody supplied one; raises otherwise as it does."""
     found = _search(config, options, [])
     return None if found is None else as_merger(found)
@@ -88,16 +88,16 @@ def supplied_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMe
 def _search(config: TableConfig, options: Mapping[str, str], passed_over: list[str]) -> type[RecordMerger] | None:
     """Look through the sources in turn."""
     for matching in (
-        _only([cls for cls in _registered if stands_for(cls, config)], "register_merger", config),
-        next((cls for cls in _named(options, passed_over) if stands_for(cls, config)), None),
+        _choose_one([cls for cls in _registered if stands_for(cls, config)], "register_merger", config),
+        next((cls for cls in _import_named(options, passed_over) if stands_for(cls, config)), None),
     ):
         if matching is not None:
             return matching
-    installed = [cls for cls in _installed(passed_over) if stands_for(cls, config)]
-    return _only(installed, f"entry points in {ENTRY_POINT_GROUP}", config)
+    installed = [cls for cls in _load_installed(passed_over) if stands_for(cls, config)]
+    return _choose_one(installed, f"entry points in {ENTRY_POINT_GROUP}", config)
 
 
-def _only(classes: Sequence[type[RecordMerger]], source: str, config: TableConfig) -> type[RecordMerger] | None:
+def _choose_one(classes: Sequence[type[RecordMerger]], source: str, config: TableConfig) -> type[RecordMerger] | None:
     """Return the one class, None without any.
 
     Raises:
@@ -105,16 +105,16 @@ def _only(classes: Sequence[type[RecordMerger]], source: str, config: TableConfi
     """
     distinct = list(dict.fromkeys(classes))
     if len(distinct) > 1:
-        names = ", ".join(".".join(_name(cls)) for cls in distinct)
+        names = ", ".join(".".join(_get_name(cls)) for cls in distinct)
         raise MergeError(
-            f"Several mergers stand for {_wanted(config)}: {names} ({source}).",
+            f"Several mergers stand for {_describe_wanted(config)}: {names} ({source}).",
             table=config.name,
             hint="Pass the one that is meant as merger=.",
         )
     return distinct[0] if distinct else None
 
 
-def _wanted(config: TableConfig) -> str:
+def _describe_wanted(config: TableConfig) -> str:
     if config.is_payload_based:
         return f"payload class {config.payload_class}"
     return f"merge strategy {config.merge_strategy_id}"
@@ -137,13 +137,13 @@ def is_merger_of(merger: RecordMerger | type[RecordMerger], config: TableConfig)
     return config.merge_mode is MergeMode.CUSTOM and stands_for(type(as_merger(merger)), config)
 
 
-def merger_named(path: str) -> type[RecordMerger]:
+def import_merger(path: str) -> type[RecordMerger]:
     """Return the class that a user names by its dotted path.
 
     Raises:
         InvalidQueryError: it cannot be imported, or is no RecordMerger class.
     """
-    cls = _import(path.strip())
+    cls = _import_class(path.strip())
     if cls is None:
         raise InvalidQueryError(
             f"{path} is no Python class that can be imported.", hint="Name one as MODULE.CLASS; PYTHONPATH says where."
@@ -151,21 +151,21 @@ def merger_named(path: str) -> type[RecordMerger]:
     return cls
 
 
-def _name(cls: type[RecordMerger]) -> tuple[str, str]:
+def _get_name(cls: type[RecordMerger]) -> tuple[str, str]:
     return cls.__module__, cls.__qualname__
 
 
-def _named(options: Mapping[str, str], passed_over: list[str]) -> Iterator[type[RecordMerger]]:
+def _import_named(options: Mapping[str, str], passed_over: list[str]) -> Iterator[type[RecordMerger]]:
     """Yield the classes of the user's option in its order; what is no Python path is passed over."""
     for path in CUSTOM_MERGER_CLASSES.of(options):
-        cls = _import(path)
+        cls = _import_class(path)
         if cls is None:
             passed_over.append(f"{path} is no Python class (Java classes are not loaded)")
         else:
             yield cls
 
 
-def _installed(passed_over: list[str]) -> Iterator[type[RecordMerger]]:
+def _load_installed(passed_over: list[str]) -> Iterator[type[RecordMerger]]:
     """Yield the classes that installed packages offer; one that cannot be loaded stands in nobody's way."""
     from importlib.metadata import entry_points  # here, as it takes some milliseconds and few tables need it
 
@@ -181,7 +181,7 @@ def _installed(passed_over: list[str]) -> Iterator[type[RecordMerger]]:
             passed_over.append(f"entry point {entry.name} ({entry.value}) is no RecordMerger class")
 
 
-def _import(path: str) -> type[RecordMerger] | None:
+def _import_class(path: str) -> type[RecordMerger] | None:
     """Import a user-given dotted path; None for what looks like a Java class (no such Python module)."""
     module, _, name = path.rpartition(".")
     if not module:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie_py.formats.arrays import booleans, from_numpy
 from hoodie_py.formats.kernels import taken
 from hoodie_py.reader.conform import join_batches, make_batch_without_columns
-from hoodie_py.reader.fields import nullable
+from hoodie_py.reader.fields import make_nullable
 from hoodie_py.reader.spill import Spill, Spilled
 
 NO_ROW = -1
@@ -76,7 +76,7 @@ class RowStore:
             StorageError: rows had to be spilled and could not be.
         """
         first = self._starts[-1]
-        self._append(_held(batch, absent or {}), batch.num_rows)
+        self._append(_make_chunk(batch, absent or {}), batch.num_rows)
         self._added_bytes += self._chunks[-1].nbytes
         self._added_rows += batch.num_rows
         if self._most is not None and self.nbytes > self._most:
@@ -120,7 +120,7 @@ class RowStore:
             self.nbytes -= chunk.nbytes
             keep = length - self._starts[-1]
             if keep > 0:  # rows from before and after were spilled together
-                self._append(_beginning(chunk, keep), keep)
+                self._append(_cut_chunk(chunk, keep), keep)
 
     def compact(self, handles: np.ndarray, at_once: int) -> np.ndarray:
         """Keep the rows of some handles only and return their new handles; all others are void.
@@ -133,8 +133,8 @@ class RowStore:
         fresh: list[_Chunk] = []
         for start in range(0, len(kept), at_once):
             rows = kept[start : start + at_once]
-            masks = {name: self.absent(rows, name) for name in self.schema.names} if self.partial else {}
-            fresh.append(_held(self.take(rows), {name: mask for name, mask in masks.items() if mask.any()}))
+            masks = {name: self.find_absent(rows, name) for name in self.schema.names} if self.partial else {}
+            fresh.append(_make_chunk(self.take(rows), {name: mask for name, mask in masks.items() if mask.any()}))
         self._chunks, self._starts, self.nbytes = [], [0], 0
         self.generation += 1
         for chunk in fresh:
@@ -154,15 +154,15 @@ class RowStore:
         if not names:
             return make_batch_without_columns(len(handles))
         pieces, positions = [], []
-        for chunk_index, where in self._by_chunk(handles):
+        for chunk_index, where in self._split_by_chunk(handles):
             if chunk_index < 0:
-                pieces.append(_nulls(schema, len(where)))
+                pieces.append(_make_nulls(schema, len(where)))
             else:
                 local = from_numpy(handles[where] - self._starts[chunk_index])
-                pieces.append(taken(self._rows_of(self._chunks[chunk_index]).select(names), local))
+                pieces.append(taken(self._read_rows(self._chunks[chunk_index]).select(names), local))
             positions.append(where)
         if not pieces:
-            return _nulls(schema, 0)
+            return _make_nulls(schema, 0)
         if len(pieces) == 1:
             return pieces[0]
         whole = join_batches(pieces)
@@ -182,21 +182,21 @@ class RowStore:
         """Whether any row lacks a column."""
         return any(chunk.absent or chunk.masks for chunk in self._chunks)
 
-    def absent(self, handles: np.ndarray, name: str) -> np.ndarray:
+    def find_absent(self, handles: np.ndarray, name: str) -> np.ndarray:
         """Say for each handle whether its row does not have the column; -1 has none."""
         missing = np.asarray(handles == NO_ROW)
-        for chunk_index, where in self._by_chunk(handles):
+        for chunk_index, where in self._split_by_chunk(handles):
             if chunk_index >= 0:
                 local = handles[where] - self._starts[chunk_index]
-                missing[where] = self._lacking(self._chunks[chunk_index], name, local)
+                missing[where] = self._find_lacking(self._chunks[chunk_index], name, local)
         return missing
 
-    def _lacking(self, chunk: _Chunk, name: str, local: np.ndarray) -> np.ndarray | bool:
+    def _find_lacking(self, chunk: _Chunk, name: str, local: np.ndarray) -> np.ndarray | bool:
         if name in chunk.absent:
             return np.asarray(chunk.absent[name][local])
         if name not in chunk.masks:
             return False
-        mask = self._rows_of(chunk).column(_mask_name(self.schema, name))
+        mask = self._read_rows(chunk).column(_name_mask(self.schema, name))
         return booleans(mask.take(from_numpy(local)))
 
     def _append(self, chunk: _Chunk, rows: int) -> None:
@@ -204,19 +204,19 @@ class RowStore:
         self._starts.append(self._starts[-1] + rows)
         self.nbytes += chunk.nbytes
 
-    def _rows_of(self, chunk: _Chunk) -> pa.RecordBatch:
+    def _read_rows(self, chunk: _Chunk) -> pa.RecordBatch:
         if chunk.batch is not None:
             return chunk.batch
         assert self._spill is not None
         assert chunk.spilled is not None
         return self._spill.read_batch(chunk.spilled)
 
-    def _by_chunk(self, handles: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    def _split_by_chunk(self, handles: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """Return (chunk, indices of its handles) for each chunk that has some; chunk -1 stands for no row."""
         if not len(handles):
             return []
         if (handles[1:] > handles[:-1]).all():
-            return list(self._in_order(handles))
+            return list(self._split_ordered(handles))
         chunk_of = np.searchsorted(np.asarray(self._starts), handles, side="right") - 1
         if (chunk_of == chunk_of[0]).all():
             return [(int(chunk_of[0]), np.arange(len(handles)))]
@@ -224,8 +224,8 @@ class RowStore:
         present, first = np.unique(chunk_of[order], return_index=True)
         return list(zip(present.tolist(), np.split(order, first[1:]), strict=True))
 
-    def _in_order(self, handles: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """As ``_by_chunk``, of rising handles."""
+    def _split_ordered(self, handles: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """As ``_split_by_chunk``, of rising handles."""
         chunk = int(np.searchsorted(self._starts, handles[0], side="right")) - 1
         start = 0
         while start < len(handles):
@@ -244,10 +244,10 @@ class RowStore:
             return
         assert self._spill is not None
         masks = frozenset(name for chunk in held for name in chunk.absent)
-        fields = [pa.field(_mask_name(self.schema, name), pa.bool_()) for name in sorted(masks)]
+        fields = [pa.field(_name_mask(self.schema, name), pa.bool_()) for name in sorted(masks)]
         writer = self._spill.open_writer(pa.schema([*(field.with_nullable(True) for field in self.schema), *fields]))
-        groups = _groups(held)
-        spilled = [writer.add(_joined(self.schema, group, sorted(masks))) for group in groups]
+        groups = _split_into_groups(held)
+        spilled = [writer.add(_join_chunks(self.schema, group, sorted(masks))) for group in groups]
         writer.close()
         del self._chunks[first:], self._starts[first + 1 :]
         self.nbytes = 0
@@ -255,23 +255,23 @@ class RowStore:
             self._append(_Chunk(None, {}, place, masks), place.rows)
 
 
-def _held(batch: pa.RecordBatch, absent: Mapping[str, np.ndarray]) -> _Chunk:
+def _make_chunk(batch: pa.RecordBatch, absent: Mapping[str, np.ndarray]) -> _Chunk:
     masks = sum(mask.nbytes for mask in absent.values() if mask.strides != (0,))
     return _Chunk(batch, absent, nbytes=batch.nbytes + masks)
 
 
-def _beginning(chunk: _Chunk, rows: int) -> _Chunk:
+def _cut_chunk(chunk: _Chunk, rows: int) -> _Chunk:
     """Return the first rows of a chunk; a spilled batch keeps the others, which no handle names."""
     if chunk.batch is None:
         return chunk
-    return _held(chunk.batch.slice(0, rows), {name: mask[:rows] for name, mask in chunk.absent.items()})
+    return _make_chunk(chunk.batch.slice(0, rows), {name: mask[:rows] for name, mask in chunk.absent.items()})
 
 
-def _mask_name(schema: pa.Schema, name: str) -> str:
+def _name_mask(schema: pa.Schema, name: str) -> str:
     return f"{_ABSENT}{schema.get_field_index(name)}"
 
 
-def _groups(chunks: Sequence[_Chunk]) -> Iterator[list[_Chunk]]:
+def _split_into_groups(chunks: Sequence[_Chunk]) -> Iterator[list[_Chunk]]:
     """Split chunks into runs that are spilled as one batch."""
     group: list[_Chunk] = []
     rows = 0
@@ -285,29 +285,29 @@ def _groups(chunks: Sequence[_Chunk]) -> Iterator[list[_Chunk]]:
     yield group
 
 
-def _joined(schema: pa.Schema, chunks: Sequence[_Chunk], masks: Sequence[str]) -> pa.RecordBatch:
+def _join_chunks(schema: pa.Schema, chunks: Sequence[_Chunk], masks: Sequence[str]) -> pa.RecordBatch:
     """Return chunks as one batch, with a column for each mask."""
     batches = [chunk.batch for chunk in chunks if chunk.batch is not None]
-    columns = dict(zip(schema.names, _columns(batches), strict=True))
+    columns = dict(zip(schema.names, _join_columns(batches), strict=True))
     for name in masks:
         parts = [
             chunk.absent.get(name, np.broadcast_to(np.False_, batch.num_rows))
             for chunk, batch in zip(chunks, batches, strict=True)
         ]
-        columns[_mask_name(schema, name)] = from_numpy(np.concatenate(parts))
+        columns[_name_mask(schema, name)] = from_numpy(np.concatenate(parts))
     if not columns:
         return make_batch_without_columns(sum(batch.num_rows for batch in batches))
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _columns(batches: Sequence[pa.RecordBatch]) -> list[pa.Array]:
+def _join_columns(batches: Sequence[pa.RecordBatch]) -> list[pa.Array]:
     if len(batches) == 1:
         return list(batches[0].columns)
     return [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
 
 
-def _nulls(schema: pa.Schema, length: int) -> pa.RecordBatch:
+def _make_nulls(schema: pa.Schema, length: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.nulls(length, field.type) for field in schema],
-        schema=nullable(schema),
+        schema=make_nullable(schema),
     )

@@ -15,8 +15,8 @@ from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, UNAVAILABLE_VALUE
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.merger import RecordMerger
-from hoodie_py.reader.partial import partial_update_handler
-from hoodie_py.reader.registry import as_merger, find_merger, supplied_merger
+from hoodie_py.reader.partial import make_partial_update_handler
+from hoodie_py.reader.registry import as_merger, find_merger, find_supplied_merger
 from hoodie_py.reader.strategies import (
     CommitTimeStrategy,
     EventTimeStrategy,
@@ -66,20 +66,20 @@ def select_strategy(
     """
     if writing:
         config = config_for_write(config, options, batch=batch)
-    props = merge_props(config, options)
+    props = make_merge_props(config, options)
     custom = as_merger(merger) if merger is not None else None
     if custom is None and config.merge_mode is MergeMode.CUSTOM:
-        custom = _custom(config, options)
+        custom = _find_custom_merger(config, options)
     if custom is not None:
         return Selection(CustomStrategy(custom, props), custom, config.ordering_fields, props)
     commit_time = config.merge_mode is MergeMode.COMMIT_TIME_ORDERING
     mode: OrderedStrategy = CommitTimeStrategy() if commit_time else EventTimeStrategy()
-    handler = partial_update_handler(config, writing=writing)
+    handler = make_partial_update_handler(config, writing=writing)
     strategy: MergeStrategy = mode if handler is None else PartialUpdateStrategy(mode, handler)
     return Selection(strategy, None, () if commit_time else config.ordering_fields, props)
 
 
-def merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[str, str]:
+def make_merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[str, str]:
     """Return the properties mergers see; the ordering fields are there under the names Hudi gives them."""
     props = {**options, **config.merge_properties}
     fields = ",".join(config.ordering_fields)
@@ -91,15 +91,15 @@ def merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[str, st
     return props
 
 
-def _custom(config: TableConfig, options: Mapping[str, str]) -> RecordMerger:
+def _find_custom_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger:
     """Return the user's merger, else the built-in of the table's payload class."""
-    supplied = supplied_merger(config, options)
+    supplied = find_supplied_merger(config, options)
     if supplied is not None:
         return supplied
     if config.is_payload_based and config.payload_class:
-        from hoodie_py.reader.payloads import builtin_payload_merger
+        from hoodie_py.reader.payloads import make_builtin_payload_merger
 
-        builtin = builtin_payload_merger(config.payload_class)
+        builtin = make_builtin_payload_merger(config.payload_class)
         if builtin is not None:
             return builtin
     return find_merger(config, options)

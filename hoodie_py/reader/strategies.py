@@ -22,8 +22,8 @@ import numpy as np
 
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.ordering import classes_differ, compare, sort_codes
-from hoodie_py.reader.partial import PartialUpdateHandler, combined, filled
+from hoodie_py.reader.ordering import classes_differ, compare, make_sort_codes
+from hoodie_py.reader.partial import PartialUpdateHandler, combine_columns, fill_values
 from hoodie_py.reader.row_store import NO_ROW
 
 
@@ -37,22 +37,22 @@ class MergeStrategy(ABC):
     bytes_a_pair: ClassVar[int] = 128
 
     @abstractmethod
-    def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         """Merge newer log entries on what the log gave so far."""
 
     @abstractmethod
-    def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def final_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         """Merge what the log gave on base rows."""
 
     @abstractmethod
-    def after_partial_block(self) -> MergeStrategy:
+    def switch_to_partial(self) -> MergeStrategy:
         """Return the strategy from the first partial log block of a file group on."""
 
-    def inserted(self, entries: BufferedBatch) -> BufferedBatch:
+    def convert_inserts(self, entries: BufferedBatch) -> BufferedBatch:
         """Return what becomes of log records that meet no base row."""
         return entries
 
-    def winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
+    def find_winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
         """Return for each key the index of the entry a fold by ``delta`` ends with, where that is known without
         folding.
 
@@ -78,17 +78,17 @@ class OrderedStrategy(MergeStrategy):
     def newer_wins_final(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
         """Say for each pair of base row and log version whether the log's stays."""
 
-    def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        return _winners(self.newer_wins_delta(older, newer), older, newer)
+    def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+        return _select_winners(self.newer_wins_delta(older, newer), older, newer)
 
-    def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        return _winners(self.newer_wins_final(older, newer), older, newer)
+    def final_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+        return _select_winners(self.newer_wins_final(older, newer), older, newer)
 
-    def after_partial_block(self) -> MergeStrategy:
+    def switch_to_partial(self) -> MergeStrategy:
         return KeepValuesStrategy(self)
 
 
-def _winners(newer_wins: np.ndarray, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+def _select_winners(newer_wins: np.ndarray, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
     return newer if newer_wins.all() else newer.where(newer_wins, older)
 
 
@@ -101,13 +101,13 @@ class CommitTimeStrategy(OrderedStrategy):
     def newer_wins_final(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
         return np.full(len(newer), True)
 
-    def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return newer
 
-    def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def final_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return newer
 
-    def winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
+    def find_winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
         last = np.empty(count, np.int64)
         last[codes] = np.arange(len(codes))
         return last
@@ -122,29 +122,29 @@ class EventTimeStrategy(OrderedStrategy):
         older_unordered, newer_unordered = older.commit_time_deletes, newer.commit_time_deletes
         block_wins = ~older_unordered & (newer_unordered | classes_differ(older.order, newer.order) | (sign <= 0))
         row_wins = newer_unordered | older_unordered | (sign <= 0)
-        _refuse_mixed(older, newer, mixed & ~from_delete_block & ~newer_unordered & ~older_unordered)
+        _refuse_incomparable(older, newer, mixed & ~from_delete_block & ~newer_unordered & ~older_unordered)
         return np.asarray(np.where(from_delete_block, block_wins, row_wins))
 
     def newer_wins_final(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
         sign, mixed = compare(older.order, newer.order)
         unordered = newer.commit_time_deletes | older.commit_time_deletes
-        _refuse_mixed(older, newer, mixed & ~unordered)
+        _refuse_incomparable(older, newer, mixed & ~unordered)
         return np.asarray(unordered | (sign <= 0))
 
-    def winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
+    def find_winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
         """The fold is a maximum (greatest ordering value, then the latest) of what follows a key's last delete that
         commit time orders: the rows, and entries of delete blocks behind the first row.
         """
         unordered = entries.commit_time_deletes
         at = np.flatnonzero(~unordered) if unordered.any() else np.arange(len(codes))
-        values = sort_codes(entries.order.take(at) if len(at) < len(codes) else entries.order)
+        values = make_sort_codes(entries.order.take(at) if len(at) < len(codes) else entries.order)
         if values is None:
             return None
         last = np.full(count, -1, np.int64)
         if len(at) < len(codes):
             cuts = np.flatnonzero(unordered)
             last[codes[cuts]] = cuts
-            counts = _after_cuts(entries, codes, at, last)
+            counts = _find_counting(entries, codes, at, last)
             at, values = at[counts], values[counts]
             alone = np.ones(count, bool)
             alone[codes[at]] = False
@@ -158,7 +158,7 @@ class EventTimeStrategy(OrderedStrategy):
         return last
 
 
-def _after_cuts(entries: BufferedBatch, codes: np.ndarray, at: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+def _find_counting(entries: BufferedBatch, codes: np.ndarray, at: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     """Say which entries still count after their key's last delete that commit time orders.
 
     Args:
@@ -188,18 +188,18 @@ class PartialUpdateStrategy(MergeStrategy):
         self._mode = mode
         self._handler = handler
 
-    def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return self._complete(older, newer, self._mode.newer_wins_delta(older, newer))
 
-    def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def final_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return self._complete(older, newer, self._mode.newer_wins_final(older, newer))
 
-    def after_partial_block(self) -> MergeStrategy:
+    def switch_to_partial(self) -> MergeStrategy:
         return KeepValuesStrategy(self._mode)
 
     def _complete(self, older: BufferedBatch, newer: BufferedBatch, newer_wins: np.ndarray) -> BufferedBatch:
         high, low = newer.where(newer_wins, older), older.where(newer_wins, newer)
-        return filled(low, high, ~older.deletes & ~newer.deletes, self._handler)
+        return fill_values(low, high, ~older.deletes & ~newer.deletes, self._handler)
 
 
 class KeepValuesStrategy(MergeStrategy):
@@ -213,13 +213,13 @@ class KeepValuesStrategy(MergeStrategy):
         self._mode = mode
         self._by_commit_time = isinstance(mode, CommitTimeStrategy)
 
-    def delta(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return self._combine(older, newer, self._mode.newer_wins_delta(older, newer))
 
-    def final(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def final_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return self._combine(older, newer, self._mode.newer_wins_final(older, newer))
 
-    def after_partial_block(self) -> MergeStrategy:
+    def switch_to_partial(self) -> MergeStrategy:
         return self
 
     def _combine(self, older: BufferedBatch, newer: BufferedBatch, newer_wins: np.ndarray) -> BufferedBatch:
@@ -227,17 +227,17 @@ class KeepValuesStrategy(MergeStrategy):
         completes = ~newer.deletes & (older.rows != NO_ROW)
         if not self._by_commit_time:
             completes &= ~older.deletes
-        return combined(low, high, completes)
+        return combine_columns(low, high, completes)
 
 
-def _refuse_mixed(older: BufferedBatch, newer: BufferedBatch, mixed: np.ndarray) -> None:
+def _refuse_incomparable(older: BufferedBatch, newer: BufferedBatch, mixed: np.ndarray) -> None:
     """Raise where live versions have ordering values that do not compare (null against a value, or two types)."""
     if not mixed.any():
         return
     at = int(np.flatnonzero(mixed)[0])
     fields = older.context.ordering_fields
     types = ", ".join(str(type_) for type_ in older.context.ordering_types)
-    values = f"{older.order.value(at)} and {newer.order.value(at)}"
+    values = f"{older.order.get_value(at)} and {newer.order.get_value(at)}"
     raise MergeError(
         f"Ordering values of two versions of a record do not compare: {values}.",
         hint="A null has no order against values; write the record again with one, or use commit-time ordering.",

@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, MergeError
 from hoodie_py.reader.context import RecordContext
 from hoodie_py.reader.delete_rules import IS_DELETED_FIELD, OPERATION_FIELD, DeleteRules
-from hoodie_py.reader.fields import field_type, has_field, top_level
+from hoodie_py.reader.fields import find_field_type, find_top_level_name, has_field
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
 
@@ -49,58 +49,58 @@ class TableRecordContext(RecordContext[T]):
         self.identity = tuple(identity)
         self.keys = keys
         self.ordering_fields = tuple(ordering_fields)
-        self.ordering_types = tuple(field_type(schema, name) for name in self.ordering_fields)
+        self.ordering_types = tuple(find_field_type(schema, name) for name in self.ordering_fields)
         self.deletes = deletes
         self._columns = frozenset(schema.names)
         self._table_columns = frozenset(table_schema.names)
         self._places: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         self._schemas: list[pa.Schema] = []
-        self._key_columns = frozenset(top_level(schema, name) for name in keys.columns)
-        self._ordering_columns = frozenset(top_level(schema, name) for name in self.ordering_fields)
+        self._key_columns = frozenset(find_top_level_name(schema, name) for name in keys.columns)
+        self._ordering_columns = frozenset(find_top_level_name(schema, name) for name in self.ordering_fields)
         self.schema_id = self.encode_schema(schema)
 
     @abstractmethod
-    def _cell(self, row: T, name: str) -> Any:
+    def _read_cell(self, row: T, name: str) -> Any:
         """Return the value of a loaded column, None where the row does not have it."""
 
     @abstractmethod
-    def _has(self, row: T, name: str) -> bool:
+    def _has_column(self, row: T, name: str) -> bool:
         """Say whether the row has a loaded column."""
 
     @abstractmethod
-    def _changed(self, row: T, values: Mapping[str, Any]) -> T:
+    def _change_row(self, row: T, values: Mapping[str, Any]) -> T:
         """Return a row with other values in some columns."""
 
     @abstractmethod
-    def _made(self, values: Mapping[str, Any]) -> T:
+    def _make_row(self, values: Mapping[str, Any]) -> T:
         """Return a row with these columns and no others."""
 
     def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:
         row = rec.record if isinstance(rec, BufferedRecord) else rec
-        name, path = self._place(field)
+        name, path = self._locate_field(field)
         if name is None:
-            raise unknown_column(field)
+            raise make_unknown_column_error(field)
         if row is None:
             return None
-        value = self._cell(row, name)
+        value = self._read_cell(row, name)
         for part in path:
             value = value.get(part) if isinstance(value, Mapping) else None
         return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
 
     def has_value(self, rec: BufferedRecord[T] | T | None, field: str) -> bool:
         row = rec.record if isinstance(rec, BufferedRecord) else rec
-        name = self._place(field)[0]
-        return row is not None and name is not None and self._has(row, name)
+        name = self._locate_field(field)[0]
+        return row is not None and name is not None and self._has_column(row, name)
 
     def ordering_value(self, rec: BufferedRecord[T] | T | None) -> Any:
         if rec is None or not self.ordering_fields:
             return DEFAULT_ORDERING
         if isinstance(rec, BufferedRecord) and rec.record is None:
             return rec.ordering_value
-        parts = tuple(map(self._ordering_part, map(self._reader_of(rec), self.ordering_fields)))
+        parts = tuple(map(self._to_ordering_part, map(self._make_field_reader(rec), self.ordering_fields)))
         if len(parts) > 1:
-            return tuple(self._defaulted(i, part) for i, part in enumerate(parts))
-        if parts[0] in (0, DEFAULT_ORDERING) and self._default_is_zero(0):
+            return tuple(self._apply_default(i, part) for i, part in enumerate(parts))
+        if parts[0] in (0, DEFAULT_ORDERING) and self._has_zero_default(0):
             deleted = rec.is_delete if isinstance(rec, BufferedRecord) else self.is_delete(rec)
             return DEFAULT_ORDERING if deleted else 0
         return parts[0]
@@ -108,22 +108,22 @@ class TableRecordContext(RecordContext[T]):
     def record_key(self, rec: BufferedRecord[T] | T) -> str:
         if isinstance(rec, BufferedRecord):
             return rec.record_key
-        return self.keys.key_of_values({name: self.get_value(rec, name) for name in self.keys.columns})
+        return self.keys.make_key({name: self.get_value(rec, name) for name in self.keys.columns})
 
     def is_delete(self, rec: BufferedRecord[T] | T) -> bool:
         if isinstance(rec, BufferedRecord):
             if rec.is_delete or rec.record is None:
                 return rec.is_delete
             rec = rec.record
-        operation = self._operation(rec)
-        return operation in (HoodieOperation.DELETE, HoodieOperation.UPDATE_BEFORE) or self._marked(rec)
+        operation = self._read_operation(rec)
+        return operation in (HoodieOperation.DELETE, HoodieOperation.UPDATE_BEFORE) or self._is_marked(rec)
 
     def buffered(self, row: T, operation: HoodieOperation | None = None) -> BufferedRecord[T]:
-        said = self._operation(row) if operation is None else operation
+        said = self._read_operation(row) if operation is None else operation
         if said is not HoodieOperation.UPDATE_BEFORE and self.is_delete(row):
             said = HoodieOperation.DELETE
-        present = [name for name in self.schema.names if self._has(row, name)]
-        draft = BufferedRecord(self.record_key(row), DEFAULT_ORDERING, row, self._schema_of(present), said)
+        present = [name for name in self.schema.names if self._has_column(row, name)]
+        draft = BufferedRecord(self.record_key(row), DEFAULT_ORDERING, row, self._encode_columns(present), said)
         return replace(draft, ordering_value=self.ordering_value(draft))
 
     def replace(self, rec: BufferedRecord[T], /, **values: Any) -> BufferedRecord[T]:
@@ -132,7 +132,10 @@ class TableRecordContext(RecordContext[T]):
             row, schema_id = built.record, built.schema_id
         else:
             self._check_columns(values, rec.record_key)
-            row, schema_id = self._changed(rec.record, _owned(values)), self._extended(rec.schema_id, values)
+            row, schema_id = (
+                self._change_row(rec.record, _copy_values(values)),
+                self._extend_schema(rec.schema_id, values),
+            )
             if not self._key_columns.isdisjoint(values):
                 self._check_key(rec.record_key, row)
         changed = BufferedRecord(rec.record_key, rec.ordering_value, row, schema_id, rec.operation)
@@ -142,7 +145,7 @@ class TableRecordContext(RecordContext[T]):
 
     def delete(self, rec: BufferedRecord[T]) -> BufferedRecord[T]:
         ordering = rec.ordering_value
-        if ordering == 0 and len(self.ordering_fields) == 1 and self._default_is_zero(0):
+        if ordering == 0 and len(self.ordering_fields) == 1 and self._has_zero_default(0):
             ordering = DEFAULT_ORDERING
         return BufferedRecord(rec.record_key, ordering, rec.record, rec.schema_id, HoodieOperation.DELETE)
 
@@ -157,10 +160,10 @@ class TableRecordContext(RecordContext[T]):
                 f"A merger built a record with fields outside its schema: {', '.join(outside)}.", key=record_key
             )
         given = {name: values.get(name) for name in names}
-        given |= {k: v for k, v in self.keys.values_of_key(record_key, self.schema).items() if given.get(k) is None}
-        row = self._made(_owned(given))
+        given |= {k: v for k, v in self.keys.find_key_values(record_key, self.schema).items() if given.get(k) is None}
+        row = self._make_row(_copy_values(given))
         self._check_key(record_key, row)
-        draft = BufferedRecord(record_key, DEFAULT_ORDERING, row, self._schema_of(given))
+        draft = BufferedRecord(record_key, DEFAULT_ORDERING, row, self._encode_columns(given))
         return replace(draft, ordering_value=self.ordering_value(draft))
 
     def project(
@@ -173,7 +176,7 @@ class TableRecordContext(RecordContext[T]):
         values = {n: self.get_value(rec, source) for n, source in sources.items() if self.has_value(rec, source)}
         fields = [schema.field(name) for name in values]
         kept = self.encode_schema(schema if len(fields) == len(schema) else pa.schema(fields))
-        return replace(rec, record=self._made(_owned(values)), schema_id=kept)
+        return replace(rec, record=self._make_row(_copy_values(values)), schema_id=kept)
 
     def encode_schema(self, schema: pa.Schema) -> int:
         for number, known in enumerate(self._schemas):
@@ -185,7 +188,7 @@ class TableRecordContext(RecordContext[T]):
     def decode_schema(self, schema_id: int | None) -> pa.Schema | None:
         return self._schemas[schema_id] if schema_id is not None and 0 <= schema_id < len(self._schemas) else None
 
-    def _place(self, field: str) -> tuple[str | None, tuple[str, ...]]:
+    def _locate_field(self, field: str) -> tuple[str | None, tuple[str, ...]]:
         """Find the loaded column a field name begins with, and the way into it; None for what the table does not have.
 
         Raises:
@@ -193,17 +196,17 @@ class TableRecordContext(RecordContext[T]):
         """
         place = self._places.get(field)
         if place is None:
-            place = self._places[field] = self._find(field)
+            place = self._places[field] = self._resolve_field(field)
         return place
 
-    def _find(self, field: str) -> tuple[str | None, tuple[str, ...]]:
+    def _resolve_field(self, field: str) -> tuple[str | None, tuple[str, ...]]:
         if field in self._columns:
             return field, ()
         name, *path = field.split(".")
         if name in self._columns:
             return (name, tuple(path)) if has_field(self.schema, field) else (None, ())
         if name in self._table_columns or field in self._table_columns:
-            raise unread_column(name)
+            raise make_unread_column_error(name)
         return None, ()
 
     def check_loaded(self, name: str) -> None:
@@ -213,16 +216,16 @@ class TableRecordContext(RecordContext[T]):
             MergeError: which of the two it is.
         """
         if name not in self._columns:
-            raise unread_column(name) if name in self._table_columns else unknown_column(name)
+            raise make_unread_column_error(name) if name in self._table_columns else make_unknown_column_error(name)
 
     def _check_columns(self, names: Iterable[str], key: str) -> None:
         for name in names:
-            if name not in self._columns and (self._place(name) != (name, ())):
+            if name not in self._columns and (self._locate_field(name) != (name, ())):
                 raise MergeError("A merger set a column that the table does not have.", column=name, key=key)
 
     def _check_key(self, key: str, row: T) -> None:
         """Refuse a changed or new row that holds another key than its record."""
-        if not all(self._has(row, name) for name in self._key_columns):
+        if not all(self._has_column(row, name) for name in self._key_columns):
             return
         try:
             found: str | None = self.record_key(row)
@@ -235,25 +238,25 @@ class TableRecordContext(RecordContext[T]):
                 hint=f"Leave the record key as it is ({', '.join(self.keys.columns)}).",
             )
 
-    def _schema_of(self, names: Iterable[str]) -> int:
+    def _encode_columns(self, names: Iterable[str]) -> int:
         """Return the number of the reader's schema, narrowed to some columns."""
         present = set(names)
         if present >= self._columns:
             return self.schema_id
         return self.encode_schema(pa.schema([field for field in self.schema if field.name in present]))
 
-    def _extended(self, schema_id: int | None, names: Iterable[str]) -> int:
+    def _extend_schema(self, schema_id: int | None, names: Iterable[str]) -> int:
         """Return the number of a record's schema with some columns more."""
         if schema_id is None or schema_id == self.schema_id:
             return self.schema_id
         known = self.decode_schema(schema_id)
-        return self._schema_of([*(self.schema.names if known is None else known.names), *names])
+        return self._encode_columns([*(self.schema.names if known is None else known.names), *names])
 
-    def _reader_of(self, rec: BufferedRecord[T] | T) -> Callable[[str], Any]:
+    def _make_field_reader(self, rec: BufferedRecord[T] | T) -> Callable[[str], Any]:
         """Return what reads fields of a record that a table's properties name: null where the table lacks one."""
-        return lambda name: None if self._place(name)[0] is None else self.get_value(rec, name)
+        return lambda name: None if self._locate_field(name)[0] is None else self.get_value(rec, name)
 
-    def _operation(self, row: T) -> HoodieOperation | None:
+    def _read_operation(self, row: T) -> HoodieOperation | None:
         text = self.get_value(row, OPERATION_FIELD) if self.deletes.operation else None
         try:
             return None if text is None else HoodieOperation(text)
@@ -262,30 +265,30 @@ class TableRecordContext(RecordContext[T]):
                 f"Unknown record operation {text!r}.", hint="Expected one of I, -U, U, D.", column=OPERATION_FIELD
             ) from error
 
-    def _marked(self, row: T) -> bool:
+    def _is_marked(self, row: T) -> bool:
         if self.deletes.flag and self.get_value(row, IS_DELETED_FIELD) is True:
             return True
         field = self.deletes.marker_field
-        value = None if field is None else self._reader_of(row)(field)
+        value = None if field is None else self._make_field_reader(row)(field)
         if value is None:
             return False
-        type_ = field_type(self.schema, str(field))
+        type_ = find_field_type(self.schema, str(field))
         return bool(pa.scalar(value, type_).cast(pa.string()).as_py() == self.deletes.marker)
 
     @staticmethod
-    def _ordering_part(value: Any) -> Any:
+    def _to_ordering_part(value: Any) -> Any:
         return DEFAULT_ORDERING if value is None else value
 
-    def _defaulted(self, index: int, part: Any) -> Any:
-        return 0 if part is DEFAULT_ORDERING and self._default_is_zero(index) else part
+    def _apply_default(self, index: int, part: Any) -> Any:
+        return 0 if part is DEFAULT_ORDERING and self._has_zero_default(index) else part
 
-    def _default_is_zero(self, index: int) -> bool:
+    def _has_zero_default(self, index: int) -> bool:
         """Say whether the default ordering is the value 0 of a field: Hudi's is the int 0."""
         type_ = self.ordering_types[index]
         return type_ is not None and bool(pa.types.is_int32(type_))
 
 
-def unread_column(name: str) -> MergeError:
+def make_unread_column_error(name: str) -> MergeError:
     """Return the error of a merger that asks for a column which it did not say it needs."""
     return MergeError(
         "A merger asked for a column that this read did not load.",
@@ -294,7 +297,7 @@ def unread_column(name: str) -> MergeError:
     )
 
 
-def unknown_column(name: str) -> MergeError:
+def make_unknown_column_error(name: str) -> MergeError:
     """Return the error of a merger that asks for what no row can have."""
     return MergeError(
         "A merger asked for a column that the table does not have.",
@@ -303,6 +306,6 @@ def unknown_column(name: str) -> MergeError:
     )
 
 
-def _owned(values: Mapping[str, Any]) -> dict[str, Any]:
+def _copy_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values that nobody else can change."""
     return {name: copy.deepcopy(v) if isinstance(v, (dict, list)) else v for name, v in values.items()}

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     """Do what was asked for and return a sentence about it."""
     from hoodie_py.options.write import METADATA_MODE
-    from hoodie_py.reader.registry import merger_named
+    from hoodie_py.reader.registry import import_merger
     from hoodie_py.spark.compaction import SparkRunner
     from hoodie_py.spark.options import PATH, STORAGE_OPTIONS, TIMEZONE, LoadOptions
     from hoodie_py.spark.pin import open_table
@@ -64,7 +64,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     options = dict(asked.option)
     if asked.metadata_mode is not None:
         options[METADATA_MODE] = asked.metadata_mode
-    merger = None if asked.merger is None else merger_named(asked.merger)
+    merger = None if asked.merger is None else import_merger(asked.merger)
     check_merger(snapshot.config, merger, override=asked.override_merger)
     session = WriteSession.open(snapshot, options=options, strategy=asked.strategy)
     check_compaction_options(snapshot.config, session.settings.options)

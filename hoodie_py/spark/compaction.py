@@ -24,7 +24,7 @@ from pyspark.util import inheritable_thread_target
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.merge_config import MergeMode
-from hoodie_py.reader.registry import supplied_merger
+from hoodie_py.reader.registry import find_supplied_merger
 from hoodie_py.spark.attempts import (
     OUTCOME,
     can_retry,
@@ -166,5 +166,5 @@ def _pack_merger(task: CompactionTask) -> bytes:
     """Pack the merger of a compaction, which all its tasks have in common."""
     merger = task.merger
     if merger is None and task.info.config.merge_mode is MergeMode.CUSTOM:
-        merger = supplied_merger(task.info.config, task.options.options)
+        merger = find_supplied_merger(task.info.config, task.options.options)
     return b"" if merger is None else pack_mergers([merger])

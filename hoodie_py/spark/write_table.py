@@ -31,7 +31,7 @@ from hoodie_py.errors import ConflictError, InvalidQueryError
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.formats.merge_creation import config_for_write
 from hoodie_py.options import source as source_keys
-from hoodie_py.reader.registry import supplied_merger
+from hoodie_py.reader.registry import find_supplied_merger
 from hoodie_py.spark.mergers import pack_mergers
 from hoodie_py.spark.options import STORAGE_OPTIONS
 from hoodie_py.spark.pin import Pin
@@ -178,7 +178,7 @@ class DistributedWrite:
         merger = self.merger
         config = config_for_write(snapshot.config, self.session.settings.options, batch=False)
         if merger is None and config.merge_mode is MergeMode.CUSTOM:
-            merger = supplied_merger(config, self.session.settings.options)
+            merger = find_supplied_merger(config, self.session.settings.options)
         return WriteFacts(
             pin=Pin.from_snapshot(snapshot),
             timezone=snapshot.timezone,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie_py.formats.merge_config import MergeMode
-from hoodie_py.reader.fields import nullable
+from hoodie_py.reader.fields import make_nullable
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.turn import FoldGate
 from hoodie_py.table.parallel import Numbered, count_threads, read_in_threads
@@ -59,7 +59,7 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """Schema of the result."""
-        return nullable(self.snapshot.schema.arrow.field(name) for name in self.columns)
+        return make_nullable(self.snapshot.schema.arrow.field(name) for name in self.columns)
 
     @property
     def instant(self) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hoodie_py.reader.fields import nullable
+from hoodie_py.reader.fields import make_nullable
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.table.unused_memory import release_after
@@ -53,7 +53,7 @@ class ScanTask:
     @property
     def schema(self) -> pa.Schema:
         """Schema of the batches."""
-        return nullable(self.info.schema.field(name) for name in self.columns)
+        return make_nullable(self.info.schema.field(name) for name in self.columns)
 
     def reader(self) -> FileGroupReader:
         """Return the file group's reader with the columns that the result and the predicate need."""

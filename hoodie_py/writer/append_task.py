@@ -129,7 +129,7 @@ class AppendTask:
         if rules is None or find_missing_columns(records, self.facts.schema.arrow):
             return np.zeros(len(records), bool)
         told = records.rows.select([name for name in rules.columns if name in records.rows.schema.names])
-        codes = [rules.operations(batch) for batch in told.to_batches()] if told.num_columns else []
+        codes = [rules.read_operations(batch) for batch in told.to_batches()] if told.num_columns else []
         return is_delete_code(np.concatenate(codes)) if codes else np.zeros(len(records), bool)
 
     def _encode_blocks(

@@ -25,7 +25,7 @@ from hoodie_py.formats.merge_creation import config_for_write
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.write import ROW_WRITER
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.fields import field_type, top_level
+from hoodie_py.reader.fields import find_field_type, find_top_level_name
 from hoodie_py.reader.records import is_delete_code
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.table_schema import OPERATION_COLUMN
@@ -82,7 +82,7 @@ def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
     for name in generator.columns:
         if name not in generator.key_fields and generator.find_time(name) is not None:
             continue
-        type_ = field_type(stored, name)
+        type_ = find_field_type(stored, name)
         if type_ is not None and pa.types.is_timestamp(type_) and type_.unit == "ms":
             raise UnsupportedFeatureError(f"Keys and partition paths made of a column of type {type_}.", column=name)
 
@@ -100,7 +100,7 @@ def _find_deletes(
     columns = [name for name in rules.columns if name in marked.column_names]
     if not columns:
         return None
-    masks = [is_delete_code(rules.operations(batch)) for batch in marked.select(columns).to_batches()]
+    masks = [is_delete_code(rules.read_operations(batch)) for batch in marked.select(columns).to_batches()]
     mask = np.concatenate(masks) if masks else np.zeros(0, bool)
     return pa.chunked_array([pa.array(mask)]) if mask.any() else None
 
@@ -110,7 +110,7 @@ def _read_ordering_values(
 ) -> tuple[pa.ChunkedArray, ...]:
     """Return the ordering values that the table's merges want, or those of this write alone."""
     fields = config.merge_ordering_fields or config_for_write(config, options, batch=False).merge_ordering_fields
-    missing = [name for name in fields if field_type(rows.schema, name) is None]
+    missing = [name for name in fields if find_field_type(rows.schema, name) is None]
     if missing:
         raise InvalidQueryError(
             f"The ordering field {missing[0]!r} is neither in the rows nor in the table.", column=missing[0]
@@ -138,7 +138,7 @@ def _make_deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> 
     table = read_input(data, select_data_columns(schema.arrow)).read_all()
     check_names(table.schema)
     has = {name for name in generator.columns if _is_known(table, schema, name)}
-    rows = conform_columns(table, list(dict.fromkeys(top_level(schema.arrow, name) for name in has)), schema)
+    rows = conform_columns(table, list(dict.fromkeys(find_top_level_name(schema.arrow, name) for name in has)), schema)
     records = WriteRecords(
         rows=pa.table({}),
         keys=_make_keys(table, rows, generator),
@@ -150,12 +150,12 @@ def _make_deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> 
 
 
 def _is_known(table: pa.Table, schema: OutputSchema, name: str) -> bool:
-    return field_type(table.schema, name) is not None and field_type(schema.arrow, name) is not None
+    return find_field_type(table.schema, name) is not None and find_field_type(schema.arrow, name) is not None
 
 
 def _make_keys(table: pa.Table, rows: pa.Table, generator: KeyGenerator) -> pa.ChunkedArray:
     """Make keys of rows, or take those that a scan gave where the key fields are not among its columns."""
-    absent = [name for name in generator.key_fields if field_type(rows.schema, name) is None]
+    absent = [name for name in generator.key_fields if find_field_type(rows.schema, name) is None]
     if not absent or _KEY not in table.column_names:
         return generator.make_keys(rows)
     keys = table.column(_KEY).cast(pa.string())
@@ -192,7 +192,7 @@ def _read_bare_keys(data: Any, generator: KeyGenerator, schema: OutputSchema) ->
             )
         return pa.chunked_array([pa.array(values, pa.string())])
     [name] = generator.key_fields
-    type_ = field_type(schema.arrow, name)
+    type_ = find_field_type(schema.arrow, name)
     if type_ is None:
         raise UnsupportedFeatureError(f"The table's key field {name!r} is not in its schema.", column=name)
     rows = read_input([{name: value} for value in values], pa.schema([(name, type_)])).read_all()

@@ -25,7 +25,7 @@ from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFe
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
 from hoodie_py.formats.table_config import TableConfig, timestamp_keygen_settings
 from hoodie_py.options import input as input_keys
-from hoodie_py.reader.fields import field_type
+from hoodie_py.reader.fields import find_field_type
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.partition_time import PartitionTime
@@ -116,7 +116,9 @@ class KeyGenerator:
         found = cls.from_config(snapshot.config, options, snapshot.timezone)
         if not found.times:
             return found
-        units = {name: None if snapshot.times is None else field_type(snapshot.times, name) for name in found.times}
+        units = {
+            name: None if snapshot.times is None else find_field_type(snapshot.times, name) for name in found.times
+        }
         in_millis = {name for name, type_ in units.items() if type_ is not None and type_.unit == "ms"}
         return replace(found, times_in_millis=frozenset(in_millis))
 
@@ -242,7 +244,7 @@ def format_values(values: pa.ChunkedArray, name: str, text_zone: str | None = No
 
 
 def _read_column(table: pa.Table, name: str, role: str) -> pa.ChunkedArray:
-    if field_type(table.schema, name) is None:
+    if find_field_type(table.schema, name) is None:
         raise InvalidQueryError(
             f"The {role} field {name!r} is not in the rows.",
             hint=f"They have the columns {', '.join(table.schema.names[:20])}.",

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from hoodie_py.formats.arrays import numbers
 from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.reader.base_file import BaseFileReader
-from hoodie_py.reader.fields import top_level
+from hoodie_py.reader.fields import find_top_level_name
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.reader.log_side import LogReader
@@ -190,7 +190,7 @@ class KeyLookup:
     @property
     def _key_columns(self) -> list[str]:
         schema = self._snapshot.schema.arrow
-        return list(dict.fromkeys(top_level(schema, name) for name in self.record_keys.columns))
+        return list(dict.fromkeys(find_top_level_name(schema, name) for name in self.record_keys.columns))
 
     def _read_merged(
         self, file_slice: FileSlice, keys: pa.Array, columns: list[str] | None
@@ -198,7 +198,7 @@ class KeyLookup:
         """Yield batches of a merged read, and of each row the number of its key, -1 for others."""
         reader = FileGroupReader(file_slice, self._snapshot.read_info(file_slice), columns, self._merger, self._options)
         for batch in reader.to_batches():
-            found = pc.index_in(self.record_keys.keys_of_batch(batch), value_set=keys)
+            found = pc.index_in(self.record_keys.read_keys(batch), value_set=keys)
             yield batch, numbers(found, -1).astype(np.int64)
 
     def _read_base_keys(self, base_file: BaseFile, keys: KeyFilter | None) -> Generator[pa.RecordBatch, None, None]:
@@ -208,7 +208,7 @@ class KeyLookup:
         schema = self._snapshot.schema.arrow
         columns = pa.schema([schema.field(name) for name in self._key_columns])
         for batch in base.read_batches(columns, _BATCH_ROWS):
-            yield pa.RecordBatch.from_arrays([self.record_keys.keys_of_batch(batch)], [_KEY])
+            yield pa.RecordBatch.from_arrays([self.record_keys.read_keys(batch)], [_KEY])
 
     def _read_log_keys(self, file_slice: FileSlice) -> Generator[pa.RecordBatch, None, None]:
         info = self._snapshot.read_info(file_slice)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.arrays import booleans
 from hoodie_py.options import input as input_keys
-from hoodie_py.reader.fields import field_type, top_level
+from hoodie_py.reader.fields import find_field_type, find_top_level_name
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
@@ -55,14 +55,18 @@ def check_spelling(
         return
     generator = KeyGenerator.from_snapshot(snapshot, options)
     schema = snapshot.schema.arrow
-    known = {name for name in made_of if field_type(schema, name) is not None}
+    known = {name for name in made_of if find_field_type(schema, name) is not None}
     if not known.issuperset(generator.key_fields):
         generator = replace(generator, key_fields=())
     if not known.issuperset(generator.partition_fields):
         generator = replace(generator, partition_fields=(), times={})
     if not generator.columns or not _may_differ(generator, schema):
         return
-    wanted = [RECORD_KEY, PARTITION_PATH, *dict.fromkeys(top_level(schema, name) for name in generator.columns)]
+    wanted = [
+        RECORD_KEY,
+        PARTITION_PATH,
+        *dict.fromkeys(find_top_level_name(schema, name) for name in generator.columns),
+    ]
     for file_slice in _sample_slices(snapshot, partitions):
         found = _read_first_rows(snapshot, file_slice, wanted, merger, options)
         if found.num_rows:
@@ -73,7 +77,7 @@ def _may_differ(generator: KeyGenerator, schema: pa.Schema) -> bool:
     """Say whether writers of Hudi spell a value of these fields in different ways."""
     if generator.times or (generator.named and len(generator.key_fields) == 1):
         return True
-    types = [field_type(schema, name) for name in generator.columns]
+    types = [find_field_type(schema, name) for name in generator.columns]
     plain = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean)
     return not all(any(is_plain(each) for is_plain in plain) for each in types)
 

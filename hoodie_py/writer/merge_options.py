@@ -19,7 +19,7 @@ from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
 from hoodie_py.formats.merge_creation import is_replaced, merge_for_write
 from hoodie_py.formats.table_config import PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS, MergeMode, TableConfig
 from hoodie_py.options.source import RECORD_MERGE_MODE, RECORD_MERGE_STRATEGY
-from hoodie_py.reader.payloads import builtin_payload_merger
+from hoodie_py.reader.payloads import make_builtin_payload_merger
 
 _OLD_PACKAGE, _PACKAGE = "com.uber.hoodie", "org.apache.hudi"
 
@@ -69,7 +69,7 @@ def _check_payload(config: TableConfig, payload: str) -> None:
     if config.merge_mode is MergeMode.CUSTOM and (config.version >= 9 or not _is_payload_based(config)):
         has = config.payload_class if _is_payload_based(config) else f"merge strategy {config.merge_strategy_id}"
         raise _make_error(WRITER_PAYLOAD_CLASS, payload, str(has))
-    known = is_replaced(payload) if config.version >= 9 else builtin_payload_merger(payload) is not None
+    known = is_replaced(payload) if config.version >= 9 else make_builtin_payload_merger(payload) is not None
     if not known:
         raise _make_error(WRITER_PAYLOAD_CLASS, payload, f"merge mode {config.merge_mode}")
 

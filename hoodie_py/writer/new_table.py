@@ -20,7 +20,7 @@ from hoodie_py.formats.merge_creation import creation_properties, payload_class_
 from hoodie_py.formats.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, TableConfig, table_checksum
 from hoodie_py.options.check import check_table_properties
 from hoodie_py.options.input import OUTPUT_DATE_FORMAT, PARTITION_EXTRACTOR, TIMESTAMP_TYPE
-from hoodie_py.reader.fields import field_type
+from hoodie_py.reader.fields import find_field_type
 from hoodie_py.writer.data_columns import select_user_columns
 
 KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
@@ -219,7 +219,7 @@ class NewTable:
             ("ordering", self.ordering),
         ):
             for name in names:
-                type_ = field_type(columns, name)
+                type_ = find_field_type(columns, name)
                 if type_ is None:
                     raise InvalidQueryError(
                         f"{argument} names {name[:100]!r}, which is no column of the schema.",

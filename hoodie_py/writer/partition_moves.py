@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.arrays import booleans, from_numpy
 from hoodie_py.reader.conform import conform_batch
-from hoodie_py.reader.fields import field_values
+from hoodie_py.reader.fields import read_field_values
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
@@ -94,10 +94,10 @@ def _read_existing(
     batches = [conform_batch(batch, records.rows.schema) for batch in table.to_batches()]
     fields = snapshot.config.ordering_fields if records.ordering else ()
     ordering = tuple(
-        pa.chunked_array([field_values(batch, name) for batch in table.to_batches()]).cast(column.type)
+        pa.chunked_array([read_field_values(batch, name) for batch in table.to_batches()]).cast(column.type)
         for name, column in zip(fields, records.ordering, strict=True)
     )
-    own_keys = [lookup.record_keys.keys_of_batch(batch) for batch in table.to_batches()]
+    own_keys = [lookup.record_keys.read_keys(batch) for batch in table.to_batches()]
     paths = table.column(PARTITION_PATH_FIELD)
     found = WriteRecords(
         pa.Table.from_batches(batches, records.rows.schema),

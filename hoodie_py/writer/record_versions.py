@@ -24,8 +24,8 @@ from hoodie_py.reader.conform import make_batch_without_columns
 from hoodie_py.reader.context import RecordContext
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.fields import top_level
-from hoodie_py.reader.identity import identity_fields
+from hoodie_py.reader.fields import find_top_level_name
+from hoodie_py.reader.identity import list_identity_fields
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.ordering import OrderingColumn
@@ -99,7 +99,7 @@ class RecordVersions:
             fields,
             DeleteRules.of(records.rows.schema, config.merge_properties, options),
             snapshot.schema.defaults if whole else {},
-            identity_fields(config),
+            list_identity_fields(config),
         )
 
     def fold(self, at: np.ndarray, codes: np.ndarray) -> MergedVersions:
@@ -132,7 +132,7 @@ class RecordVersions:
         """
         assert self._existing is not None
         older = self._make_entries(self._existing, existing, len(self._records))
-        return MergedVersions(self._final.final(older, self._make_entries(self._records, at, 0)), at)
+        return MergedVersions(self._final.final_merge(older, self._make_entries(self._records, at, 0)), at)
 
     def find_lost(self, folded: MergedVersions) -> np.ndarray:
         """Say for each result of ``meet`` whether the table's record stays as it is."""
@@ -246,7 +246,7 @@ def _choose_batch_strategy(selected: Selection, records: WriteRecords) -> MergeS
 
 def _select_ordering_columns(schema: pa.Schema, ordering_fields: tuple[str, ...]) -> list[pa.Field]:
     """Return the columns that hold ordering values."""
-    wanted = {top_level(schema, name) for name in ordering_fields}
+    wanted = {find_top_level_name(schema, name) for name in ordering_fields}
     return [field for field in schema if field.name in wanted]
 
 

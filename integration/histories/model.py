@@ -115,7 +115,7 @@ class Group:
         for key, some in versions.items():
             last, forgotten = fold(rules, some)
             if key in found and not (remembers and forgotten):
-                last = rules.final(found[key], last)
+                last = rules.final_merge(found[key], last)
             found[key] = last
         return {key: version for key, version in found.items() if not version.deletes}
 
@@ -275,7 +275,7 @@ class Model:
             return replace(group, logs=(*group.logs, log))
         base = dict(group.base)
         for key, version in versions.items():
-            last = self.rules.final(base[key], version) if key in base else version
+            last = self.rules.final_merge(base[key], version) if key in base else version
             base.pop(key, None)
             if not last.deletes:
                 base[key] = last

@@ -47,11 +47,11 @@ class Version:
 class Rules(Protocol):
     """How a table merges."""
 
-    def delta(self, older: Version, newer: Version) -> Version:
+    def delta_merge(self, older: Version, newer: Version) -> Version:
         """Merge two versions of a log, or of a batch."""
         ...
 
-    def final(self, base: Version, log: Version) -> Version:
+    def final_merge(self, base: Version, log: Version) -> Version:
         """Merge a base row with what the log says."""
         ...
 
@@ -63,10 +63,10 @@ class Rules(Protocol):
 class CommitTime:
     """The newer one wins."""
 
-    def delta(self, older: Version, newer: Version) -> Version:
+    def delta_merge(self, older: Version, newer: Version) -> Version:
         return newer
 
-    def final(self, base: Version, log: Version) -> Version:
+    def final_merge(self, base: Version, log: Version) -> Version:
         return log
 
     def in_log(self, version: Version) -> Version:
@@ -76,16 +76,16 @@ class CommitTime:
 class EventTime:
     """The greater ordering value wins, the newer one of equals; deletes without one win at once, and lose at once."""
 
-    def delta(self, older: Version, newer: Version) -> Version:
+    def delta_merge(self, older: Version, newer: Version) -> Version:
         if not newer.from_block:
-            return self.final(older, newer)
+            return self.final_merge(older, newer)
         if older.deletes and older.ordering is None:
             return older
         if newer.ordering is None or older.ordering is None:
             return newer
         return older if older.ordering > newer.ordering else newer
 
-    def final(self, base: Version, log: Version) -> Version:
+    def final_merge(self, base: Version, log: Version) -> Version:
         if (log.deletes and log.ordering is None) or (base.deletes and base.ordering is None):
             return log
         assert base.ordering is not None
@@ -99,7 +99,7 @@ class EventTime:
 class Weighted:
     """What ``mergers.Weighted`` does: the greater weight wins, deletes have one too, and names grow."""
 
-    def delta(self, older: Version, newer: Version) -> Version:
+    def delta_merge(self, older: Version, newer: Version) -> Version:
         heavier = _weight(newer) >= _weight(older)
         if older.deletes or newer.deletes:
             return newer if heavier else older
@@ -108,8 +108,8 @@ class Weighted:
         assert lose.row is not None
         return replace(win, row=replace(win.row, name=(win.row.name + lose.row.name)[:LONGEST_NAME]))
 
-    def final(self, base: Version, log: Version) -> Version:
-        return self.delta(base, log)
+    def final_merge(self, base: Version, log: Version) -> Version:
+        return self.delta_merge(base, log)
 
     def in_log(self, version: Version) -> Version:
         return version
@@ -132,7 +132,7 @@ def fold(rules: Rules, versions: Sequence[Version]) -> tuple[Version, bool]:
     """
     last, forgotten = versions[0], False
     for version in versions[1:]:
-        older, last = last, rules.delta(last, version)
+        older, last = last, rules.delta_merge(last, version)
         forgotten |= older.deletes and older.ordering is None and not (last.deletes and last.ordering is None)
     return last, forgotten
 

@@ -127,7 +127,7 @@ def main() -> int:
     results: dict[str, BufferedBatch] = {}
     for run in range(RUNS + 1):
         for way in WAYS:
-            took, results[way.name] = measure(lambda: way.strategy.final(older, newer), older)  # noqa: B023 - called at once
+            took, results[way.name] = measure(lambda: way.strategy.final_merge(older, newer), older)  # noqa: B023 - called at once
             if run:
                 seconds[way.name].append(took)
     same = np.array_equal(results[WAYS[2].name].rows, results[WAYS[3].name].rows)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hoodie_py import BufferedBatch, BufferedRecord, RecordContext, RecordMerger
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.ordering import Foreign
+from hoodie_py.reader.ordering import ForeignValue
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import DEFAULT_ORDERING, DELETE, NO_OPERATION
 from hoodie_py.reader.row_store import RowStore
@@ -44,7 +44,7 @@ def versions(foreign: bool = False) -> st.SearchStrategy[list[Version]]:
     numbers = st.integers(0, 4)
     orderings = {"row": numbers, "flagged": numbers, "block": st.one_of(numbers, st.just(DEFAULT_ORDERING))}
     if foreign:
-        orderings["block"] = st.one_of(orderings["block"], st.integers(0, 4).map(lambda n: Foreign("int", n)))
+        orderings["block"] = st.one_of(orderings["block"], st.integers(0, 4).map(lambda n: ForeignValue("int", n)))
     one = st.sampled_from(["row", "row", "flagged", "block"]).flatmap(
         lambda kind: st.builds(Version, st.sampled_from("abcd"), st.just(kind), orderings[kind], st.integers(0, 99))
     )
@@ -92,7 +92,7 @@ def event_time(older: Version, newer: Version) -> Version:
             return newer
         above = (
             older.ordering.value > newer.ordering.value
-            if isinstance(older.ordering, Foreign)
+            if isinstance(older.ordering, ForeignValue)
             else older.ordering > newer.ordering
         )
         return older if above else newer

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hoodie_py import BufferedBatch
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.ordering import Foreign, OrderingColumn
+from hoodie_py.reader.ordering import ForeignValue, OrderingColumn
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import DEFAULT_ORDERING, DELETE, NO_OPERATION, UPDATE_BEFORE
 from hoodie_py.reader.row_store import NO_ROW, RowStore
@@ -66,12 +66,12 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
 class Version:
     """One version: a row or None, an operation code, and the ordering a delete without data carries.
 
-    ``ordering`` is None for a delete that commit time orders, a tuple of parts, or a Foreign.
+    ``ordering`` is None for a delete that commit time orders, a tuple of parts, or a ForeignValue.
     """
 
     values: dict[str, Any] | None
     code: int = NO_OPERATION
-    ordering: tuple[Any, ...] | Foreign | None = None
+    ordering: tuple[Any, ...] | ForeignValue | None = None
 
 
 def versions(nulls: bool) -> st.SearchStrategy[Version]:
@@ -85,7 +85,7 @@ def versions(nulls: bool) -> st.SearchStrategy[Version]:
     codes = st.sampled_from([NO_OPERATION, NO_OPERATION, NO_OPERATION, DELETE, UPDATE_BEFORE])
     parts: st.SearchStrategy[Any] = st.none() | st.tuples(_small, _small)
     if nulls:
-        parts = parts | st.just(Foreign("decimal", 1))
+        parts = parts | st.just(ForeignValue("decimal", 1))
     return st.one_of(
         st.builds(Version, rows, codes),
         st.builds(Version, rows, codes),
@@ -125,7 +125,7 @@ def both(ctx: ArrowRecordContext, given: Sequence[tuple[Version, Version]]) -> t
 def _ordering(ctx: ArrowRecordContext, version: Version) -> Any:
     if version.values is not None:
         parts = tuple(DEFAULT_ORDERING if version.values[n] is None else version.values[n] for n in ctx.ordering_fields)
-    elif version.ordering is None or isinstance(version.ordering, Foreign):
+    elif version.ordering is None or isinstance(version.ordering, ForeignValue):
         return version.ordering or DEFAULT_ORDERING
     else:
         parts = tuple(map(_fitting, version.ordering[: len(ctx.ordering_types)], ctx.ordering_types))

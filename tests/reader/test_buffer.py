@@ -30,7 +30,7 @@ from tests.reader.histories import (
 class Folded(EventTimeStrategy):
     """Event time without the closed form."""
 
-    def winners(self, *args: object) -> None:
+    def find_winners(self, *args: object) -> None:
         return None
 
 
@@ -45,7 +45,7 @@ def fold(strategy: MergeStrategy, history: list[Version]) -> dict[str, object]:
 
 @given(versions(foreign=True))
 def test_event_time_by_rounds_equals_a_sequential_fold(history: list[Version]) -> None:
-    if any(type(v.ordering).__name__ == "Foreign" for v in history) and any(v.kind != "block" for v in history):
+    if any(type(v.ordering).__name__ == "ForeignValue" for v in history) and any(v.kind != "block" for v in history):
         history = [v for v in history if v.kind == "block"]  # rows on a foreign delete do not compare: see below
     assert fold(EventTimeStrategy(), history) == expected(sequential(history, event_time))
 

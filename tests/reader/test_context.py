@@ -80,7 +80,7 @@ def record(context: TableRecordContext[Any], values: Mapping[str, Any] = ROW, **
     whole = pa.RecordBatch.from_pylist([row], context.schema)
     absent = {name: pa.array([True]).to_numpy(zero_copy_only=False) for name in context.schema.names if name not in row}
     first = context.store.add(whole, absent)
-    return BufferedBatch.of_rows(context, first, whole, context.deletes.operations(whole)).records()[0]
+    return BufferedBatch.of_rows(context, first, whole, context.deletes.read_operations(whole)).to_records()[0]
 
 
 def test_values(make: Make) -> None:
@@ -487,5 +487,5 @@ def test_absent_values_survive_being_stored() -> None:
     assert isinstance(context, ArrowRecordContext)
     partial = context.replace(record(context, {"_hoodie_record_key": "k", "ts": 5}), price=2.0)
     stored = BufferedBatch.from_records(context, [partial, context.replace(record(context), price=3.0)])
-    assert stored.present("price").tolist() == [True, True]
-    assert stored.present("Op").tolist() == [False, True]
+    assert stored.has_values("price").tolist() == [True, True]
+    assert stored.has_values("Op").tolist() == [False, True]

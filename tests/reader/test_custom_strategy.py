@@ -49,7 +49,7 @@ def batches() -> Batches:
 
 
 def merge(batches: Batches, batch: Callable[..., Any], row: Callable[..., Any] | None = None) -> BufferedBatch:
-    return CustomStrategy(Mine(batch, row), {}).delta(batches[0], batches[1])
+    return CustomStrategy(Mine(batch, row), {}).delta_merge(batches[0], batches[1])
 
 
 def rebuilt(batch: BufferedBatch, **parts: Any) -> BufferedBatch:
@@ -103,10 +103,10 @@ def change(name: str, value: Any) -> Callable[..., Any]:
     ],
 )
 def test_batches_cannot_be_changed(batches: Batches, batch: Any) -> None:
-    before = batches[0].records()
+    before = batches[0].to_records()
     with pytest.raises(MergeError, match=r"read-only|does not change"):
         merge(batches, batch)
-    assert batches[0].records() == before
+    assert batches[0].to_records() == before
 
 
 def test_properties_cannot_be_changed(batches: Batches) -> None:
@@ -116,7 +116,7 @@ def test_properties_cannot_be_changed(batches: Batches) -> None:
             return newer
 
     with pytest.raises(MergeError, match="does not support item assignment"):
-        CustomStrategy(Writes(), {"x": "0"}).delta(batches[0], batches[1])
+        CustomStrategy(Writes(), {"x": "0"}).delta_merge(batches[0], batches[1])
 
 
 # ------------------------------------------------------------------------------------- a failed batch names its record
@@ -147,7 +147,7 @@ def test_values_that_fit_no_column_name_their_record(batches: Batches) -> None:
             return context.replace(newer, v="x" if newer.record_key == "c" else 1)
 
     with pytest.raises(MergeError, match=r"does not fit its column.*column=v, merger=Late, key=c|key=c"):
-        CustomStrategy(Late(), {}).delta(batches[0], batches[1])
+        CustomStrategy(Late(), {}).delta_merge(batches[0], batches[1])
 
 
 def test_ordering_values_that_fit_no_field_name_their_record(batches: Batches) -> None:
@@ -158,14 +158,14 @@ def test_ordering_values_that_fit_no_field_name_their_record(batches: Batches) -
             return dataclasses.replace(newer, ordering_value="x") if newer.record_key == "b" else newer
 
     with pytest.raises(MergeError, match="does not fit the ordering fields") as caught:
-        CustomStrategy(Orders(), {}).delta(batches[0], batches[1])
+        CustomStrategy(Orders(), {}).delta_merge(batches[0], batches[1])
     assert caught.value.where["key"] == "b"
 
 
 def test_inserts_are_checked_as_well(batches: Batches) -> None:
     strategy = CustomStrategy(Mine(lambda a, b, c: b.take([0])), {})
     with pytest.raises(MergeError, match=r"Mine\.insert_batch returned 1 records for 3"):
-        strategy.inserted(batches[1])
+        strategy.convert_inserts(batches[1])
 
 
 def test_the_buffer_adds_the_instants() -> None:
@@ -188,9 +188,9 @@ def test_the_buffer_adds_the_instants() -> None:
 
 
 def test_partial_rows_without_partial_merge_name_the_class_and_the_key(batches: Batches) -> None:
-    strategy = CustomStrategy(Tangled(), {}).after_partial_block()
+    strategy = CustomStrategy(Tangled(), {}).switch_to_partial()
     with pytest.raises(UnsupportedFeatureError, match="Tangled does not merge partial updates") as caught:
-        strategy.delta(batches[0], batches[1])
+        strategy.delta_merge(batches[0], batches[1])
     assert caught.value.where["key"] == "a"
 
 
@@ -207,6 +207,6 @@ def test_partial_rows_go_through_partial_merge() -> None:
         {"_hoodie_record_key": ["a", "b"], "ts": [2, 2], "v": [None, None], "s": ["x", None]}, SCHEMA
     )
     newer = BufferedBatch.of_rows(ctx, ctx.store.add(rows, {"v": np.array([True, False])}), rows, None)
-    merged = CustomStrategy(Fills(), {}).after_partial_block().delta(older, newer)
+    merged = CustomStrategy(Fills(), {}).switch_to_partial().delta_merge(older, newer)
     assert merged.column("v").to_pylist() == [7, None]
     assert merged.column("s").to_pylist() == ["x", None]

@@ -15,8 +15,8 @@ import pytest
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.delete_values import OrderingKind as Kind
 from hoodie_py.formats.deletes import DeleteRecords
-from hoodie_py.reader.delete_ordering import delete_order_column
-from hoodie_py.reader.ordering import Foreign, OrderingColumn
+from hoodie_py.reader.delete_ordering import make_delete_ordering_column
+from hoodie_py.reader.ordering import ForeignValue, OrderingColumn
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 MOMENT = datetime(2024, 1, 15, 10, tzinfo=UTC)
@@ -36,7 +36,7 @@ def deletes(*given: tuple[Kind, Any]) -> DeleteRecords:
 
 def orders(type_: pa.DataType, *given: tuple[Kind, Any]) -> list[Any]:
     """Ordering values of deletes in a table with one ordering field."""
-    return delete_order_column(deletes(*given), [type_]).to_pylist()
+    return make_delete_ordering_column(deletes(*given), [type_]).to_pylist()
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "beside a text"])
@@ -85,7 +85,7 @@ def test_numbers_of_the_class_that_rows_have(
     ids=str,
 )
 def test_values_of_a_class_of_their_own_compare_with_nothing(type_: pa.DataType, given: tuple[Kind, Any]) -> None:
-    assert orders(type_, given) == [Foreign(given[0].name.lower(), given[1])]
+    assert orders(type_, given) == [ForeignValue(given[0].name.lower(), given[1])]
 
 
 def test_local_milliseconds_are_compared_as_they_are() -> None:
@@ -94,7 +94,7 @@ def test_local_milliseconds_are_compared_as_they_are() -> None:
 
 
 def test_times_beyond_any_calendar_are_only_compared() -> None:
-    column = delete_order_column(
+    column = make_delete_ordering_column(
         deletes((Kind.LONG, 2**63 - 1), (Kind.LONG, -(2**63)), (Kind.STRING, "")), [UTC_MICROS]
     )
     numbers = column.parts[0].values.cast(pa.int64())
@@ -113,10 +113,10 @@ def test_decimals_keep_their_digits() -> None:
 def test_several_fields_are_each_of_their_own_class() -> None:
     types = [UTC_MILLIS, pa.int64()]
     given = (Kind.ARRAY, ((Kind.LONG, MILLIS), (Kind.LONG, 5)))
-    assert delete_order_column(deletes(given), types).to_pylist() == [(MOMENT, 5)]
+    assert make_delete_ordering_column(deletes(given), types).to_pylist() == [(MOMENT, 5)]
     dated = (Kind.ARRAY, ((Kind.DATE, 19737), (Kind.LONG, 5)))
-    [found] = delete_order_column(deletes(dated), [pa.date32(), pa.int64()]).to_pylist()
-    assert isinstance(found, Foreign)
-    whole = delete_order_column(deletes((Kind.NONE, None)), types)
+    [found] = make_delete_ordering_column(deletes(dated), [pa.date32(), pa.int64()]).to_pylist()
+    assert isinstance(found, ForeignValue)
+    whole = make_delete_ordering_column(deletes((Kind.NONE, None)), types)
     assert isinstance(whole, OrderingColumn)
     assert whole.to_pylist() == [DEFAULT_ORDERING]

@@ -43,7 +43,7 @@ def test_triples_keys_and_statistics_agree(corpus: Corpus, name: str) -> None:
         seen = FileGroupReader(file_slice, table)
         triples = list(seen.read_merges())
         assert sum(len(each.result) for each in triples if each.older is None) <= stats.inserts + stats.deletes
-        live = [record for each in triples for record in each.result.records() if not record.is_delete]
+        live = [record for each in triples for record in each.result.to_records() if not record.is_delete]
         assert sum(record.operation is not None and record.operation.value == "I" for record in live) == stats.inserts
         assert sum(record.operation is not None and record.operation.value == "U" for record in live) == stats.updates
         assert len(list(FileGroupReader(file_slice, table).log_records())) >= len(live) - len(deleted)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.reader.history import record_history
+from hoodie_py.reader.history import trace_record_history
 
 Corpus = Callable[[str], Path]
 
@@ -33,7 +33,7 @@ def test_the_outcome_of_each_key_is_its_row_in_a_snapshot(corpus: Corpus, name: 
     seen = {}
     for file_slice in table.file_slices():
         for key in {key for _, key in rows} | {f"k{i}" for i in range(12)}:
-            history = record_history(file_slice, table.read_info(file_slice), key)
+            history = trace_record_history(file_slice, table.read_info(file_slice), key)
             if history is not None and history.outcome is not None:
                 seen[file_slice.partition_path, key] = history.outcome
     assert seen == rows

@@ -144,7 +144,7 @@ def test_a_mistyped_column_is_an_error_with_key_and_file_group(tmp_path: Path, m
 
 def test_a_merger_may_ask_whether_a_table_has_a_column(tmp_path: Path) -> None:
     rows = Rows(lambda a, b, c: b if not c.has_value(b, "prize") else a)
-    batches = Batches(lambda a, b, c: b if not b.present("prize").any() else a)
+    batches = Batches(lambda a, b, c: b if not b.has_values("prize").any() else a)
     assert read(tmp_path, rows) == read(tmp_path, batches)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.merge_config import MergeMode
-from hoodie_py.reader.merge_kinds import BufferKind, buffer_kind, merges
+from hoodie_py.reader.merge_kinds import BufferKind, choose_buffer_kind, needs_merge
 from tests.reader.merge_cases.merge_rules import MergeRule, merge_rule
 
 
@@ -22,11 +22,11 @@ def test_a_partial_block_decides_over_everything(mode: MergeMode) -> None:
 
 def test_rows_of_a_write_always_merge() -> None:
     skip = {"hoodie.datasource.merge.type": "Skip_Merge"}
-    assert buffer_kind(skip) is BufferKind.UNMERGED
-    assert buffer_kind(skip, streaming=True) is BufferKind.KEY
-    assert not merges(skip)
+    assert choose_buffer_kind(skip) is BufferKind.UNMERGED
+    assert choose_buffer_kind(skip, streaming=True) is BufferKind.KEY
+    assert not needs_merge(skip)
 
 
 def test_an_unknown_merge_type_is_an_error() -> None:
     with pytest.raises(InvalidQueryError, match="nonsense"):
-        merges({"hoodie.datasource.merge.type": "nonsense"})
+        needs_merge({"hoodie.datasource.merge.type": "nonsense"})

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.reader.ordering import Foreign, OrderingColumn, classes_differ, compare, sort_codes
+from hoodie_py.reader.ordering import ForeignValue, OrderingColumn, classes_differ, compare, make_sort_codes
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 INF = float("inf")
@@ -43,7 +43,7 @@ def test_order_within_a_type(type_: pa.DataType, ascending: list[Any]) -> None:
     sign, mixed = compare(column(left, type_), column(right, type_))
     assert np.sign(sign).tolist() == expected
     assert not mixed.any()
-    codes = sort_codes(column(ascending, type_))
+    codes = make_sort_codes(column(ascending, type_))
     assert codes is not None
     assert (np.diff(codes) > 0).all()
 
@@ -65,12 +65,12 @@ def test_the_default_is_the_int_0_only() -> None:
 
 
 def test_foreign_values_compare_within_their_class_only() -> None:
-    older = column([Foreign("int", 3), Foreign("int", 3), 7, Foreign("long", 3)], pa.int64())
-    newer = column([Foreign("int", 4), 3, Foreign("int", 3), Foreign("int", 3)], pa.int64())
+    older = column([ForeignValue("int", 3), ForeignValue("int", 3), 7, ForeignValue("long", 3)], pa.int64())
+    newer = column([ForeignValue("int", 4), 3, ForeignValue("int", 3), ForeignValue("int", 3)], pa.int64())
     sign, mixed = compare(older, newer)
     assert mixed.tolist() == [False, True, True, True]
     assert sign[0] < 0
-    assert older.value(0) == Foreign("int", 3)
+    assert older.get_value(0) == ForeignValue("int", 3)
 
 
 def test_several_fields_compare_field_by_field() -> None:
@@ -84,7 +84,7 @@ def test_several_fields_compare_field_by_field() -> None:
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["", "a", "b"])), min_size=1, max_size=30))
 def test_sort_codes_of_several_fields_order_as_tuples(rows: list[tuple[int, str]]) -> None:
-    codes = sort_codes(column(list(rows), pa.int64(), pa.string()))
+    codes = make_sort_codes(column(list(rows), pa.int64(), pa.string()))
     assert codes is not None
     for i, a in enumerate(rows):
         for j, b in enumerate(rows):

@@ -18,7 +18,7 @@ from hoodie_py.options.read import (
     UNAVAILABLE_VALUE,
 )
 from hoodie_py.reader.payload_merger import PayloadMerger
-from hoodie_py.reader.payloads import _BY_NAME, builtin_payload_merger
+from hoodie_py.reader.payloads import _BY_NAME, make_builtin_payload_merger
 from tests.reader.payload_pairs import ORDERINGS, PLACEHOLDER, both, context, described, pairs
 
 CLASSES = sorted(_BY_NAME)
@@ -35,7 +35,7 @@ BatchForm = Callable[[BufferedBatch, BufferedBatch], BufferedBatch]
 
 
 def merger(name: str) -> PayloadMerger:
-    found = builtin_payload_merger(name)
+    found = make_builtin_payload_merger(name)
     assert found is not None
     return found
 
@@ -43,7 +43,7 @@ def merger(name: str) -> PayloadMerger:
 def check(older: BufferedBatch, newer: BufferedBatch, row_form: RowForm, batch_form: BatchForm) -> None:
     """Apply both forms and compare; a pair that one refuses the other must refuse too."""
     rows, refused = [], False
-    for a, b in zip(older.records(), newer.records(), strict=True):
+    for a, b in zip(older.to_records(), newer.to_records(), strict=True):
         try:
             rows.append(row_form(a, b))
         except HoodieError:

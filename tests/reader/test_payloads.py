@@ -19,9 +19,9 @@ from hoodie_py.options.read import (
     UNAVAILABLE_VALUE,
 )
 from hoodie_py.reader.arrow_context import ArrowRecordContext
-from hoodie_py.reader.ordering import Foreign
+from hoodie_py.reader.ordering import ForeignValue
 from hoodie_py.reader.payload_merger import PayloadMerger
-from hoodie_py.reader.payloads import _BY_NAME, builtin_payload_merger
+from hoodie_py.reader.payloads import _BY_NAME, make_builtin_payload_merger
 from hoodie_py.reader.records import DEFAULT_ORDERING, DELETE, NO_OPERATION, UPDATE_BEFORE
 from hoodie_py.reader.row_store import NO_ROW
 from tests.reader.payload_pairs import PLACEHOLDER, Version, both, context
@@ -62,7 +62,7 @@ def bare(*ordering: Any) -> Version:
 
 
 def merger(name: str) -> PayloadMerger:
-    found = builtin_payload_merger(name)
+    found = make_builtin_payload_merger(name)
     assert found is not None
     return found
 
@@ -76,7 +76,7 @@ class Outcome:
         self.deleted = bool(result.deletes[0])
         self.has_data = result.rows[0] != NO_ROW
         self.code = int(result.codes[0])
-        self.ordering = result.order.value(0)
+        self.ordering = result.order.get_value(0)
         self._result = result
 
     def __getitem__(self, name: str) -> Any:
@@ -112,7 +112,7 @@ def test_every_payload_class_that_java_ships_for_tables_is_built_in() -> None:
         "ReverseOrderHoodieRecordPayload",
         "RewriteAvroPayload",
     }
-    assert builtin_payload_merger("com.example.OwnPayload") is None
+    assert make_builtin_payload_merger("com.example.OwnPayload") is None
     assert all(merger(name).strategy_id == PAYLOAD_STRATEGY_ID for name in sorted(_BY_NAME))
 
 
@@ -181,7 +181,7 @@ def test_ordering_values_that_do_not_compare_are_refused() -> None:
     with pytest.raises(MergeError, match=r"do not compare.*k0"):
         merged(DEFAULT, live(ts=1), live(ts=None))
     with pytest.raises(MergeError, match="do not compare"):
-        merged(DEFAULT, live(ts=1), Version(None, DELETE, Foreign("int", 3)))
+        merged(DEFAULT, live(ts=1), Version(None, DELETE, ForeignValue("int", 3)))
 
 
 def test_what_follows_the_first_difference_is_not_compared() -> None:

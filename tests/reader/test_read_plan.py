@@ -7,7 +7,7 @@ import pytest
 
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.read_plan import MergeNeeds, merge_columns
+from hoodie_py.reader.read_plan import MergeNeeds, list_merge_columns
 from hoodie_py.reader.record_key import RecordKeys
 from tests.reader.merge_cases.read_plan import ReadPlan, plan_read
 
@@ -29,13 +29,13 @@ DELETES = DeleteRules(flag=True, marker_field="Op", marker="D")
 
 def test_a_nested_ordering_field_brings_its_column() -> None:
     needs = MergeNeeds(KEYS, ("m.ts",), DELETES)
-    assert set(merge_columns(TABLE, needs)) == {"_hoodie_record_key", "m", "_hoodie_is_deleted", "Op"}
+    assert set(list_merge_columns(TABLE, needs)) == {"_hoodie_record_key", "m", "_hoodie_is_deleted", "Op"}
     assert plan_read(TABLE, ["v"], needs).required[0] == "v"
 
 
 def test_a_missing_nested_ordering_field_is_an_error() -> None:
     with pytest.raises(InvalidTableError, match=r"m\.nope"):
-        merge_columns(TABLE, MergeNeeds(KEYS, ("m.nope",), DELETES))
+        list_merge_columns(TABLE, MergeNeeds(KEYS, ("m.nope",), DELETES))
 
 
 def test_letter_case_alone_needs_no_projection() -> None:

@@ -16,7 +16,7 @@ from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
 from hoodie_py.formats.table_config import MERGE_PROPERTY_PREFIX, MergeMode, TableConfig
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader import registry
-from hoodie_py.reader.registry import as_merger, find_merger, supplied_merger
+from hoodie_py.reader.registry import as_merger, find_merger, find_supplied_merger
 from hoodie_py.reader.selection import select_strategy
 
 STRATEGY = "d2000000-0000-4000-8000-000000000001"
@@ -117,7 +117,7 @@ def test_a_table_without_its_merger_names_it_and_the_ways_to_supply_one() -> Non
         text = str(caught.value)
         for part in (wanted, "table=trips", "merger=", "register_merger", CUSTOM_MERGER_CLASSES, "record_mergers"):
             assert part in text
-        assert supplied_merger(config, {}) is None
+        assert find_supplied_merger(config, {}) is None
 
 
 @pytest.mark.parametrize("thing", [object(), Mine(), int, "Mine"])
@@ -153,7 +153,7 @@ def test_two_classes_for_one_strategy_are_an_error_that_names_both() -> None:
     with pytest.raises(MergeError, match=rf"Several mergers stand for merge strategy {STRATEGY}: .*Other, .*Mine"):
         find_merger(TABLE, {})
     with pytest.raises(MergeError, match="Several"):
-        supplied_merger(TABLE, {})
+        find_supplied_merger(TABLE, {})
 
 
 # -------------------------------------------------------------------------------------------------------------- merger=

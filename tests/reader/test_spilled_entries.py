@@ -20,7 +20,7 @@ from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.foreign_text import decode_foreign, encode_foreign
 from hoodie_py.reader.key_hash import KeyHash
 from hoodie_py.reader.memory_budget import MemoryBudget
-from hoodie_py.reader.ordering import Foreign, OrderingColumn
+from hoodie_py.reader.ordering import ForeignValue, OrderingColumn
 from hoodie_py.reader.pairing import match_base_rows
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import DEFAULT_ORDERING
@@ -51,11 +51,11 @@ VALUES = st.one_of(
     st.just(DEFAULT_ORDERING),
 )
 STRATEGIES = st.sampled_from([CommitTimeStrategy, EventTimeStrategy])
-FOREIGN = st.builds(Foreign, st.text(), st.recursive(VALUES, lambda inner: st.tuples(inner, inner)))
+FOREIGN = st.builds(ForeignValue, st.text(), st.recursive(VALUES, lambda inner: st.tuples(inner, inner)))
 
 
 @given(st.lists(st.none() | FOREIGN, max_size=5))
-def test_foreign_values_keep_value_and_type(values: list[Foreign | None]) -> None:
+def test_foreign_values_keep_value_and_type(values: list[ForeignValue | None]) -> None:
     objects = np.full(len(values), None, dtype=object)
     objects[:] = values
     back = decode_foreign(encode_foreign(objects, len(values)))
@@ -64,7 +64,7 @@ def test_foreign_values_keep_value_and_type(values: list[Foreign | None]) -> Non
 
 
 def test_a_decimal_keeps_its_digits() -> None:
-    objects = np.array([Foreign("decimal", Decimal("1.50"))], dtype=object)
+    objects = np.array([ForeignValue("decimal", Decimal("1.50"))], dtype=object)
     back = decode_foreign(encode_foreign(objects, 1))
     assert back is not None
     assert str(back[0].value) == "1.50"
@@ -86,7 +86,7 @@ def test_entries_come_back(history: list[Version]) -> None:
 def test_several_ordering_fields_come_back() -> None:
     types = [pa.int32(), pa.string()]
     column = OrderingColumn.from_values([(1, "a"), (0, DEFAULT_ORDERING), DEFAULT_ORDERING], types)
-    back = OrderingColumn.restored(column.stored(), None)
+    back = OrderingColumn.from_stored_columns(column.to_stored_columns(), None)
     assert back.to_pylist() == column.to_pylist()
 
 
@@ -123,14 +123,14 @@ def test_rows_keep_their_handles_when_spilled(spill: Spill) -> None:
     assert store.nbytes == 0
     handles = np.array([59, -1, 3, 30, 3])
     assert store.take(handles, ["ts"]).column(0).to_pylist() == [59, None, 3, 30, 3]
-    assert store.absent(np.arange(60), "v").tolist() == [i % 10 >= 5 and i % 5 % 2 == 1 for i in range(60)]
+    assert store.find_absent(np.arange(60), "v").tolist() == [i % 10 >= 5 and i % 5 % 2 == 1 for i in range(60)]
     store.release(33)
     assert len(store) == 33
     assert store.add(pa.RecordBatch.from_pylist(rows[:2], SCHEMA)) == 33
     assert store.take(np.array([32, 33, 34])).column("ts").to_pylist() == [32, 0, 1]
     fresh = store.compact(np.array([34, -1, 8, 34]), at_once=1)
     assert store.take(fresh).column("ts").to_pylist() == [1, None, 8, 1]
-    assert store.absent(fresh, "v").tolist() == [False, True, True, False]
+    assert store.find_absent(fresh, "v").tolist() == [False, True, True, False]
     assert len(store) == 2
 
 
@@ -159,7 +159,7 @@ def folded(strategy: MergeStrategy, history: list[Version], spill: Spill | None)
 def test_any_budget_folds_to_the_same(
     tmp_path_factory: pytest.TempPathFactory, history: list[Version], limit: int, strategy: type[MergeStrategy]
 ) -> None:
-    if any(isinstance(version.ordering, Foreign) for version in history):
+    if any(isinstance(version.ordering, ForeignValue) for version in history):
         history = [version for version in history if version.kind == "block"]
     spill = Spill(MemoryBudget(limit, str(tmp_path_factory.getbasetemp())), ReadStats())
     free, bound = folded(strategy(), history, None), folded(strategy(), history, spill)

@@ -108,6 +108,6 @@ def run_delete_context(case: Case) -> None:
     if newer is not None:
         columns = [column([newer["data"].get(f.name)], f.type) for f in rows]
         batch = pa.RecordBatch.from_arrays(columns, schema=rows)
-        actual["is_delete"] = bool(is_delete_code(rules.operations(batch))[0])
+        actual["is_delete"] = bool(is_delete_code(rules.read_operations(batch))[0])
     assert "error" not in case.expected, f"expected {case.expected['error']}, got {actual}"
     check(case.expected, actual)

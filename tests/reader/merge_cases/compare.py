@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.formats.deletes import OrderingKind
-from hoodie_py.reader.ordering import Foreign
+from hoodie_py.reader.ordering import ForeignValue
 from hoodie_py.reader.records import DEFAULT_ORDERING
 from tests.reader.merge_cases.case import column, plain, typed
 
@@ -35,7 +35,7 @@ def ordering_of(value: Any, types: tuple[pa.DataType, ...]) -> tuple[OrderingKin
     """A record's ordering value as a case's literal would have it, see ``case.typed``."""
     if value is DEFAULT_ORDERING:
         return OrderingKind.NONE, None
-    if isinstance(value, Foreign):
+    if isinstance(value, ForeignValue):
         return OrderingKind[value.kind.upper()], value.value
     if len(types) > 1:
         return OrderingKind.ARRAY, tuple(ordering_of(part, (one,)) for part, one in zip(value, types, strict=True))

@@ -10,8 +10,8 @@ from hoodie_py.formats.merge_creation import creation_properties, merge_for_writ
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader.custom_strategy import CustomStrategy
-from hoodie_py.reader.merge_kinds import buffer_kind
-from hoodie_py.reader.payloads import builtin_payload_merger
+from hoodie_py.reader.merge_kinds import choose_buffer_kind
+from hoodie_py.reader.payloads import make_builtin_payload_merger
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.reader.strategies import (
     CommitTimeStrategy,
@@ -107,7 +107,7 @@ def _buffered_merger(config: Config) -> dict[str, Any]:
         asked = _complete({**config, "payload_class": stored})
         merger = _StandIns.of(stored) if stored else merger_of(asked)
         selected = select_strategy(table_config(asked), read_options(config), merger)
-        strategy = selected.strategy.after_partial_block() if partial else selected.strategy
+        strategy = selected.strategy.switch_to_partial() if partial else selected.strategy
         assert _rule_of(strategy, payload=stored is not None) is rule
     return {"merger": rule.value}
 
@@ -159,7 +159,7 @@ def _record_merger(table: TableConfig, merge: MergeConfig, options: dict[str, st
         return "DefaultSparkRecordMerger" if spark else "HoodieAvroRecordMerger"
     if merge.strategy_id == PAYLOAD_STRATEGY_ID:
         payload = merge.payload_class or ""
-        if builtin_payload_merger(payload) is None:
+        if make_builtin_payload_merger(payload) is None:
             options = {**options, CUSTOM_MERGER_CLASSES: _StandIns.path(payload)}
         if not config.get("ingestion"):
             assert select_strategy(table, options).merger is not None
@@ -189,7 +189,7 @@ def _ordering_fields(config: Config) -> dict[str, Any]:
 
 
 def _buffer(config: Config) -> dict[str, Any]:
-    kind = buffer_kind(
+    kind = choose_buffer_kind(
         read_options(config),
         streaming=config["loader"] == "streaming",
         sort_output=bool(config.get("sort_output")),

@@ -1,7 +1,7 @@
 """Hudi's own choice of columns (FileGroupReaderSchemaHandler), of which the product has the part for merging.
 
 * without log files: the columns asked for, plus the commit time when a range of instants filters rows.
-* with log files: also what the merge looks at, which is the product's business (``merge_columns``).
+* with log files: also what the merge looks at, which is the product's business (``list_merge_columns``).
 * rows that pair by position carry their position, if the engine's Parquet reader gives one.
 * a bootstrap base file is two files, one with the meta columns and one with the data: where both are needed, the meta
   columns come first.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie_py.reader.read_plan import COMMIT_TIME_FIELD, META_FIELDS, MergeNeeds, merge_columns
+from hoodie_py.reader.read_plan import COMMIT_TIME_FIELD, META_FIELDS, MergeNeeds, list_merge_columns
 
 ROW_INDEX_FIELD = "_tmp_metadata_row_index"
 
@@ -88,7 +88,7 @@ def _required(
     elif needs.custom is not None and not needs.custom[0].projection_compatible:
         return tuple(table_schema.names)
     else:
-        added = merge_columns(table_schema, needs)
+        added = list_merge_columns(table_schema, needs)
         if instant_range and needs.custom is None:
             added = (COMMIT_TIME_FIELD, *added)
     return tuple(dict.fromkeys((*requested, *added)))

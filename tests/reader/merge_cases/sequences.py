@@ -15,14 +15,14 @@ from hoodie_py.files import TableFiles
 from hoodie_py.options.read import MERGE_TYPE, MERGE_USE_POSITIONS, SKIP_MERGE
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_merge import MergedRecords
-from hoodie_py.reader.delete_ordering import delete_ordering
+from hoodie_py.reader.delete_ordering import convert_delete_ordering
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.merge_reader import MergeReader
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadInfo, ReadOptions
 from hoodie_py.reader.record_key import RECORD_KEY_FIELD
-from hoodie_py.reader.records import HoodieOperation, code_of
+from hoodie_py.reader.records import HoodieOperation, encode_operation
 from tests.reader.merge_cases.case import Case, column, delete_records
 from tests.reader.merge_cases.compare import check, multiset, through
 from tests.reader.merge_cases.files import write_slice
@@ -118,12 +118,12 @@ class _Read:
     def _deletes(self, run: Sequence[Mapping[str, Any]]) -> IncomingDeletes:
         records = delete_records(list(run))
         types = [self.info.schema.field(name).type for name in self.info.config.merge_ordering_fields]
-        return IncomingDeletes(records.keys, delete_ordering(records, types))
+        return IncomingDeletes(records.keys, convert_delete_ordering(records, types))
 
     def _rows(self, run: Sequence[Mapping[str, Any]]) -> IncomingRows:
         columns = [column([row.get(f.name) for row in run], f.type) for f in self.info.schema]
         schema = pa.schema([field.with_nullable(True) for field in self.info.schema])
-        codes = [code_of(HoodieOperation(row["$op"]) if row.get("$op") else None) for row in run]
+        codes = [encode_operation(HoodieOperation(row["$op"]) if row.get("$op") else None) for row in run]
         return IncomingRows(pa.RecordBatch.from_arrays(columns, schema=schema), codes)
 
     def _row(self, reader: MergeReader, record: BufferedRecord[Row]) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class _Read:
 
 def _callbacks(merged: MergedRecords) -> Iterator[str]:
     """What a listener hears: deletes always, updates and inserts, nothing where the base row stays."""
-    for i, record in enumerate(merged.result.records()):
+    for i, record in enumerate(merged.result.to_records()):
         if record.is_delete:
             assert record.operation is not None
             base = "no_base" if merged.older is None else "base"

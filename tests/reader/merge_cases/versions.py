@@ -13,13 +13,13 @@ from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.buffer import fold_by_rounds
 from hoodie_py.reader.conform import conform_batch
-from hoodie_py.reader.delete_ordering import delete_ordering
+from hoodie_py.reader.delete_ordering import convert_delete_ordering
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.fields import field_values
+from hoodie_py.reader.fields import read_field_values
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.payload_merger import PayloadMerger
 from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
-from hoodie_py.reader.records import DELETE, HoodieOperation, code_of
+from hoodie_py.reader.records import DELETE, HoodieOperation, encode_operation
 from hoodie_py.reader.row_store import NO_ROW, RowStore
 from hoodie_py.reader.selection import Selection, select_strategy
 from hoodie_py.reader.strategies import MergeStrategy
@@ -42,7 +42,7 @@ def run(case: Case) -> None:
     elif call == "delta_merge":
         answers = _deltas(scene.strategy, older, newer)
     else:
-        answers = [newer if older is None else scene.strategy.final(older, newer)]
+        answers = [newer if older is None else scene.strategy.final_merge(older, newer)]
     for answer in answers:
         _compare(case, scene, older, newer, answer)
 
@@ -52,14 +52,14 @@ def _deltas(strategy: MergeStrategy, older: BufferedBatch | None, newer: Buffere
     if older is None:
         return [fold_by_rounds(strategy, newer, np.zeros(1, np.int64), 1)]
     both = BufferedBatch.concat([older, newer])
-    return [strategy.delta(older, newer), fold_by_rounds(strategy, both, np.zeros(2, np.int64), 1)]
+    return [strategy.delta_merge(older, newer), fold_by_rounds(strategy, both, np.zeros(2, np.int64), 1)]
 
 
 def _precombine(scene: _Scene, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
     """What a writer does with two versions in one batch: payload classes have a rule of their own for it."""
     merger = scene.selected.merger
     if not isinstance(merger, PayloadMerger):
-        return scene.strategy.delta(older, newer)
+        return scene.strategy.delta_merge(older, newer)
     scene.context.focus(np.concatenate([older.rows, newer.rows]))
     return merger.pre_combine_batch(older, newer, scene.context, scene.selected.props)
 
@@ -94,7 +94,7 @@ class _Scene:
         carried = tuple(_given_types(case)[:1]) if case.config.get("phase") == "precombine" else ()
         types = context.ordering_types or carried
         if case.config.get("is_partial"):
-            strategy = strategy.after_partial_block()
+            strategy = strategy.switch_to_partial()
         return cls(context, types, selected, strategy)
 
     def version(self, case: Case, role: str) -> BufferedBatch | None:
@@ -103,13 +103,13 @@ class _Scene:
         if given is None:
             return None
         operation = HoodieOperation(given["op"]) if given.get("op") else None
-        code = DELETE if given.get("delete_record") else code_of(operation)
+        code = DELETE if given.get("delete_record") else encode_operation(operation)
         row, order = NO_ROW, None
         if given.get("data") is not None:
             row, batch = self._store(case, role, given)
-            order = OrderingColumn.from_columns([field_values(batch, n) for n in self.context.ordering_fields], 1)
+            order = OrderingColumn.from_columns([read_field_values(batch, n) for n in self.context.ordering_fields], 1)
         if order is None or ("ordering" in given and self.types):
-            order = OrderingColumn.from_values(delete_ordering(delete_records([given]), self.types), self.types)
+            order = OrderingColumn.from_values(convert_delete_ordering(delete_records([given]), self.types), self.types)
         newest = case.fields["newer"]["key"]  # the engine only ever pairs equal keys
         return BufferedBatch(
             self.context, pa.array([newest], pa.string()), np.array([row]), order, np.array([code], np.int8)
@@ -164,11 +164,11 @@ def _compare(
     assert "error" not in expected, f"expected {expected['error']}, got an answer"
     if "chosen" in expected:
         _compare_choice(expected.pop("chosen"), older, newer, answer)
-    record = answer.records()[0]
+    record = answer.to_records()[0]
     actual: dict[str, Any] = {
         "delete": record.is_delete,
         "op": record.operation.value if record.operation else None,
-        "ordering": ordering_of(answer.order.value(0), scene.types),
+        "ordering": ordering_of(answer.order.get_value(0), scene.types),
         "data": _data(scene, answer),
     }
     if "ordering" in expected:
@@ -187,7 +187,7 @@ def _compare_choice(chosen: str, older: BufferedBatch | None, newer: BufferedBat
 
 
 def _same(one: BufferedBatch, answer: BufferedBatch) -> bool:
-    told_by = [(batch.rows[0], batch.codes[0], batch.order.value(0)) for batch in (one, answer)]
+    told_by = [(batch.rows[0], batch.codes[0], batch.order.get_value(0)) for batch in (one, answer)]
     return bool(told_by[0] == told_by[1])
 
 
@@ -195,5 +195,5 @@ def _data(scene: _Scene, answer: BufferedBatch) -> dict[str, Any] | None:
     """The columns that a record has, without the key that the cases give apart."""
     if answer.rows[0] == NO_ROW:
         return None
-    names = [name for name in scene.context.schema.names if name != RECORD_KEY_FIELD and answer.present(name)[0]]
+    names = [name for name in scene.context.schema.names if name != RECORD_KEY_FIELD and answer.has_values(name)[0]]
     return {name: answer.column(name)[0].as_py() for name in names}
