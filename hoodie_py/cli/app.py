@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from hoodie_py import __version__
-from hoodie_py.allocator import settle_allocators
 from hoodie_py.cli.clean import clean
 from hoodie_py.cli.compact import compact
 from hoodie_py.cli.demo import demo
@@ -20,6 +19,7 @@ from hoodie_py.cli.show import show
 from hoodie_py.cli.slices import slices
 from hoodie_py.cli.timeline import timeline
 from hoodie_py.cli.write import write
+from hoodie_py.runtime.allocator import settle_allocators
 
 app = typer.Typer(
     name="hoodie",

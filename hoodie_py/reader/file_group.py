@@ -29,6 +29,7 @@ from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import BufferedRecord
 from hoodie_py.reader.sizes import check_sizes
 from hoodie_py.reader.wanted_rows import split_into_portions
+from hoodie_py.runtime.fold_gate import FoldGate
 
 RowGroupFilter = Callable[[BaseFileReader], Sequence[int]]
 
@@ -43,6 +44,7 @@ class FileGroupReader:
         merger: decides instead of the table's merge mode.
         options: settings of the read.
         row_groups: says which row groups of a slice without log files can hold wanted rows.
+        gate: shared by slices that are read at the same time, so that they do not fold their logs at once.
 
     Raises:
         InvalidQueryError: an unknown or repeated column.
@@ -56,6 +58,7 @@ class FileGroupReader:
         merger: RecordMerger | type[RecordMerger] | None = None,
         options: ReadOptions | None = None,
         row_groups: RowGroupFilter | None = None,
+        gate: FoldGate | None = None,
     ) -> None:
         self.file_slice = file_slice
         self.info = table if isinstance(table, ReadInfo) else table.read_info(file_slice)
@@ -63,6 +66,7 @@ class FileGroupReader:
         self.stats = ReadStats()
         self._merger = merger
         self._row_groups = row_groups
+        self._gate = FoldGate() if gate is None else gate
         self._context: ArrowRecordContext | None = None
         self._loaded: LogReader | None = None
         self._decoder = Decoder()
@@ -185,13 +189,13 @@ class FileGroupReader:
         until the log's memory is free.
         """
         count = 0
-        with ExitStack() as turn:
+        with ExitStack() as gate:
             if self.info.files.is_local:
-                turn.enter_context(self.options.folding)
+                gate.enter_context(self._gate.enter())
             with self._base.open_ahead():
                 folded = log.fold()
             if folded is None or folded.positions is None:
-                turn.close()  # to read keys of all base rows is few large steps: other slices need not wait for them
+                gate.close()  # to read keys of all base rows is few large steps: other slices need not wait for them
             held = len(log.store)
             wanted = log.spill.make_array(held, bool, False)
             merging = self._base.merge(log, folded, log.make_base_schema(read), read)
@@ -223,7 +227,7 @@ class FileGroupReader:
         """Mark the log rows that stay, as many small steps as a fold is; say how many they are."""
         count = 0
         for piece in merging.pieces:
-            self.options.folding.check_wanted()
+            self._gate.check_wanted()
             if piece.merged is not None:
                 live = self._find_changed_rows(piece.merged)
                 wanted[live] = True
@@ -260,7 +264,7 @@ class FileGroupReader:
         if self._loaded is not None:
             self._context = self._loaded.context
             return self._loaded
-        log = LogReader(self.file_slice, self.info, read, self._merger, self.options, self.stats)
+        log = LogReader(self.file_slice, self.info, read, self._merger, self.options, self.stats, self._gate)
         self._context = log.context
         return log
 

@@ -41,6 +41,7 @@ from hoodie_py.reader.row_store import RowStore
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.reader.spill import Spill
 from hoodie_py.reader.strategies import OrderedStrategy
+from hoodie_py.runtime.fold_gate import FoldGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class LogReader:
         merger: decides instead of the table's merge mode.
         options: settings of the read.
         stats: counts what was met.
+        gate: entered while blocks are decoded and folded; None where no other slice is read at the same time.
 
     Raises:
         MergeError: the table needs a merger that nobody supplied.
@@ -89,11 +91,13 @@ class LogReader:
         merger: RecordMerger | type[RecordMerger] | None,
         options: ReadOptions,
         stats: ReadStats,
+        gate: FoldGate | None = None,
     ) -> None:
         self.file_slice = file_slice
         self.info = info
         self.options = options
         self._stats = stats
+        self._gate = FoldGate() if gate is None else gate
         config = info.config
         selected = select_strategy(config, options.options, merger, writing=self.writing)
         custom, ordering = selected.merger, selected.ordering_fields
@@ -147,15 +151,15 @@ class LogReader:
 
     def _fold(self) -> FoldedLog | None:
         if self.info.files.is_local:
-            with self.options.folding:
+            with self._gate.enter():
                 return self._fold_blocks(self._scan())
         scanned = self._scan()  # waits for bytes, which other slices can do at the same time
-        with self.options.folding:
+        with self._gate.enter():
             return self._fold_blocks(scanned)
 
     def _fold_blocks(self, scanned: list[ScannedBlock]) -> FoldedLog | None:
         for block in self._read_entries(scanned):
-            self.options.folding.check_wanted()
+            self._gate.check_wanted()
             self._buffer.add(block.entries, block.scanned.instant, block.positions, partial=block.partial)
         self._stats.log_records = self._buffer.total_log_records
         self.spill.release_free_memory()

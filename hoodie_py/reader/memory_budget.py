@@ -7,21 +7,16 @@ with room left for the fold; beyond that they are written to spill files and wor
 
 from __future__ import annotations
 
-import os
-import resource
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from io import FileIO
 
 from hoodie_py.options.read import MERGE_MEMORY, SPILL_PATH
 from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.runtime.machine import count_cores, find_address_space_limit, find_memory_limit
 
 _SHARE = 4  # a quarter of the machine's memory is for log sides
 _OWN_SHARE = 8  # an eighth of the process's own limit, as addresses that are reserved or mapped count there too
 _FOLD_COPIES = 6  # what a fold makes of entries: joined, numbered, sorted, gathered
 _SMALL_FILE = 1 << 22
-_CGROUP_ROOT = "/sys/fs/cgroup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,7 @@ class MemoryBudget:
     @property
     def mapped_bytes(self) -> int | None:
         """Bytes of spill files mapped at once; None for no bound, as only a limit of address space makes them count."""
-        return None if _address_space() is None else self.limit // 2
+        return None if find_address_space_limit() is None else self.limit // 2
 
     @property
     def file_bytes(self) -> int:
@@ -97,55 +92,6 @@ def compute_memory_share(limit: int | None, readers: int) -> int:
     readers = max(1, readers)
     if limit is not None:
         return max(1, limit // readers)
-    share = _machine_memory() // _SHARE // max(readers, _processors())
-    own = _address_space()
+    share = find_memory_limit() // _SHARE // max(readers, count_cores())
+    own = find_address_space_limit()
     return max(1, share if own is None else min(share, own // _OWN_SHARE // readers))
-
-
-@lru_cache(maxsize=1)
-def _machine_memory() -> int:
-    """Return the memory of the machine or, if that is less, of the container, as it was when first asked."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([physical, *_cgroup_limits("/proc/self/cgroup", _CGROUP_ROOT)])
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _address_space() -> int | None:
-    """Return the process's own limit of memory; None without one."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if soft == resource.RLIM_INFINITY else soft
-
-
-def _cgroup_limits(membership: str | os.PathLike[str], root: str | os.PathLike[str]) -> Iterator[int]:
-    """Yield the memory limits of the process's control groups, of version 2 or 1, and of those around them."""
-    lines = _text_in(membership).splitlines()  # none where that is not to be known: then the machine's memory counts
-    for line in lines:
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers == "":
-            top, name = str(root), "memory.max"
-        elif "memory" in controllers.split(","):
-            top, name = f"{root}/memory", "memory.limit_in_bytes"
-        else:
-            continue
-        group = f"{top}/{path.strip('/')}".rstrip("/")
-        while True:
-            limit = _text_in(f"{group}/{name}").strip()
-            if limit.isdecimal():  # not the word max
-                yield int(limit)
-            if len(group) <= len(top):
-                break
-            group = group.rpartition("/")[0]
-
-
-def _text_in(path: str | os.PathLike[str]) -> str:
-    """Return the text of a file; none where there is no such file, or no text in it."""
-    try:
-        with FileIO(path) as file:
-            return file.readall().decode()
-    except (OSError, UnicodeDecodeError):
-        return ""

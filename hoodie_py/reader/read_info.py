@@ -11,7 +11,6 @@ import pyarrow as pa
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.file_slice import BlockRules, FileSlice, LogFile
-from hoodie_py.reader.turn import FoldGate
 
 Integrity = Literal["default", "strict"]
 DEFAULT_BATCH_ROWS = 65_536
@@ -95,7 +94,6 @@ class ReadOptions:
         readers: how many slices share ``memory_limit`` because they are read at the same time.
         column_threads: whether the columns of base files are decoded on Arrow's threads, because there are too few
             slices to keep all cores busy.
-        folding: entered while the log of a slice is decoded and folded, see ``FoldGate``.
     """
 
     batch_rows: int = DEFAULT_BATCH_ROWS
@@ -104,4 +102,3 @@ class ReadOptions:
     options: Mapping[str, str] = field(default_factory=dict)
     readers: int = 1
     column_threads: bool = False
-    folding: FoldGate = field(default_factory=FoldGate, compare=False, repr=False)

@@ -1,7 +1,7 @@
 """Several slices read at the same time, on threads of this process.
 
 Arrow and NumPy let go of Python's lock while they work, so two threads keep two cores busy.  Logs are folded in turn,
-though, see ``reader.turn``.
+though, see ``runtime.fold_gate``.
 
 What the threads have read waits in a queue with room for a few batches of each; a thread that finds no room waits, so
 memory stays bounded however slow the reader of the rows is.  Batches come out as they are ready, each with the number
@@ -20,17 +20,16 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from contextvars import copy_context
-from io import FileIO
 
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.read import READ_THREADS
-from hoodie_py.reader.turn import FoldGate, ScanGivenUpError
+from hoodie_py.runtime.fold_gate import FoldGate, ScanGivenUpError
+from hoodie_py.runtime.machine import count_cores
 
 _VARIABLE = "HOODIE_PY_READ_THREADS"
 _WAITING = 1  # batches of each thread
-_CGROUP = "/sys/fs/cgroup/cpu.max"
 
 Batches = Callable[[], Generator[pa.RecordBatch, None, None]]
 Numbered = tuple[int, pa.RecordBatch]
@@ -49,7 +48,7 @@ def count_threads(options: Mapping[str, str]) -> int:
         return given
     text = os.environ.get(_VARIABLE, "").strip()
     if not text:
-        return max(1, min(int(pa.cpu_count()), _cores()))
+        return max(1, min(int(pa.cpu_count()), count_cores()))
     if not text.isdecimal() or not 0 < int(text) <= READ_THREADS.most:
         raise InvalidQueryError(
             f"{text!r} is no number of threads.",
@@ -58,25 +57,15 @@ def count_threads(options: Mapping[str, str]) -> int:
     return int(text)
 
 
-def _cores() -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        with FileIO(_CGROUP) as file:
-            quota, period = file.readall().decode().split()
-    except (OSError, ValueError):
-        return cores
-    return cores if not quota.isdecimal() else max(1, min(cores, round(int(quota) / int(period))))
-
-
 def read_in_threads(
-    slices: Sequence[Batches], threads: int, turn: FoldGate | None = None
+    slices: Sequence[Batches], threads: int, gate: FoldGate | None = None
 ) -> Generator[Numbered, None, None]:
     """Yield the batches of slices with the number of their slice, in any order.
 
     Args:
         slices: each starts to read one.
         threads: how many to read at once.
-        turn: what the slices enter to fold their logs, if they do; given up when reading ends.
+        gate: what the slices enter to fold their logs, if they do; it is given up when reading ends.
 
     Raises:
         InvalidQueryError: the iterator was carried over into a forked process.
@@ -111,8 +100,8 @@ def read_in_threads(
         yield from queue.take_batches()
     finally:
         queue.close()
-        if turn is not None:
-            turn.give_up()
+        if gate is not None:
+            gate.give_up()
         if queue.own:
             _wait_for(workers)
 

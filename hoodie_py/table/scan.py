@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader.fields import make_nullable
 from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.reader.turn import FoldGate
+from hoodie_py.runtime.fold_gate import FoldGate
 from hoodie_py.table.parallel import Numbered, count_threads, read_in_threads
 from hoodie_py.table.scan_task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
@@ -130,17 +130,18 @@ class Scan:
         cores = self._count_threads()
         threads = min(cores, len(tasks))
         spare = len(tasks) < cores and pa.cpu_count() <= cores  # else Arrow's threads are more than were asked for
-        turn = FoldGate(alone=threads > 1)
-        options = replace(self.options, readers=max(1, threads), column_threads=spare, folding=turn)
+        gate = FoldGate(alone=threads > 1)
+        options = replace(self.options, readers=max(1, threads), column_threads=spare)
         tasks = [replace(task, options=options) for task in tasks]
         if threads <= 1:
             for number, task in enumerate(tasks):
-                for batch in task.to_batches():
+                for batch in task.to_batches(gate):
                     yield number, batch
                     del batch
             return
         order = sorted(range(len(tasks)), key=lambda number: tasks[number].size, reverse=True)
-        with closing(read_in_threads([tasks[number].to_batches for number in order], threads, turn)) as batches:
+        slices = [partial(tasks[number].to_batches, gate) for number in order]
+        with closing(read_in_threads(slices, threads, gate)) as batches:
             for place, batch in batches:
                 yield order[place], batch
                 del batch

@@ -14,11 +14,12 @@ import pyarrow as pa
 from hoodie_py.reader.fields import make_nullable
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from hoodie_py.table.unused_memory import release_after
+from hoodie_py.runtime.unused_memory import release_after
 
 if TYPE_CHECKING:
     from hoodie_py.reader.file_group import FileGroupReader, RowGroupFilter
     from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.runtime.fold_gate import FoldGate
     from hoodie_py.table.predicate import Predicate
 
 
@@ -55,7 +56,7 @@ class ScanTask:
         """Schema of the batches."""
         return make_nullable(self.info.schema.field(name) for name in self.columns)
 
-    def reader(self) -> FileGroupReader:
+    def reader(self, gate: FoldGate | None = None) -> FileGroupReader:
         """Return the file group's reader with the columns that the result and the predicate need."""
         from hoodie_py.reader.file_group import FileGroupReader
 
@@ -67,10 +68,14 @@ class ScanTask:
             self.merger,
             self.options,
             self._make_row_group_filter(),
+            gate,
         )
 
-    def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
+    def to_batches(self, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
         """Yield the task's rows; empty batches are left out.
+
+        Args:
+            gate: shared by tasks that are read at the same time in this process.
 
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
@@ -78,7 +83,7 @@ class ScanTask:
         left = self.limit
         if left is not None and left <= 0:
             return
-        for batch in self.reader().to_batches():
+        for batch in self.reader(gate).to_batches():
             if self.predicate is not None:
                 from hoodie_py.table.evaluate import evaluate
 

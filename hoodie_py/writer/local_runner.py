@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Protocol, runtime_checkable
 
+from hoodie_py.runtime.machine import count_cores, measure_free_memory
 from hoodie_py.writer.compaction_task import CompactionTask, OnRows, TaskResult
 
 _BYTES_PER_LOG_BYTE = 8  # decoded and folded log rows, against their bytes on disk
@@ -56,21 +56,9 @@ class LocalRunner:
     def _count_workers(self, tasks: Sequence[CompactionTask]) -> int:
         largest = max((task.log_bytes for task in tasks), default=0)
         needed = _FIXED_BYTES + _BYTES_PER_LOG_BYTE * largest
-        memory = self._memory if self._memory is not None else _free_memory()
-        return max(1, min(cores(), int(memory * _SHARE_OF_MEMORY) // needed))
+        memory = self._memory if self._memory is not None else measure_free_memory()
+        return max(1, min(count_cores(), int(memory * _SHARE_OF_MEMORY) // needed))
 
 
 def _run_task(task: CompactionTask, on_rows: Callable[[int], None]) -> TaskResult:
     return task.run(on_rows)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _free_memory() -> int:
-    names = os.sysconf_names
-    if "SC_AVPHYS_PAGES" in names:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2

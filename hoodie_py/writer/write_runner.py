@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
+from hoodie_py.runtime.machine import count_cores
 from hoodie_py.writer.compaction_task import TaskResult
-from hoodie_py.writer.local_runner import cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> list[TaskResult
     if not jobs:
         return []
     ordered = sorted(jobs, key=lambda job: job.size, reverse=True)
-    with ThreadPoolExecutor(max(1, min(workers or cores(), len(jobs))), "hoodie-write") as pool:
+    with ThreadPoolExecutor(max(1, min(workers or count_cores(), len(jobs))), "hoodie-write") as pool:
         futures = [pool.submit(job.run) for job in ordered]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)

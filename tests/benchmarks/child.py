@@ -25,7 +25,7 @@ def reader_of(job: Job) -> Callable[[], Any]:
 
 
 def _hoodie(job: Job) -> Callable[[], Any]:
-    from hoodie_py.allocator import settle_allocators
+    from hoodie_py.runtime.allocator import settle_allocators
 
     settle_allocators()  # as the command does; docs/memory.md has the figures without
     from hoodie_py import HoodieTable

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import resource
-from pathlib import Path
+import pickle
 
 import pytest
 
@@ -18,9 +17,9 @@ GB = 1 << 30
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A machine of 64 GB and 8 processors without limits."""
-    monkeypatch.setattr(memory_budget, "_machine_memory", lambda: 64 * GB)
-    monkeypatch.setattr(memory_budget, "_processors", lambda: 8)
-    monkeypatch.setattr(memory_budget, "_address_space", lambda: None)
+    monkeypatch.setattr(memory_budget, "find_memory_limit", lambda: 64 * GB)
+    monkeypatch.setattr(memory_budget, "count_cores", lambda: 8)
+    monkeypatch.setattr(memory_budget, "find_address_space_limit", lambda: None)
     return monkeypatch
 
 
@@ -37,42 +36,10 @@ def test_the_default_is_a_quarter_of_memory_by_processors(machine: pytest.Monkey
 
 
 def test_the_default_keeps_to_the_process_own_limit(machine: pytest.MonkeyPatch) -> None:
-    machine.setattr(memory_budget, "_address_space", lambda: 4 * GB)
+    machine.setattr(memory_budget, "find_address_space_limit", lambda: 4 * GB)
     assert compute_memory_share(None, 1) == GB // 2
     assert compute_memory_share(None, 2) == GB // 4
     assert MemoryBudget(100).mapped_bytes == 50
-
-
-def test_the_limit_of_address_space_is_the_soft_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: {resource.RLIMIT_AS: (5 * GB, 9 * GB)}[kind])
-    assert memory_budget._address_space() == 5 * GB
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert memory_budget._address_space() is None
-
-
-@pytest.mark.parametrize(
-    ("membership", "files", "limits"),
-    [
-        ("0::/", {"memory.max": "1000\n"}, [1000]),
-        ("0::/a/b\n", {"a/b/memory.max": "max", "a/memory.max": "7", "memory.max": "9"}, [7, 9]),
-        (
-            "12:cpu,cpuacct:/x\n4:memory:/docker/1\n",
-            {"memory/docker/1/memory.limit_in_bytes": "5", "memory/memory.limit_in_bytes": "8", "memory.max": "1"},
-            [5, 8],
-        ),
-        ("0::/gone", {}, []),
-    ],
-)
-def test_control_groups(tmp_path: Path, membership: str, files: dict[str, str], limits: list[int]) -> None:
-    (tmp_path / "membership").write_text(membership)
-    for name, text in files.items():
-        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "root" / name).write_text(text)
-    assert list(memory_budget._cgroup_limits(tmp_path / "membership", tmp_path / "root")) == limits
-
-
-def test_without_control_groups_there_is_no_limit(tmp_path: Path) -> None:
-    assert list(memory_budget._cgroup_limits(tmp_path / "none", tmp_path)) == []
 
 
 def test_options_of_hudi_are_understood(machine: pytest.MonkeyPatch) -> None:
@@ -89,3 +56,7 @@ def test_entries_count_more_than_rows() -> None:
     assert not budget.fits(800, 0)
     assert not budget.fits(0, 200)
     assert MemoryBudget(1).count_rows_at_once(1 << 40) == 1
+
+
+def test_options_travel() -> None:
+    assert pickle.loads(pickle.dumps(ReadOptions())) == ReadOptions()

@@ -8,7 +8,6 @@ import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from hoodie_py import FileGroupReader, HoodieTable, InvalidQueryError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet_file import ParquetFile
 from hoodie_py.reader.log_side import LogReader
-from hoodie_py.reader.turn import FoldGate, ScanGivenUpError
+from hoodie_py.runtime.fold_gate import FoldGate, ScanGivenUpError
 from hoodie_py.table import parallel
 from hoodie_py.table import scan as scan_module
 from hoodie_py.table.parallel import count_threads, read_in_threads
@@ -126,7 +125,7 @@ def test_a_forked_process_gets_an_error() -> None:
 
 def test_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOODIE_PY_READ_THREADS", raising=False)
-    monkeypatch.setattr(parallel, "_cores", lambda: 8)
+    monkeypatch.setattr(parallel, "count_cores", lambda: 8)
     monkeypatch.setattr(pa, "cpu_count", lambda: 6)
     assert count_threads({}) == 6
     monkeypatch.setattr(pa, "cpu_count", lambda: 1)  # as in a Spark worker
@@ -137,14 +136,6 @@ def test_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ("0", "-1", "many", "1.5", "99999"):
         with pytest.raises(InvalidQueryError, match="number of threads"):
             count_threads({"hoodie_py.read.threads": wrong})
-
-
-@pytest.mark.parametrize(("quota", "cores"), [("max 100000", 4), ("200000 100000", 2), ("50000 100000", 1), ("", 4)])
-def test_a_container_s_quota_counts(quota: str, cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cpu.max").write_text(quota)
-    monkeypatch.setattr(parallel, "_CGROUP", tmp_path / "cpu.max")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)), raising=False)
-    assert parallel._cores() == cores
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -212,20 +203,20 @@ def test_logs_are_folded_in_turn(corpus: Corpus, near: bool, monkeypatch: pytest
 
 
 def test_slices_that_wait_for_their_turn_end_when_the_scan_is_given_up() -> None:
-    turn = FoldGate(alone=True)
+    gate = FoldGate(alone=True)
     entered: list[int] = []
     second = threading.Event()
 
     def slice_of(number: int) -> Generator[pa.RecordBatch, None, None]:
-        with turn:
+        with gate.enter():
             entered.append(number)
             while len(entered) > 1:  # this one folds for as long as it may
                 second.set()
-                turn.check_wanted()
+                gate.check_wanted()
                 time.sleep(0.001)
         yield pa.record_batch({"slice": [number]})
 
-    with closing(read_in_threads([partial(slice_of, number) for number in range(8)], 4, turn)) as batches:
+    with closing(read_in_threads([partial(slice_of, number) for number in range(8)], 4, gate)) as batches:
         next(batches)
         assert second.wait(10)
     assert len(entered) == 2
@@ -243,7 +234,7 @@ def test_a_fold_that_nobody_wants_ends_at_its_next_block(corpus: Corpus) -> None
             super().check_wanted()
 
     with pytest.raises(ScanGivenUpError):
-        list(replace(task, options=replace(task.options, folding=Impatient())).to_batches())
+        list(task.to_batches(Impatient()))
     assert len(met) == 2
 
 
@@ -251,9 +242,9 @@ def test_large_slices_are_begun_first(corpus: Corpus, monkeypatch: pytest.Monkey
     begun: list[int] = []
     read = ScanTask.to_batches
 
-    def to_batches(task: ScanTask) -> Generator[pa.RecordBatch, None, None]:
+    def to_batches(task: ScanTask, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
         begun.append(task.size)
-        yield from read(task)
+        yield from read(task, gate)
 
     def one_by_one(slices: Sequence[parallel.Batches], *_: object) -> Generator[parallel.Numbered, None, None]:
         for number, start in enumerate(slices):

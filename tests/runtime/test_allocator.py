@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
-from hoodie_py.allocator import CHOICE
+from hoodie_py.runtime.allocator import CHOICE
+from hoodie_py.runtime.machine import count_cores
 
 _SAY = "print(pyarrow.default_memory_pool().backend_name)"
-_SETTLE = "from hoodie_py.allocator import settle_allocators; settle_allocators()"
+_SETTLE = "from hoodie_py.runtime.allocator import settle_allocators; settle_allocators()"
 _GLIBC = sys.platform == "linux" and "CS_GNU_LIBC_VERSION" in os.confstr_names
 
 
@@ -83,7 +84,7 @@ def test_nothing_is_changed_where_pyarrow_came_first() -> None:
 
 @pytest.mark.skipif(not _GLIBC, reason="NOT TESTED: heaps are those of glibc")
 def test_there_are_no_more_heaps_than_cores_unless_the_environment_says_how_many() -> None:
-    cores = len(os.sched_getaffinity(0))
+    cores = count_cores()
     assert int(said_by(f"{_SETTLE}\n{_HEAPS}")) == min(cores, 13)
     assert int(said_by(f"{_SETTLE}\n{_HEAPS}", MALLOC_ARENA_MAX="5")) == 5
     assert int(said_by(f"{_SETTLE}\n{_HEAPS}", GLIBC_TUNABLES="glibc.malloc.arena_max=4")) == 4

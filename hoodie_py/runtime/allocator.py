@@ -12,6 +12,8 @@ import ctypes
 import os
 import sys
 
+from hoodie_py.runtime.machine import count_cores
+
 CHOICE = "ARROW_DEFAULT_MEMORY_POOL"
 _GLIBC = "CS_GNU_LIBC_VERSION"
 _ARENA_MAX = -8  # of mallopt, in malloc.h
@@ -27,6 +29,6 @@ def settle_allocators() -> None:
     if sys.platform != "linux" or _GLIBC not in os.confstr_names:
         return
     if "MALLOC_ARENA_MAX" not in os.environ and "arena_max" not in os.environ.get("GLIBC_TUNABLES", ""):
-        ctypes.CDLL(None).mallopt(_ARENA_MAX, len(os.sched_getaffinity(0)))
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, count_cores())
     if "pyarrow" not in sys.modules:
         os.environ.setdefault(CHOICE, "system")

@@ -1,24 +1,22 @@
-"""Turns: one at a time where Python has a lock, nobody once the scan is given up."""
+"""The gate for folds: one at a time where Python has a lock, nobody once the scan is given up."""
 
 from __future__ import annotations
 
-import pickle
 import sys
 import threading
 
 import pytest
 
-from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.reader.turn import FoldGate, ScanGivenUpError
+from hoodie_py.runtime.fold_gate import FoldGate, ScanGivenUpError
 
 
-def _most_at_once(turn: FoldGate) -> int:
+def _most_at_once(gate: FoldGate) -> int:
     inside: list[int] = []
     both = threading.Event()
     most: list[int] = []
 
     def enter(number: int) -> None:
-        with turn:
+        with gate.enter():
             inside.append(number)
             if len(inside) == 2:
                 both.set()
@@ -41,23 +39,19 @@ def test_how_many_fold_at_once(alone: bool, has_lock: bool, most: int, monkeypat
 
 
 def test_an_error_inside_lets_the_next_one_in() -> None:
-    turn = FoldGate(alone=True)
-    with pytest.raises(KeyError), turn:
+    gate = FoldGate(alone=True)
+    with pytest.raises(KeyError), gate.enter():
         raise KeyError
-    with turn:
-        turn.check_wanted()
+    with gate.enter():
+        gate.check_wanted()
 
 
 def test_once_given_up_nobody_enters_and_nobody_is_stuck() -> None:
-    turn = FoldGate(alone=True)
-    with turn:
-        turn.give_up()
+    gate = FoldGate(alone=True)
+    with gate.enter():
+        gate.give_up()
         with pytest.raises(ScanGivenUpError):
-            turn.check_wanted()
+            gate.check_wanted()
     for _ in range(2):  # the second one would wait for ever if the first kept the lock
-        with pytest.raises(ScanGivenUpError), turn:
+        with pytest.raises(ScanGivenUpError), gate.enter():
             pass
-
-
-def test_options_travel_with_their_turn() -> None:
-    assert pickle.loads(pickle.dumps(ReadOptions())) == ReadOptions()

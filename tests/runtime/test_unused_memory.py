@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hoodie_py.table import unused_memory
+from hoodie_py.runtime import unused_memory
 
 
 @pytest.mark.parametrize(("backend", "calls"), [("mimalloc", 2), ("jemalloc", 0), ("system", 0)])

@@ -1,6 +1,6 @@
 """Memory that mimalloc keeps: given back now and then, as it adds up over many slices.
 
-That is Arrow's own allocator, which a process has unless something else was settled (``hoodie_py.allocator``).
+That is Arrow's own allocator, which a process has unless something else was settled (``hoodie_py.runtime.allocator``).
 """
 
 from __future__ import annotations
