@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.avro_container import VettedSchema, decode_record, vetted_schema
+from hoodie_py.formats.avro_container import VettedSchema, decode_record, vet_schema
 from hoodie_py.formats.commit_metadata import CommitMetadata, parse_json
 from hoodie_py.formats.instants import COMPLETED, COMPLETED_ACTION
 from hoodie_py.formats.limits import limits, refuse
@@ -56,7 +56,7 @@ class ArchivedInstant:
     plan: bytes | None = None
     record: Mapping[str, Any] | None = field(default=None, repr=False)
 
-    def commit_metadata(self) -> CommitMetadata:
+    def parse_commit_metadata(self) -> CommitMetadata:
         """What the instant's commit says; empty when the archive did not keep it.
 
         Raises:
@@ -70,7 +70,7 @@ class ArchivedInstant:
 # Layout 1 ------------------------------------------------------------------------------------------------------------
 
 
-def archive_file_number(name: str) -> int | None:
+def parse_archive_file_name(name: str) -> int | None:
     """Return N of ``.commits_.archive.N_1-0-1``; None for other names."""
     match = _ARCHIVE_FILE.fullmatch(name)
     return int(match[1]) if match else None
@@ -89,17 +89,17 @@ def parse_archived_log(data: bytes) -> list[ArchivedInstant]:
         instant
         for block in iter_blocks(data)
         if isinstance(block, LogBlock)
-        for record in _block_records(block)
-        if (instant := _archived_entry(record)) is not None
+        for record in _read_block_records(block)
+        if (instant := _to_archived_instant(record)) is not None
     ]
 
 
-def _block_records(block: LogBlock) -> Iterator[Mapping[str, Any]]:
+def _read_block_records(block: LogBlock) -> Iterator[Mapping[str, Any]]:
     if block.type is not BlockType.AVRO_DATA:
         raise UnsupportedFeatureError(
             f"archive blocks of type {block.type.name} are not supported", offset=block.offset
         )
-    schema = _entry_schema(block)
+    schema = _read_entry_schema(block)
     content = block.content
     if len(content) < 8 or _INT.unpack_from(content, 0)[0] < 1:
         raise CorruptFileError("an archive block has an unknown version", offset=block.offset)
@@ -118,24 +118,24 @@ def _block_records(block: LogBlock) -> Iterator[Mapping[str, Any]]:
         raise CorruptFileError("an archive block holds other bytes than its records", offset=block.offset)
 
 
-def _entry_schema(block: LogBlock) -> VettedSchema:
-    schema = vetted_schema(block.schema_text or "")
+def _read_entry_schema(block: LogBlock) -> VettedSchema:
+    schema = vet_schema(block.schema_text or "")
     if schema.name != "HoodieArchivedMetaEntry":
         raise CorruptFileError(f"an archive block holds {schema.name[:100]}", offset=block.offset)
     return schema
 
 
-def _archived_entry(record: Mapping[str, Any]) -> ArchivedInstant | None:
+def _to_archived_instant(record: Mapping[str, Any]) -> ArchivedInstant | None:
     entry = Fields(record)
     if (entry.text("actionState") or COMPLETED).lower() != COMPLETED:
         return None
-    time = _time(entry.text("commitTime"))
+    time = _check_time(entry.text("commitTime"))
     action = entry.text("actionType") or ""
     commit = next((entry.value(name) for name in _COMMIT_FIELDS if entry.has(name)), None)
     return ArchivedInstant(time, time, COMPLETED_ACTION.get(action, action), record=commit)
 
 
-def newest_entries(files: Iterable[Iterable[ArchivedInstant]]) -> dict[tuple[str, str], ArchivedInstant]:
+def keep_newest_entries(files: Iterable[Iterable[ArchivedInstant]]) -> dict[tuple[str, str], ArchivedInstant]:
     """Combine archive files, given newest first: each (request time, action) as the newest file has it."""
     found: dict[tuple[str, str], ArchivedInstant] = {}
     for instants in files:
@@ -164,7 +164,7 @@ def parse_history_file_name(name: str, size: int | None = None) -> HistoryFile |
     return HistoryFile(name, match[1], match[2], int(match[3]), size) if match else None
 
 
-def manifest_number(name: str) -> int | None:
+def parse_manifest_name(name: str) -> int | None:
     """Return N of ``manifest_N``; None for other names, such as those still being written (``.tmp``)."""
     match = _MANIFEST_FILE.fullmatch(name)
     return int(match[1]) if match else None
@@ -212,7 +212,7 @@ def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[Archive
         rows = table.to_pylist()
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
         raise CorruptFileError("a file of the archived timeline is not the Parquet file it should be") from error
-    return [_history_row(row) for row in rows]
+    return [_to_history_instant(row) for row in rows]
 
 
 def _check_history(file: ParquetFile, columns: list[str]) -> None:
@@ -225,20 +225,20 @@ def _check_history(file: ParquetFile, columns: list[str]) -> None:
         raise CorruptFileError(f"a file of the archived timeline lacks the column {missing[0]}")
 
 
-def _history_row(row: Mapping[str, Any]) -> ArchivedInstant:
+def _to_history_instant(row: Mapping[str, Any]) -> ArchivedInstant:
     fields = Fields(row)
     if fields.number("version") != HISTORY_ROW_VERSION:
         raise UnsupportedFeatureError(f"archived timeline rows of version {row['version']} are not supported")
     return ArchivedInstant(
-        request_time=_time(fields.text("instantTime")),
-        completion_time=_time(fields.text("completionTime")),
+        request_time=_check_time(fields.text("instantTime")),
+        completion_time=_check_time(fields.text("completionTime")),
         action=fields.text("action") or "",
         metadata=fields.octets("metadata"),
         plan=fields.octets("plan"),
     )
 
 
-def _time(text: str | None) -> str:
+def _check_time(text: str | None) -> str:
     if text is None or _TIME.fullmatch(text) is None:
         raise CorruptFileError("an archived instant has no valid time", value=(text or "")[:100])
     return text

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.formats.kernels import call
+from hoodie_py.formats.kernels import call, cast, keep_where
 
 _TYPES = {np.dtype(str(t)): t for t in (pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64())}
 _FLOATS: dict[pa.DataType, np.dtype[Any]] = {
@@ -45,25 +45,66 @@ def from_texts(values: Sequence[str | bytes | None], type_: pa.DataType) -> pa.A
     return pa.Array.from_buffers(type_, len(data), buffers)
 
 
-def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+def make_empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch without rows."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
+def make_batch_without_columns(rows: int) -> pa.RecordBatch:
+    """Return a batch that has rows but no columns."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+
+
+def repeat_value(value: Any, type_: pa.DataType, length: int) -> pa.Array:
+    """Return an array that repeats one value; nulls for None."""
+    if value is None:
+        return pa.nulls(length, type_)
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(cast(value, type_), length)
+    if isinstance(value, str) and type_ == pa.string():
+        return pa.repeat(from_texts([value], type_)[0], length)  # ``pa.scalar`` would import pandas
+    return pa.repeat(pa.scalar(value, type_), length)
+
+
+def join_chunks(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return a column as one array; a copy only where it has several chunks."""
+    if isinstance(values, pa.Array):
+        return values
+    if values.num_chunks == 1:
+        return values.chunk(0)
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
+
+
+def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of batches of one schema, at least one, as a single batch (pyarrow 18 has no concat_batches)."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    if not first.num_columns:
+        return make_batch_without_columns(sum(batch.num_rows for batch in batches))
+    columns = [pa.concat_arrays([batch.column(at) for batch in batches]) for at in range(first.num_columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=first.schema)
+
+
+def filter_rows(batch: pa.RecordBatch, keep: pa.Array) -> pa.RecordBatch:
+    """Return the rows of a batch where a mask without nulls is true; a batch may have no columns."""
+    return keep_where(batch, keep) if batch.num_columns else make_batch_without_columns(keep.true_count)
+
+
 def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
     """Say for each value whether it is not null."""
-    return np.ones(len(array), np.bool_) if not array.null_count else booleans(call("is_valid", array))
+    return np.ones(len(array), np.bool_) if not array.null_count else to_booleans(call("is_valid", array))
 
 
-def booleans(array: pa.Array) -> npt.NDArray[np.bool_]:
+def to_booleans(array: pa.Array) -> npt.NDArray[np.bool_]:
     """Return a boolean array; null is False."""
-    found = _bits(array.buffers()[1], array.offset, len(array))
+    found = _unpack_bits(array.buffers()[1], array.offset, len(array))
     if array.null_count:
-        found &= _bits(array.buffers()[0], array.offset, len(array))
+        found &= _unpack_bits(array.buffers()[0], array.offset, len(array))
     return found
 
 
-def numbers(array: pa.Array, null: float = 0) -> npt.NDArray[Any]:
+def to_numbers(array: pa.Array, null: float = 0) -> npt.NDArray[Any]:
     """Return values of a fixed width as NumPy's type of that name, with a number in place of nulls.
 
     Args:
@@ -78,7 +119,7 @@ def numbers(array: pa.Array, null: float = 0) -> npt.NDArray[Any]:
     return np.asarray(np.where(is_valid(array), found, dtype.type(null))) if array.null_count else found
 
 
-def _bits(buffer: pa.Buffer | None, offset: int, length: int) -> npt.NDArray[np.bool_]:
+def _unpack_bits(buffer: pa.Buffer | None, offset: int, length: int) -> npt.NDArray[np.bool_]:
     if buffer is None:
         return np.ones(length, np.bool_)
     if not length:

@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro_schema import Record, parse_record
-from hoodie_py.formats.avro_types import arrow_schema, default_values
+from hoodie_py.formats.avro_types import read_defaults, to_arrow_schema
 from hoodie_py.formats.declared_times import record_with_times
-from hoodie_py.formats.joint_rows import JointRows
+from hoodie_py.formats.joint_rows import BlockRows
 from hoodie_py.formats.limits import limits, refuse
 
 if TYPE_CHECKING:
@@ -64,13 +64,13 @@ class AvroSchema:
         """
         return _parse(text)
 
-    def with_times(self, times: pa.Schema | None) -> AvroSchema:
+    def apply_times(self, times: pa.Schema | None) -> AvroSchema:
         """Return the schema that records are to be decoded by where a table declares its times otherwise.
 
         Args:
             times: what the table declares (``declared_times``); None for nothing.
         """
-        return self if times is None else _with_times(self, times)
+        return self if times is None else _apply_times(self, times)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _parse, (self.text,)
@@ -79,15 +79,15 @@ class AvroSchema:
 @lru_cache(maxsize=64)
 def _parse(text: str) -> AvroSchema:
     record = parse_record(text)
-    return AvroSchema(text, arrow_schema(record), MappingProxyType(default_values(record)), record)
+    return AvroSchema(text, to_arrow_schema(record), MappingProxyType(read_defaults(record)), record)
 
 
 @lru_cache(maxsize=64)
-def _with_times(schema: AvroSchema, times: pa.Schema) -> AvroSchema:
+def _apply_times(schema: AvroSchema, times: pa.Schema) -> AvroSchema:
     record = record_with_times(schema.record, times)
     if record is schema.record:
         return schema
-    return AvroSchema(schema.text, arrow_schema(record), MappingProxyType(default_values(record)), record)
+    return AvroSchema(schema.text, to_arrow_schema(record), MappingProxyType(read_defaults(record)), record)
 
 
 def decode_avro_data(
@@ -111,8 +111,8 @@ def decode_avro_data(
         UnsupportedFeatureError: an unknown data block version, or records that unfold beyond all measure.
 
     """
-    names = _names(schema, columns)
-    block = _block(content)
+    names = _select_names(schema, columns)
+    block = _parse_block(content)
     joint = _decode_in_lanes([content], [block], schema, names)
     if joint is not None:
         return joint.batch
@@ -132,7 +132,7 @@ def decode_avro_blocks(
     contents: Sequence[memoryview | bytes],
     schema: AvroSchema,
     columns: Collection[str] | None = None,
-) -> Iterator[JointRows]:
+) -> Iterator[BlockRows]:
     """Decode the contents of blocks that have the same schema: small ones cost much less together than one by one.
 
     Args:
@@ -149,11 +149,11 @@ def decode_avro_blocks(
             ``where`` also has its number in ``contents`` as ``content``.
 
     """
-    from hoodie_py.formats.avro_lanes import budget_for
+    from hoodie_py.formats.avro_lanes import make_budget
 
-    names = _names(schema, columns)
-    budget = budget_for(sum(map(len, contents)))
-    sizes = _group_sizes(contents)
+    names = _select_names(schema, columns)
+    budget = make_budget(sum(map(len, contents)))
+    sizes = _plan_groups(contents)
     waiting = deque(contents)
     del contents
     done = 0
@@ -168,20 +168,20 @@ def decode_avro_blocks(
         done += size
 
 
-def _group_sizes(contents: Sequence[memoryview | bytes]) -> list[int]:
-    from hoodie_py.formats.avro_lanes import group_sizes
+def _plan_groups(contents: Sequence[memoryview | bytes]) -> list[int]:
+    from hoodie_py.formats.avro_lanes import plan_groups
 
     try:
-        return group_sizes([_block(content) for content in contents])
+        return plan_groups([_parse_block(content) for content in contents])
     except HoodieError:
         return [1] * len(contents)  # which block it is comes out when it is decoded
 
 
 def _decode_group(
     contents: list[memoryview | bytes], schema: AvroSchema, names: frozenset[str] | None, budget: Budget
-) -> JointRows | None:
+) -> BlockRows | None:
     try:
-        blocks = [_block(content) for content in contents]
+        blocks = [_parse_block(content) for content in contents]
     except HoodieError:
         return None  # which block it is comes out when each is decoded
     return _decode_in_lanes(contents, blocks, schema, names, budget)
@@ -189,16 +189,16 @@ def _decode_group(
 
 def _decode_each(
     contents: Sequence[memoryview | bytes], schema: AvroSchema, names: frozenset[str] | None, first: int
-) -> Iterator[JointRows]:
+) -> Iterator[BlockRows]:
     for number, content in enumerate(contents, first):
         try:
             rows = decode_avro_data(content, schema, names)
         except HoodieError as error:
             raise error.locate(content=number) from None
-        yield JointRows(rows, (rows.num_rows,))
+        yield BlockRows(rows, (rows.num_rows,))
 
 
-def _names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str] | None:
+def _select_names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str] | None:
     return None if columns is None else frozenset(columns).intersection(schema.arrow.names)
 
 
@@ -208,7 +208,7 @@ def _decode_in_lanes(
     schema: AvroSchema,
     names: frozenset[str] | None,
     budget: Budget | None = None,
-) -> JointRows | None:
+) -> BlockRows | None:
     """Decode blocks column by column; None when that does not pay, or does not work.
 
     Where it is tried a copy takes the place of contents that do not lie in one Arrow buffer already, and the list of
@@ -217,9 +217,9 @@ def _decode_in_lanes(
     if sum(block.count for block in blocks) < _FEW_RECORDS:
         return None
     from hoodie_py.formats.avro_cursor import Misfit
-    from hoodie_py.formats.avro_lanes import JoinedBlocks, decode_in_lanes, lane_plan
+    from hoodie_py.formats.avro_lanes import JoinedBlocks, decode_in_lanes, make_plan
 
-    plan = lane_plan(schema.record, names)
+    plan = make_plan(schema.record, names)
     if plan is None:
         return None
     try:
@@ -231,7 +231,7 @@ def _decode_in_lanes(
         return None
 
 
-def _block(content: memoryview | bytes) -> Block:
+def _parse_block(content: memoryview | bytes) -> Block:
     """Read the header of a block's content."""
     from hoodie_py.formats.avro_lanes import Block
 

@@ -66,12 +66,12 @@ def read_count(data: Data, pos: int, end: int, min_size: int) -> tuple[int, int]
     return count, start
 
 
-def bad_branch(branch: int, pos: int) -> CorruptFileError:
+def make_branch_error(branch: int, pos: int) -> CorruptFileError:
     """Make the error for a union index without a branch."""
     return CorruptFileError(f"An Avro union has no branch {branch}.", offset=pos)
 
 
-def skip(data: Data, node: AvroType) -> Step:
+def make_skip_step(data: Data, node: AvroType) -> Step:
     """Make the step over a value of a type.
 
     Args:
@@ -81,30 +81,30 @@ def skip(data: Data, node: AvroType) -> Step:
     """
     match node:
         case Primitive(kind="boolean"):
-            return _over(1)
+            return _make_fixed_step(1)
         case Primitive(kind="int" | "long") | Enum():
-            return _over_varint(data)
+            return _make_varint_step(data)
         case Primitive(kind="string" | "bytes") | Decimal(size=None):
-            return _over_span(data)
+            return _make_span_step(data)
         case Primitive() | Fixed() | Decimal():
-            return _over(node.min_size)
+            return _make_fixed_step(node.min_size)
         case Array():
-            return _over_blocks(data, node.items.min_size, skip(data, node.items))
+            return _make_blocks_step(data, node.items.min_size, make_skip_step(data, node.items))
         case Map():
-            entry = _over_entry(data, skip(data, node.values))
-            return _over_blocks(data, 1 + node.values.min_size, entry)
+            entry = _make_entry_step(data, make_skip_step(data, node.values))
+            return _make_blocks_step(data, 1 + node.values.min_size, entry)
         case Record():
-            return _over_fields([skip(data, field.type) for field in node.fields if field.type.min_size])
+            return _make_fields_step([make_skip_step(data, field.type) for field in node.fields if field.type.min_size])
         case Union():
-            return _over_union(data, [skip(data, branch) for branch in node.branches])
+            return _make_union_step(data, [make_skip_step(data, branch) for branch in node.branches])
     raise TypeError(type(node).__name__)
 
 
-def _over(size: int) -> Step:
+def _make_fixed_step(size: int) -> Step:
     return lambda pos, _: pos + size
 
 
-def _over_varint(data: Data) -> Step:
+def _make_varint_step(data: Data) -> Step:
     def step(pos: int, _: int) -> int:
         stop = pos + _LONGEST_VARINT
         while data[pos] >= _ONE_BYTE:
@@ -116,7 +116,7 @@ def _over_varint(data: Data) -> Step:
     return step
 
 
-def _over_span(data: Data) -> Step:
+def _make_span_step(data: Data) -> Step:
     def step(pos: int, end: int) -> int:
         byte = data[pos]
         stop = pos + 1 + (byte >> 1)
@@ -127,12 +127,12 @@ def _over_span(data: Data) -> Step:
     return step
 
 
-def _over_entry(data: Data, value: Step) -> Step:
-    key = _over_span(data)
+def _make_entry_step(data: Data, value: Step) -> Step:
+    key = _make_span_step(data)
     return lambda pos, end: value(key(pos, end), end)
 
 
-def _over_fields(steps: list[Step]) -> Step:
+def _make_fields_step(steps: list[Step]) -> Step:
     def step(pos: int, end: int) -> int:
         for field in steps:
             pos = field(pos, end)
@@ -141,7 +141,7 @@ def _over_fields(steps: list[Step]) -> Step:
     return step
 
 
-def _over_union(data: Data, steps: list[Step]) -> Step:
+def _make_union_step(data: Data, steps: list[Step]) -> Step:
     count = len(steps)
 
     def step(pos: int, end: int) -> int:
@@ -149,14 +149,14 @@ def _over_union(data: Data, steps: list[Step]) -> Step:
         if byte >= _ONE_BYTE or byte & 1 or byte >> 1 >= count:  # a long number, or one that is no branch
             branch, start = read_varint(data, pos)
             if not 0 <= branch < count:
-                raise bad_branch(branch, pos)
+                raise make_branch_error(branch, pos)
             return steps[branch](start, end)
         return steps[byte >> 1](pos + 1, end)
 
     return step
 
 
-def _over_blocks(data: Data, min_size: int, item: Step) -> Step:
+def _make_blocks_step(data: Data, min_size: int, item: Step) -> Step:
     def step(pos: int, end: int) -> int:
         while True:
             count, pos = read_count(data, pos, end, min_size)

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.avro_bytes import Step, bad_branch, read_count, read_varint
-from hoodie_py.formats.avro_optional import optional_column
+from hoodie_py.formats.avro_bytes import Step, make_branch_error, read_count, read_varint
+from hoodie_py.formats.avro_optional import make_optional_column
 from hoodie_py.formats.avro_schema import (
     Array,
     AvroType,
@@ -29,16 +29,16 @@ from hoodie_py.formats.avro_schema import (
     Union,
     is_null,
 )
-from hoodie_py.formats.avro_types import arrow_type, widened
+from hoodie_py.formats.avro_types import find_wider_type, to_arrow_type
 from hoodie_py.formats.avro_values import (
     Column,
     Slots,
-    fixed_column,
-    fixed_decimal_column,
-    integer_step,
-    primitive_column,
-    short_decimal_column,
-    text_column,
+    make_bytes_decimal_column,
+    make_fixed_column,
+    make_fixed_decimal_column,
+    make_integer_step,
+    make_primitive_column,
+    make_text_column,
 )
 
 _CELLS_PER_BYTE = 4
@@ -57,14 +57,14 @@ class ColumnBuilder:
         """Make an empty column of a type."""
         return self._MAKERS[type(node)](self, node)
 
-    def _primitive(self, node: Primitive) -> Column:
-        return primitive_column(self._data, node)
+    def _make_primitive(self, node: Primitive) -> Column:
+        return make_primitive_column(self._data, node)
 
-    def _decimal(self, node: Decimal) -> Column:
-        return (short_decimal_column if node.size is None else fixed_decimal_column)(self._data, node)
+    def _make_decimal(self, node: Decimal) -> Column:
+        return (make_bytes_decimal_column if node.size is None else make_fixed_decimal_column)(self._data, node)
 
-    def _fixed(self, node: Fixed) -> Column:
-        return fixed_column(self._data, node)
+    def _make_fixed(self, node: Fixed) -> Column:
+        return make_fixed_column(self._data, node)
 
     def _charge(self, cells: int) -> None:
         """Take cells that no byte of the data stands for from the budget."""
@@ -72,7 +72,7 @@ class ColumnBuilder:
         if self._cells < 0:
             raise UnsupportedFeatureError("The Avro records unfold to far more values than they have bytes.")
 
-    def _enum(self, node: Enum) -> Column:
+    def _make_enum(self, node: Enum) -> Column:
         numbers = array("q")
         symbols = pa.array(node.symbols, pa.string())
         longest = max(len(symbol.encode()) for symbol in node.symbols)
@@ -85,12 +85,12 @@ class ColumnBuilder:
             missing = None if slots.mask is None else ~slots.mask
             return symbols.take(pa.array(slots.place(chosen), mask=missing))
 
-        return Column(integer_step(self._data, numbers), finish)
+        return Column(make_integer_step(self._data, numbers), finish)
 
-    def _record(self, node: Record) -> Column:
+    def _make_record(self, node: Record) -> Column:
         columns = [self.column(field.type) for field in node.fields]
         steps = [column.step for column, field in zip(columns, node.fields, strict=True) if field.type.min_size]
-        struct_type = arrow_type(node)
+        struct_type = to_arrow_type(node)
 
         def step(pos: int, end: int) -> int:
             for read in steps:
@@ -103,10 +103,10 @@ class ColumnBuilder:
 
         return Column(step, finish)
 
-    def _array(self, node: Array) -> Column:
+    def _make_array(self, node: Array) -> Column:
         items = self.column(node.items)
         ends = array("i", (0,))
-        list_type = arrow_type(node)
+        list_type = to_arrow_type(node)
 
         def finish(slots: Slots) -> pa.Array:
             children = [items.array(Slots(ends[-1]))]
@@ -114,17 +114,17 @@ class ColumnBuilder:
                 list_type, slots.rows, [slots.bitmap(), slots.offsets(ends)], children=children
             )
 
-        return Column(_blocks_step(self._data, node.items.min_size, items.step, ends), finish)
+        return Column(_make_blocks_step(self._data, node.items.min_size, items.step, ends), finish)
 
-    def _map(self, node: Map) -> Column:
-        keys = text_column(self._data, pa.string())
+    def _make_map(self, node: Map) -> Column:
+        keys = make_text_column(self._data, pa.string())
         values = self.column(node.values)
         ends = array("i", (0,))
-        map_type = arrow_type(node)
+        map_type = to_arrow_type(node)
         entry_type = pa.struct([map_type.key_field, map_type.item_field])
         read_key, read_value = keys.step, values.step
 
-        def entry(pos: int, end: int) -> int:
+        def read_entry(pos: int, end: int) -> int:
             return read_value(read_key(pos, end), end)
 
         def finish(slots: Slots) -> pa.Array:
@@ -134,20 +134,23 @@ class ColumnBuilder:
             buffers = [slots.bitmap(), slots.offsets(ends)]
             return pa.Array.from_buffers(map_type, slots.rows, buffers, children=[entries])
 
-        return Column(_blocks_step(self._data, 1 + node.values.min_size, entry, ends), finish)
+        return Column(_make_blocks_step(self._data, 1 + node.values.min_size, read_entry, ends), finish)
 
-    def _union(self, node: Union) -> Column:
+    def _make_union(self, node: Union) -> Column:
         members = node.members
         if len(node.branches) == 1:
             inner = self.column(members[0])
-            return Column(_union_step(self._data, [inner.step], bytearray()), inner.array)
+            return Column(_make_union_step(self._data, [inner.step], bytearray()), inner.array)
         if len(members) == 1 and len(node.branches) == 2:
-            return self._nullable(node, members[0])
-        return self._general_union(node)
+            return self._make_nullable(node, members[0])
+        return self._make_general_union(node)
 
-    def _nullable(self, node: Union, member: AvroType) -> Column:
+    def _make_nullable(self, node: Union, member: AvroType) -> Column:
         null_byte = 2 if node.branches[0] is member else 0
-        if isinstance(member, Primitive) and (simple := optional_column(self._data, member, null_byte)) is not None:
+        if (
+            isinstance(member, Primitive)
+            and (simple := make_optional_column(self._data, member, null_byte)) is not None
+        ):
             return simple
         inner = self.column(member)
         valid = bytearray()
@@ -157,16 +160,16 @@ class ColumnBuilder:
             if not nulls:
                 return inner.array(slots)
             self._charge((member.width - 1) * nulls)
-            return inner.array(slots.within(np.frombuffer(valid, np.bool_)))
+            return inner.array(slots.narrow(np.frombuffer(valid, np.bool_)))
 
-        return Column(_nullable_step(self._data, null_byte, inner.step, valid), finish)
+        return Column(_make_nullable_step(self._data, null_byte, inner.step, valid), finish)
 
-    def _general_union(self, node: Union) -> Column:
+    def _make_general_union(self, node: Union) -> Column:
         columns = [self.column(branch) for branch in node.branches]
         chosen = array("H")
-        step = _union_step(self._data, [column.step for column in columns], chosen)
-        union_type = arrow_type(node)
-        wide = widened(node.members)
+        step = _make_union_step(self._data, [column.step for column in columns], chosen)
+        union_type = to_arrow_type(node)
+        wide = find_wider_type(node.members)
 
         def finish(slots: Slots) -> pa.Array:
             branches = np.asarray(chosen)
@@ -177,28 +180,28 @@ class ColumnBuilder:
                 if is_null(branch):
                     present &= branches != number
                 else:
-                    members.append(column.array(slots.within(branches == number)))
+                    members.append(column.array(slots.narrow(branches == number)))
             if wide is not None:
                 return pc.coalesce(*(member.cast(wide) for member in members))
             if len(members) == 1:
                 return members[0]
-            return pa.Array.from_buffers(union_type, slots.rows, [slots.within(present).bitmap()], children=members)
+            return pa.Array.from_buffers(union_type, slots.rows, [slots.narrow(present).bitmap()], children=members)
 
         return Column(step, finish)
 
     _MAKERS: ClassVar[dict[type[AvroType], Callable[[ColumnBuilder, Any], Column]]] = {
-        Primitive: _primitive,
-        Decimal: _decimal,
-        Fixed: _fixed,
-        Enum: _enum,
-        Array: _array,
-        Map: _map,
-        Record: _record,
-        Union: _union,
+        Primitive: _make_primitive,
+        Decimal: _make_decimal,
+        Fixed: _make_fixed,
+        Enum: _make_enum,
+        Array: _make_array,
+        Map: _make_map,
+        Record: _make_record,
+        Union: _make_union,
     }
 
 
-def _nullable_step(data: bytes, null_byte: int, inner: Step, valid: bytearray) -> Step:
+def _make_nullable_step(data: bytes, null_byte: int, inner: Step, valid: bytearray) -> Step:
     """Read a union of null and one other type; ``null_byte`` is the encoded number of the null branch."""
     append = valid.append
     value_byte = 2 - null_byte
@@ -209,28 +212,28 @@ def _nullable_step(data: bytes, null_byte: int, inner: Step, valid: bytearray) -
             append(1)
             return inner(pos + 1, end)
         if byte != null_byte:
-            raise bad_branch(read_varint(data, pos)[0], pos)
+            raise make_branch_error(read_varint(data, pos)[0], pos)
         append(0)
         return pos + 1
 
     return step
 
 
-def _union_step(data: bytes, steps: list[Step], chosen: array[int] | bytearray) -> Step:
+def _make_union_step(data: bytes, steps: list[Step], chosen: array[int] | bytearray) -> Step:
     append = chosen.append
     count = len(steps)
 
     def step(pos: int, end: int) -> int:
         branch, start = read_varint(data, pos)
         if not 0 <= branch < count:
-            raise bad_branch(branch, pos)
+            raise make_branch_error(branch, pos)
         append(branch)
         return steps[branch](start, end)
 
     return step
 
 
-def _blocks_step(data: bytes, min_size: int, item: Step, ends: array[int]) -> Step:
+def _make_blocks_step(data: bytes, min_size: int, item: Step, ends: array[int]) -> Step:
     """Read the blocks of an array or map, each with its count, up to the empty one."""
     append = ends.append
 

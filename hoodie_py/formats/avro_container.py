@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.avro_objects import object_reader
+from hoodie_py.formats.avro_objects import make_object_reader
 from hoodie_py.formats.avro_schema import Record, parse_record
 from hoodie_py.formats.limits import limits, refuse
 
@@ -49,19 +49,19 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
     """
     if len(data) > limits().metadata_bytes:
         refuse(CorruptFileError, f"A file of the timeline has {len(data)} bytes", "metadata_bytes")
-    reader = _Bytes(data)
+    reader = _ByteReader(data)
     if reader.take(4) != MAGIC:
         raise CorruptFileError("not an Avro file: the magic is missing", offset=0)
-    header = dict(_header_map(reader))
+    header = dict(_read_header(reader))
     sync = reader.take(_SYNC_BYTES)
     codec = header.get("avro.codec", b"null").decode("ascii", errors="replace") or "null"
     if codec not in ("null", "deflate"):
         raise UnsupportedFeatureError(f"Avro codec {codec[:40]!r} is not supported in timeline files")
-    schema = vetted_schema(header.get("avro.schema", b"").decode("utf-8", errors="replace"))
+    schema = vet_schema(header.get("avro.schema", b"").decode("utf-8", errors="replace"))
     if names and schema.name not in names:
         raise CorruptFileError(f"the file holds {schema.name}, not {' or '.join(names)}")
     record: Mapping[str, Any] | None = None
-    for count, body in _blocks(reader, sync, codec):
+    for count, body in _read_blocks(reader, sync, codec):
         if record is not None or count != 1:
             raise CorruptFileError("the file does not hold exactly one record")
         record = decode_record(body, schema)
@@ -89,13 +89,13 @@ def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
     record: dict[str, Any] = {}
     stop = -1
     with suppress(IndexError):  # they end too early
-        record, stop = object_reader(body, schema.record, charge)(0, len(body))
+        record, stop = make_object_reader(body, schema.record, charge)(0, len(body))
     if stop != len(body):
         raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}")
     return record
 
 
-class _Bytes:
+class _ByteReader:
     """A cursor over bytes that never runs past their end."""
 
     def __init__(self, data: bytes) -> None:
@@ -112,7 +112,7 @@ class _Bytes:
         self.at += size
         return self._data[self.at - size : self.at]
 
-    def long(self) -> int:
+    def read_long(self) -> int:
         value = shift = 0
         while True:
             byte = self.take(1)[0]
@@ -124,26 +124,26 @@ class _Bytes:
                 raise CorruptFileError("a number of the Avro file is too long", offset=self.at)
 
 
-def _header_map(reader: _Bytes) -> Iterator[tuple[str, bytes]]:
+def _read_header(reader: _ByteReader) -> Iterator[tuple[str, bytes]]:
     seen = 0
-    while (count := reader.long()) != 0:
+    while (count := reader.read_long()) != 0:
         if count < 0:
             count = -count
-            reader.long()
+            reader.read_long()
         seen += count
         if seen > _MAX_HEADER_ENTRIES:
             raise CorruptFileError("the Avro header has too many entries", offset=reader.at)
         for _ in range(count):
-            key = reader.take(reader.long()).decode("utf-8", errors="replace")
-            yield key, reader.take(reader.long())
+            key = reader.take(reader.read_long()).decode("utf-8", errors="replace")
+            yield key, reader.take(reader.read_long())
 
 
-def _blocks(reader: _Bytes, sync: bytes, codec: str) -> Iterator[tuple[int, bytes]]:
+def _read_blocks(reader: _ByteReader, sync: bytes, codec: str) -> Iterator[tuple[int, bytes]]:
     for _ in range(_MAX_BLOCKS):
         if reader.at_end:
             return
-        count = reader.long()
-        body = reader.take(reader.long())
+        count = reader.read_long()
+        body = reader.take(reader.read_long())
         if reader.take(_SYNC_BYTES) != sync:
             raise CorruptFileError("a sync marker of the Avro file is wrong", offset=reader.at - _SYNC_BYTES)
         if count != 0:
@@ -182,6 +182,6 @@ class VettedSchema:
 
 
 @lru_cache(maxsize=64)
-def vetted_schema(text: str) -> VettedSchema:
+def vet_schema(text: str) -> VettedSchema:
     """Parse and check the schema of a metadata record; raises as ``avro_schema.parse_record``."""
     return VettedSchema(parse_record(text))

@@ -36,31 +36,31 @@ def write_single(record: Mapping[str, Any], schema: str | Mapping[str, Any]) -> 
     """
     text = schema if isinstance(schema, str) else json.dumps(schema, separators=(",", ":"))
     body = encode_record(record, text)
-    header = long_bytes(1) + _sized(b"avro.schema") + _sized(text.encode()) + long_bytes(0)
+    header = encode_long(1) + _encode_sized(b"avro.schema") + _encode_sized(text.encode()) + encode_long(0)
     sync = hashlib.blake2b(header + body, digest_size=_SYNC_BYTES).digest()
-    return b"".join((MAGIC, header, sync, long_bytes(1), _sized(body), sync))
+    return b"".join((MAGIC, header, sync, encode_long(1), _encode_sized(body), sync))
 
 
 def encode_record(record: Mapping[str, Any], schema: str) -> bytes:
     """Encode one record as bare Avro binary, without container; ValueError when it does not fit the schema."""
     stream = io.BytesIO()
     try:
-        fastavro.schemaless_writer(stream, _parsed(schema), record, strict=True, disable_tuple_notation=True)
+        fastavro.schemaless_writer(stream, _parse_schema(schema), record, strict=True, disable_tuple_notation=True)
     except _MISFITS as error:
         raise ValueError(f"a record does not fit its Avro schema: {error}") from error
     return stream.getvalue()
 
 
 @lru_cache(maxsize=64)
-def _parsed(schema: str) -> Any:
+def _parse_schema(schema: str) -> Any:
     return fastavro.parse_schema(json.loads(schema))
 
 
-def _sized(data: bytes) -> bytes:
-    return long_bytes(len(data)) + data
+def _encode_sized(data: bytes) -> bytes:
+    return encode_long(len(data)) + data
 
 
-def long_bytes(value: int) -> bytes:
+def encode_long(value: int) -> bytes:
     """Encode a long as Avro does: zigzag, then seven bits a byte, lowest first."""
     rest = (value << 1) ^ (value >> 63)
     out = bytearray()

@@ -76,60 +76,60 @@ class Source:
         self.content = sum(map(len, pieces))
         if self.content > _LONGEST_DATA:
             raise Misfit
-        self.raw, self.starts = _where_they_are(pieces) or _joined(pieces)
+        self.raw, self.starts = _find_shared_buffer(pieces) or _copy_pieces(pieces)
         self.size = len(self.raw) - BACK
         self.budget = budget
         self.in_parts = False
         self.bytes = np.frombuffer(self.raw, np.uint8)
-        self.words: npt.NDArray[np.uint64] = self.values_of("<u8")
+        self.words: npt.NDArray[np.uint64] = self.view_as("<u8")
         self.buffer = pa.py_buffer(self.raw)
 
-    def values_of(self, dtype: str) -> npt.NDArray[Any]:
+    def view_as(self, dtype: str) -> npt.NDArray[Any]:
         """View the data as one value at each byte."""
         kind = np.dtype(dtype)
         return np.ndarray((max(len(self.raw) - kind.itemsize + 1, 0),), kind, self.raw, strides=(1,))
 
-    def memory_of(self, values: npt.NDArray[Any]) -> pa.Buffer:
+    def to_buffer(self, values: npt.NDArray[Any]) -> pa.Buffer:
         """Return values as a buffer: in Arrow's memory if they are to stay."""
-        return pa.py_buffer(values) if self.in_parts else in_arrow_memory(values)
+        return pa.py_buffer(values) if self.in_parts else copy_to_arrow(values)
 
-    def first_bytes(self, places: Places, mask: Mask) -> npt.NDArray[np.uint8]:
+    def read_first_bytes(self, places: Places, mask: Mask) -> npt.NDArray[np.uint8]:
         """Read a byte of each lane."""
         first = self.bytes.take(places)
         if mask is not None:
             first *= mask
         return first
 
-    def integers(self, places: Places, mask: Mask) -> Unsigned:
+    def read_integers(self, places: Places, mask: Mask) -> Unsigned:
         """Read variable-length integers as they are before zig-zag, as uint8 or uint64, and move on."""
         sample = self.bytes.take(places[:: len(places) // _SAMPLED + 1])
-        if largest(sample) < 0x80:
-            first = self.first_bytes(places, mask)
+        if find_largest(sample) < 0x80:
+            first = self.read_first_bytes(places, mask)
             if np.bitwise_or.reduce(first) < 0x80:
                 places += 1 if mask is None else mask
                 return first
-        return self._long_integers(places, mask)
+        return self._read_long_integers(places, mask)
 
     def skip_integers(self, places: Places, mask: Mask) -> None:
         """Move over variable-length integers of up to ten bytes."""
-        first = self.first_bytes(places, mask)
+        first = self.read_first_bytes(places, mask)
         if np.bitwise_or.reduce(first) < 0x80:
             places += 1 if mask is None else mask
             return
-        words = self._words(places, mask)
-        widths = _widths(_spans(words))
-        if largest(widths) == _WORD:
-            self._longer(words, widths, places)
-        _move(places, widths, mask)
+        words = self._read_words(places, mask)
+        widths = _count_widths(_find_spans(words))
+        if find_largest(widths) == _WORD:
+            self._read_high_bits(words, widths, places)
+        _move_by_widths(places, widths, mask)
 
-    def lengths(self, places: Places, mask: Mask) -> Unsigned:
+    def read_lengths(self, places: Places, mask: Mask) -> Unsigned:
         """Read the lengths in front of strings or bytes, and move to what they are the lengths of."""
-        first = self.first_bytes(places, mask)
+        first = self.read_first_bytes(places, mask)
         if not np.bitwise_or.reduce(first) & 0x81:  # neither negative nor longer than a byte
             places += 1 if mask is None else mask
             first >>= 1
             return first
-        long = self._long_integers(places, mask)
+        long = self._read_long_integers(places, mask)
         top = int(np.bitwise_or.reduce(long))
         if top & 1 or top >> 32:
             raise Misfit
@@ -138,33 +138,33 @@ class Source:
 
     def counts(self, places: Places) -> npt.NDArray[np.int64]:
         """Read the item counts of array or map blocks, with the block's length behind a negative one, and move on."""
-        first = self.first_bytes(places, None)
+        first = self.read_first_bytes(places, None)
         if not np.bitwise_or.reduce(first) & 0x81:
             places += 1
             return (first >> 1).astype(np.int64)
-        long = self._long_integers(places, None)
+        long = self._read_long_integers(places, None)
         top = int(np.bitwise_or.reduce(long))
         if top >> 32:
             raise Misfit
         if top & 1:
             sized = np.flatnonzero(long & _ONE)
             behind = places[sized]
-            self.integers(behind, None)
+            self.read_integers(behind, None)
             places[sized] = behind
         return ((long + _ONE) >> _ONE).astype(np.int64)
 
-    def _words(self, places: Places, mask: Mask) -> npt.NDArray[np.uint64]:
+    def _read_words(self, places: Places, mask: Mask) -> npt.NDArray[np.uint64]:
         words = self.words[places]
         if mask is not None:
             words *= mask
         return words
 
-    def _long_integers(self, places: Places, mask: Mask) -> npt.NDArray[np.uint64]:
-        words = self._words(places, mask)
-        spans = _spans(words)
-        widest = largest(spans)
-        widths = _widths(spans)
-        top = self._longer(words, widths, places) if widest == _ALL_BITS else None
+    def _read_long_integers(self, places: Places, mask: Mask) -> npt.NDArray[np.uint64]:
+        words = self._read_words(places, mask)
+        spans = _find_spans(words)
+        widest = find_largest(spans)
+        widths = _count_widths(spans)
+        top = self._read_high_bits(words, widths, places) if widest == _ALL_BITS else None
         words &= spans
         words &= _SEVEN_BITS
         for limit, groups, shift in _GROUPINGS:
@@ -175,10 +175,10 @@ class Source:
                 words |= high
         if top is not None:
             words |= top
-        _move(places, widths, mask)
+        _move_by_widths(places, widths, mask)
         return words
 
-    def _longer(
+    def _read_high_bits(
         self, words: npt.NDArray[np.uint64], widths: npt.NDArray[np.uint8], places: Places
     ) -> npt.NDArray[np.uint64] | None:
         """Give the bits 56 to 63 of integers longer than their word, None if there are none, and correct the widths."""
@@ -190,7 +190,7 @@ class Source:
         longest = ninth >= 0x80
         tenth = self.bytes.take(places + _WORD + 1)
         tenth *= longest
-        if largest(tenth) > 1:
+        if find_largest(tenth) > 1:
             raise Misfit
         widths += longer
         widths += longest
@@ -199,7 +199,7 @@ class Source:
         return ninth.astype(np.uint64) << np.uint64(56)
 
 
-def _where_they_are(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]] | None:
+def _find_shared_buffer(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]] | None:
     """Return what is around pieces that lie in one Arrow buffer, and where they begin in it."""
     owner = pieces[0].obj if pieces and isinstance(pieces[0], memoryview) else None
     if not isinstance(owner, pa.Buffer):
@@ -215,13 +215,13 @@ def _where_they_are(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, l
     return memoryview(owner).cast("B")[start:stop], [piece.address - first for piece in found]
 
 
-def _joined(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]]:
+def _copy_pieces(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]]:
     """Return a copy of pieces in a row, and where they begin in it."""
     starts = accumulate((len(piece) for piece in pieces[:-1]), initial=FRONT)
     return memoryview(b"".join((bytes(FRONT), *pieces, bytes(BACK)))), list(starts)
 
 
-def _spans(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _find_spans(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Set the bits of each word up to the end of its first integer: of all eight bytes when it does not end in them."""
     stops = ~words
     stops &= _CONTINUES
@@ -230,31 +230,31 @@ def _spans(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return spans
 
 
-def _widths(spans: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+def _count_widths(spans: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
     """Give the lengths in bytes of what the spans cover."""
     widths = np.bitwise_count(spans)
     widths >>= 3
     return widths
 
 
-def _move(places: Places, widths: npt.NDArray[np.uint8], mask: Mask) -> None:
+def _move_by_widths(places: Places, widths: npt.NDArray[np.uint8], mask: Mask) -> None:
     if mask is not None:
         widths *= mask
     places += widths
 
 
-def smallest(values: npt.NDArray[Any]) -> int:
+def find_smallest(values: npt.NDArray[Any]) -> int:
     """Give the smallest value; ``values.min()`` goes through Python."""
     return int(np.minimum.reduce(values))
 
 
-def largest(values: npt.NDArray[Any]) -> int:
+def find_largest(values: npt.NDArray[Any]) -> int:
     """Give the largest value."""
     return int(np.maximum.reduce(values))
 
 
-def zigzag(raw: Unsigned) -> npt.NDArray[np.signedinteger]:
-    """Turn what ``integers`` gives into signed numbers of the same size; ``raw`` is used up."""
+def decode_zigzag(raw: Unsigned) -> npt.NDArray[np.signedinteger]:
+    """Turn what ``read_integers`` gives into signed numbers of the same size; ``raw`` is used up."""
     one = raw.dtype.type(1)
     sign = raw & one
     np.negative(sign, out=sign)
@@ -269,12 +269,12 @@ def move(places: Places, size: int, mask: Mask) -> None:
     places += size if mask is None else mask * np.int64(size)
 
 
-def bitmap(mask: Mask) -> pa.Buffer | None:
+def make_bitmap(mask: Mask) -> pa.Buffer | None:
     """Make Arrow's validity bitmap."""
     return None if mask is None else pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
-def in_arrow_memory(values: npt.NDArray[Any]) -> pa.Buffer:
+def copy_to_arrow(values: npt.NDArray[Any]) -> pa.Buffer:
     """Copy values to where base rows find room once these are let go of; what NumPy has stays with the process beside
     that. Of a few values that is not worth the call.
     """

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
-from hoodie_py.formats.arrays import is_valid, numbers
+from hoodie_py.formats.arrays import is_valid, to_numbers
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.avro_schema import (
     Array,
@@ -36,7 +36,7 @@ from hoodie_py.formats.avro_schema import (
     Union,
     is_null,
 )
-from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, widened
+from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, find_wider_type
 
 DATA_VERSION = 3
 
@@ -73,12 +73,12 @@ def encode_records(batch: pa.RecordBatch, schema: AvroSchema) -> bytes:
         except (pa.ArrowException, TypeError, ValueError) as error:
             message = f"values of type {batch.column(place).type} do not fit the schema"
             raise InvalidTableError(message, column=field.name) from error
-    sizes = np.sum([_lengths(piece) for piece in pieces], axis=0, dtype=np.int64)
-    prefix = _packed(sizes.astype(">i4").view(np.uint8).reshape(-1, 4), _BARE)
-    return _HEADER.pack(DATA_VERSION, batch.num_rows) + octets(join([prefix, *pieces]))
+    sizes = np.sum([_count_lengths(piece) for piece in pieces], axis=0, dtype=np.int64)
+    prefix = _pack(sizes.astype(">i4").view(np.uint8).reshape(-1, 4), _BARE)
+    return _HEADER.pack(DATA_VERSION, batch.num_rows) + join_bytes(join_pieces([prefix, *pieces]))
 
 
-def join(pieces: Sequence[pa.Array]) -> pa.Array:
+def join_pieces(pieces: Sequence[pa.Array]) -> pa.Array:
     """Join pieces row by row."""
     if len(pieces) == 1:
         return pieces[0]
@@ -110,9 +110,9 @@ def encode_column(array: pa.Array, node: AvroType) -> Pieces:
     if not isinstance(node, Union):
         if array.null_count and not is_null(node):
             raise InvalidTableError("a null that the schema does not allow")
-        return _values(array, node, _BARE)
+        return _encode_values(array, node, _BARE)
     branches = [branch for branch in node.branches if not is_null(branch)]
-    if len(branches) > 1 and not widened(node.members):
+    if len(branches) > 1 and not find_wider_type(node.members):
         raise UnsupportedFeatureError("Unions of several types cannot be written.")
     wide = [each for each in branches if isinstance(each, Primitive) and each.kind in ("long", "double")]
     branch = (wide or branches)[0]
@@ -127,73 +127,73 @@ def encode_branch(array: pa.Array, node: AvroType, branch: int, null: int = 0) -
     ``encode_column``.
     """
     valid = is_valid(array) if array.null_count else None
-    return _values(array, node, _Lead(2 * branch, 2 * null, valid))
+    return _encode_values(array, node, _Lead(2 * branch, 2 * null, valid))
 
 
-def _values(array: pa.Array, node: AvroType, lead: _Lead) -> Pieces:
+def _encode_values(array: pa.Array, node: AvroType, lead: _Lead) -> Pieces:
     match node:
         case Primitive(kind="null"):
-            return [constant(b"", len(array))]
+            return [repeat_piece(b"", len(array))]
         case Primitive(kind="boolean"):
-            return [_packed(_numpy(array, pa.uint8())[:, None], lead)]
+            return [_pack(_to_numpy(array, pa.uint8())[:, None], lead)]
         case Primitive(kind="int" | "long"):
-            return [_varints(_whole(array, node), lead)]
+            return [_encode_varints(_to_integers(array, node), lead)]
         case Primitive(kind="float" | "double" as kind):
-            values = _numpy(array, _FLOATS[kind])
-            return [_packed(values.view(np.uint8).reshape(len(values), values.itemsize), lead)]
+            values = _to_numpy(array, _FLOATS[kind])
+            return [_pack(values.view(np.uint8).reshape(len(values), values.itemsize), lead)]
         case Primitive():
-            return _texts(array, lead)
+            return _encode_texts(array, lead)
         case Enum(symbols=symbols):
-            return [_varints(_symbols(array, symbols), lead)]
+            return [_encode_varints(_find_symbols(array, symbols), lead)]
         case Decimal():
-            return _decimals(array, node, lead)
+            return _encode_decimals(array, node, lead)
         case Fixed(size=size):
-            data = _binary(array)
-            if not ((_lengths(data) == size) | ~_present(lead, len(array))).all():
+            data = _to_binary(array)
+            if not ((_count_lengths(data) == size) | ~_find_present(lead, len(array))).all():
                 raise InvalidTableError(f"a value that does not have {size} bytes")
-            return [_branch(lead, len(array)), data]
+            return [_make_lead(lead, len(array)), data]
         case Array() if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-            return _counted(array, join(encode_column(array.flatten(), node.items)), lead)
+            return _encode_lists(array, join_pieces(encode_column(array.flatten(), node.items)), lead)
         case Map() if pa.types.is_map(array.type):
             lists = _as_lists(array)
             entries = lists.flatten()
-            pieces = _texts(entries.field(0), _BARE) + encode_column(entries.field(1), node.values)
-            return _counted(lists, join(pieces), lead)
+            pieces = _encode_texts(entries.field(0), _BARE) + encode_column(entries.field(1), node.values)
+            return _encode_lists(lists, join_pieces(pieces), lead)
         case Record() if pa.types.is_struct(array.type):
-            return _record(array, node, lead)
+            return _encode_record(array, node, lead)
     raise TypeError(f"{array.type} is no {type(node).__name__}")
 
 
 # Scalars -------------------------------------------------------------------------------------------------------------
 
 
-def _whole(array: pa.Array, node: Primitive) -> npt.NDArray[np.int64]:
+def _to_integers(array: pa.Array, node: Primitive) -> npt.NDArray[np.int64]:
     """Give the numbers of an int or long, of a date, time or point in time."""
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("us", array.type.tz))
     if pa.types.is_date64(array.type):
         array = array.cast(pa.date32())
-    values = _numpy(array.cast(_WHOLE[node.kind]), pa.int64())
+    values = _to_numpy(array.cast(_WHOLE[node.kind]), pa.int64())
     return values // MICROS_PER_MILLI if node.logical in MILLIS else values
 
 
-def _symbols(array: pa.Array, symbols: tuple[str, ...]) -> npt.NDArray[np.int64]:
+def _find_symbols(array: pa.Array, symbols: tuple[str, ...]) -> npt.NDArray[np.int64]:
     places = pc.index_in(array, pa.array(symbols, array.type))
     if places.null_count != array.null_count:
         raise InvalidTableError("a value that is not one of the symbols of its enum")
-    return _numpy(places, pa.int64())
+    return _to_numpy(places, pa.int64())
 
 
-def _numpy(array: pa.Array, t: pa.DataType) -> npt.NDArray[Any]:
+def _to_numpy(array: pa.Array, t: pa.DataType) -> npt.NDArray[Any]:
     """Give the values as a contiguous array, 0 in place of nulls."""
-    return numbers(array if array.type == t else array.cast(t))
+    return to_numbers(array if array.type == t else array.cast(t))
 
 
-def _varints(values: npt.NDArray[np.int64], lead: _Lead) -> pa.Array:
+def _encode_varints(values: npt.NDArray[np.int64], lead: _Lead) -> pa.Array:
     """Encode numbers as Avro does: zigzag, then seven bits a byte, lowest first."""
     rest = ((values << 1) ^ (values >> 63)).view(np.uint64)
     if not len(rest) or int(rest.max()) < 0x80:
-        return _packed(rest.astype(np.uint8)[:, None], lead)
+        return _pack(rest.astype(np.uint8)[:, None], lead)
     sizes = np.ones(len(values), np.int64)
     columns: list[Octets] = []
     while True:
@@ -202,16 +202,16 @@ def _varints(values: npt.NDArray[np.int64], lead: _Lead) -> pa.Array:
         more = rest != 0
         columns.append(low | more.astype(np.uint8) << 7)
         if not more.any():
-            return _packed(np.stack(columns, axis=1), lead, sizes)
+            return _pack(np.stack(columns, axis=1), lead, sizes)
         sizes += more
 
 
-def _texts(array: pa.Array, lead: _Lead) -> Pieces:
-    data = _binary(array)
-    return [_varints(_lengths(data), lead), data]
+def _encode_texts(array: pa.Array, lead: _Lead) -> Pieces:
+    data = _to_binary(array)
+    return [_encode_varints(_count_lengths(data), lead), data]
 
 
-def _binary(array: pa.Array) -> pa.Array:
+def _to_binary(array: pa.Array) -> pa.Array:
     """Give strings or bytes as pieces; nulls are empty."""
     if len(array) and not array.null_count and array.type in (pa.string(), pa.binary()):
         _, offsets, texts = array.buffers()
@@ -222,32 +222,32 @@ def _binary(array: pa.Array) -> pa.Array:
     return pc.fill_null(data, b"") if data.null_count else data
 
 
-def _decimals(array: pa.Array, node: Decimal, lead: _Lead) -> Pieces:
+def _encode_decimals(array: pa.Array, node: Decimal, lead: _Lead) -> Pieces:
     unscaled = array.cast(pa.decimal128(node.precision, node.scale))
     little = np.frombuffer(unscaled.buffers()[1], np.uint8, 16 * len(array), 16 * unscaled.offset)
     big = little.reshape(-1, 16)[:, ::-1]
     sign = np.where(big[:, :1] > 0x7F, 0xFF, 0).astype(np.uint8)
     if node.size is not None:
         wide = np.concatenate([np.repeat(sign, max(node.size - 16, 0), axis=1), big], axis=1)
-        return [_packed(wide[:, wide.shape[1] - node.size :], lead)]
+        return [_pack(wide[:, wide.shape[1] - node.size :], lead)]
     # Bytes that only repeat the sign go, as long as the next one still shows it.
     idle = (big[:, :-1] == sign) & ((big[:, 1:] > 0x7F) == (sign > 0))
-    sizes = np.where(_present(lead, len(array)), 16 - np.logical_and.accumulate(idle, axis=1).sum(axis=1), 0)
+    sizes = np.where(_find_present(lead, len(array)), 16 - np.logical_and.accumulate(idle, axis=1).sum(axis=1), 0)
     kept = np.arange(16) >= 16 - sizes[:, None]
-    return [_varints(sizes, lead), _piece(sizes, big[kept])]
+    return [_encode_varints(sizes, lead), _make_piece(sizes, big[kept])]
 
 
 # Nested values -------------------------------------------------------------------------------------------------------
 
 
-def _counted(lists: pa.Array, items: pa.Array, lead: _Lead) -> Pieces:
+def _encode_lists(lists: pa.Array, items: pa.Array, lead: _Lead) -> Pieces:
     """Encode lists whose items lie one after the other in ``items``: a count, the items, a 0; or only a 0."""
-    counts = _numpy(pc.list_value_length(lists), pa.int64())
-    bounds = _offsets(items)[np.concatenate([[0], np.cumsum(counts)])]
+    counts = _to_numpy(pc.list_value_length(lists), pa.int64())
+    bounds = _view_offsets(items)[np.concatenate([[0], np.cumsum(counts)])]
     buffers = [None, pa.py_buffer(np.ascontiguousarray(bounds)), items.buffers()[2]]
     data = pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)
     ends = (counts > 0).astype(np.int64)
-    return [_varints(counts, lead), data, _piece(ends, np.zeros(int(ends.sum()), np.uint8))]
+    return [_encode_varints(counts, lead), data, _make_piece(ends, np.zeros(int(ends.sum()), np.uint8))]
 
 
 def _as_lists(array: pa.MapArray) -> pa.ListArray:
@@ -259,7 +259,7 @@ def _as_lists(array: pa.MapArray) -> pa.ListArray:
     return pa.Array.from_buffers(t, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
 
 
-def _record(array: pa.StructArray, node: Record, lead: _Lead) -> Pieces:
+def _encode_record(array: pa.StructArray, node: Record, lead: _Lead) -> Pieces:
     present = array if lead.valid is None else array.filter(pa.array(lead.valid))
     pieces: Pieces = []
     for field in node.fields:
@@ -268,26 +268,26 @@ def _record(array: pa.StructArray, node: Record, lead: _Lead) -> Pieces:
             raise InvalidTableError(f"a record lacks its field {field.name[:100]!r}")
         pieces += encode_column(present.field(place), field.type)
     if lead.valid is None:
-        return [_branch(lead, len(array)), *pieces]
-    joined = join([constant(b"", len(present)), *pieces])
+        return [_make_lead(lead, len(array)), *pieces]
+    joined = join_pieces([repeat_piece(b"", len(present)), *pieces])
     sizes = np.zeros(len(array), np.int64)
-    sizes[lead.valid] = _lengths(joined)
-    return [_branch(lead, len(array)), _piece(sizes, np.frombuffer(octets(joined), np.uint8))]
+    sizes[lead.valid] = _count_lengths(joined)
+    return [_make_lead(lead, len(array)), _make_piece(sizes, np.frombuffer(join_bytes(joined), np.uint8))]
 
 
 # Pieces --------------------------------------------------------------------------------------------------------------
 
 
-def _present(lead: _Lead, count: int) -> Mask:
+def _find_present(lead: _Lead, count: int) -> Mask:
     return np.ones(count, np.bool_) if lead.valid is None else lead.valid
 
 
-def _branch(lead: _Lead, count: int) -> pa.Array:
+def _make_lead(lead: _Lead, count: int) -> pa.Array:
     """The lead alone, for values whose bytes are pieces of their own."""
-    return _packed(np.empty((count, 0), np.uint8), lead)
+    return _pack(np.empty((count, 0), np.uint8), lead)
 
 
-def _packed(values: Octets, lead: _Lead, sizes: npt.NDArray[np.int64] | None = None) -> pa.Array:
+def _pack(values: Octets, lead: _Lead, sizes: npt.NDArray[np.int64] | None = None) -> pa.Array:
     """Turn a matrix of bytes, a row each, with the lead in front, into a piece; ``sizes`` counts from the left."""
     count, width = values.shape
     if lead.value is not None:
@@ -299,11 +299,11 @@ def _packed(values: Octets, lead: _Lead, sizes: npt.NDArray[np.int64] | None = N
         width += 1
         sizes = sizes if sizes is None else sizes + 1
     if sizes is None:
-        return _piece(np.full(count, width, np.int64), values.reshape(-1))
-    return _piece(sizes, values[np.arange(width) < sizes[:, None]])
+        return _make_piece(np.full(count, width, np.int64), values.reshape(-1))
+    return _make_piece(sizes, values[np.arange(width) < sizes[:, None]])
 
 
-def _piece(sizes: npt.NDArray[np.int64], data: Octets) -> pa.Array:
+def _make_piece(sizes: npt.NDArray[np.int64], data: Octets) -> pa.Array:
     """Make a piece of bytes that lie row after row."""
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
@@ -311,25 +311,25 @@ def _piece(sizes: npt.NDArray[np.int64], data: Octets) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(sizes), buffers)
 
 
-def constant(value: bytes, count: int) -> pa.Array:
+def repeat_piece(value: bytes, count: int) -> pa.Array:
     """Make a piece that is the same in every row."""
     return pa.repeat(pa.scalar(value, pa.large_binary()), count)
 
 
-def _offsets(piece: pa.Array) -> npt.NDArray[np.int64]:
+def _view_offsets(piece: pa.Array) -> npt.NDArray[np.int64]:
     buffer = piece.buffers()[1]
     if not len(piece):
         return np.zeros(1, np.int64)
     return np.frombuffer(buffer, np.int64, len(piece) + 1, 8 * piece.offset)
 
 
-def _lengths(piece: pa.Array) -> npt.NDArray[np.int64]:
-    offsets = _offsets(piece)
+def _count_lengths(piece: pa.Array) -> npt.NDArray[np.int64]:
+    offsets = _view_offsets(piece)
     return offsets[1:] - offsets[:-1]
 
 
-def octets(piece: pa.Array) -> bytes:
+def join_bytes(piece: pa.Array) -> bytes:
     """Give the bytes of all rows, one after the other."""
-    offsets = _offsets(piece)
+    offsets = _view_offsets(piece)
     data = piece.buffers()[2]
     return b"" if data is None else data[int(offsets[0]) : int(offsets[-1])].to_pybytes()

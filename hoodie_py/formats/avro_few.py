@@ -30,7 +30,7 @@ from hoodie_py.formats.avro_schema import (
     Union,
     is_null,
 )
-from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, arrow_schema, arrow_type
+from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, to_arrow_schema, to_arrow_type
 
 MOST_BYTES = 1 << 16  # of a block: items of arrays may unfold to so many times ``_WIDEST_ITEM`` values
 
@@ -93,7 +93,7 @@ def _plan(record: Record, names: frozenset[str] | None) -> _Plan | None:
     except _UnfitType:
         return None
     wanted = [names is None or field.name in names for field in record.fields]
-    fields = [field for field, want in zip(arrow_schema(record), wanted, strict=True) if want]
+    fields = [field for field, want in zip(to_arrow_schema(record), wanted, strict=True) if want]
     return _Plan(tuple(zip(values, wanted, strict=True)), pa.schema(fields))
 
 
@@ -138,7 +138,7 @@ def _values_of(node: AvroType) -> _Values:
 
 
 def _primitive(node: Primitive) -> _Values:
-    arrow = arrow_type(node)
+    arrow = to_arrow_type(node)
     match node.kind:
         case "null":
             return _Values(lambda _, pos, __: (None, pos), lambda values: pa.nulls(len(values)))
@@ -205,7 +205,7 @@ def _decimal_reader(node: Decimal) -> Read:
 
 
 def _decimal_maker(node: Decimal) -> Make:
-    return _bytes_maker(arrow_type(node), _DECIMAL_BYTES)
+    return _bytes_maker(to_arrow_type(node), _DECIMAL_BYTES)
 
 
 def _enum_reader(node: Enum) -> Read:
@@ -224,7 +224,7 @@ def _record(node: Record) -> _Values:
     fields = [_values_of(field.type) for field in node.fields]
     reads = [each.read for each in fields]
     absent = (None,) * len(fields)
-    arrow = arrow_type(node)
+    arrow = to_arrow_type(node)
 
     def read(data: bytes, pos: int, end: int) -> tuple[list[Any], int]:
         values = []
@@ -245,13 +245,13 @@ def _record(node: Record) -> _Values:
 def _array(node: Array) -> _Values:
     items = _values_of(node.items)
     _check_width(node.items)
-    return _Values(_items_reader(items.read, node.items.min_size), _list_maker(arrow_type(node), items.make))
+    return _Values(_items_reader(items.read, node.items.min_size), _list_maker(to_arrow_type(node), items.make))
 
 
 def _map(node: Map) -> _Values:
     values = _values_of(node.values)
     _check_width(node.values)
-    map_type = arrow_type(node)
+    map_type = to_arrow_type(node)
     entry_type = pa.struct([map_type.key_field, map_type.item_field])
     make_keys = _text_maker(pa.string())
 

@@ -30,7 +30,7 @@ _PLAIN: dict[pa.DataType, str] = {
 }  # fmt: skip
 
 
-def avro_schema_text(schema: pa.Schema, table_name: str) -> str:
+def make_schema_text(schema: pa.Schema, table_name: str) -> str:
     """Give the Avro schema of a table's rows.
 
     Args:
@@ -41,32 +41,32 @@ def avro_schema_text(schema: pa.Schema, table_name: str) -> str:
         InvalidQueryError: a name that Avro does not allow, or one that comes twice, in whatever case.
         UnsupportedFeatureError: a type that Hudi's tables do not have.
     """
-    name = _sanitized(table_name)
-    record = record_of(schema, f"{name}_record", f"hoodie.{name}")
+    name = _sanitize(table_name)
+    record = make_record(schema, f"{name}_record", f"hoodie.{name}")
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
-def record_of(fields: pa.Schema | pa.StructType, name: str, namespace: str) -> dict[str, Any]:
+def make_record(fields: pa.Schema | pa.StructType, name: str, namespace: str) -> dict[str, Any]:
     """Give the Avro record, as parsed JSON, of columns or of a struct's fields.
 
     Raises:
-        InvalidQueryError, UnsupportedFeatureError: as ``avro_schema_text``.
+        InvalidQueryError, UnsupportedFeatureError: as ``make_schema_text``.
     """
     below = f"{namespace}.{name}"
-    members = [field_of(field, below) for field in fields]
+    members = [make_field(field, below) for field in fields]
     check_siblings(member["name"] for member in members)
     return {"type": "record", "name": name, "namespace": namespace, "fields": members}
 
 
-def field_of(field: pa.Field, namespace: str) -> dict[str, Any]:
+def make_field(field: pa.Field, namespace: str) -> dict[str, Any]:
     """Give the Avro field, as parsed JSON, of a column; ``namespace`` is the full name of the record it is in.
 
     Raises:
-        InvalidQueryError, UnsupportedFeatureError: as ``avro_schema_text``.
+        InvalidQueryError, UnsupportedFeatureError: as ``make_schema_text``.
     """
     check_name(field.name)
     try:
-        type_ = _type(field.type, field.name, namespace)
+        type_ = _make_type(field.type, field.name, namespace)
     except (InvalidQueryError, UnsupportedFeatureError) as error:
         error.where["column"] = ".".join(filter(None, [field.name, error.where.get("column")]))
         raise
@@ -75,27 +75,27 @@ def field_of(field: pa.Field, namespace: str) -> dict[str, Any]:
     return {"name": field.name, "type": type_}
 
 
-def _type(type_: pa.DataType, name: str, namespace: str) -> Any:
+def _make_type(type_: pa.DataType, name: str, namespace: str) -> Any:
     if isinstance(type_, pa.BaseExtensionType):
         type_ = type_.storage_type
     if type_ in _PLAIN:
         return _PLAIN[type_]
     if pa.types.is_dictionary(type_):
-        return _type(type_.value_type, name, namespace)
+        return _make_type(type_.value_type, name, namespace)
     if pa.types.is_fixed_size_binary(type_):
         return "bytes"
     if pa.types.is_decimal(type_):
-        return _decimal(type_, f"{namespace}.{name}")
+        return _make_decimal(type_, f"{namespace}.{name}")
     if pa.types.is_date(type_):
         return {"type": "int", "logicalType": "date"}
     if pa.types.is_timestamp(type_):
         return {"type": "long", "logicalType": "timestamp-micros" if type_.tz else "local-timestamp-micros"}
     if is_any_list(type_):
-        return {"type": "array", "items": _inner(type_.value_field, name, namespace)}
+        return {"type": "array", "items": _make_inner_type(type_.value_field, name, namespace)}
     if pa.types.is_map(type_) and _PLAIN.get(type_.key_type) == "string":
-        return {"type": "map", "values": _inner(type_.item_field, name, namespace)}
+        return {"type": "map", "values": _make_inner_type(type_.item_field, name, namespace)}
     if pa.types.is_struct(type_) and type_.num_fields:
-        return record_of(type_, name, namespace)
+        return make_record(type_, name, namespace)
     hint = "Give the column a type, or leave it out." if pa.types.is_null(type_) else None
     raise UnsupportedFeatureError(f"Columns of type {type_} cannot be stored in Hudi tables.", hint=hint)
 
@@ -111,12 +111,12 @@ def is_any_list(type_: pa.DataType) -> bool:
     )
 
 
-def _inner(field: pa.Field, name: str, namespace: str) -> Any:
-    type_ = _type(field.type, name, namespace)
+def _make_inner_type(field: pa.Field, name: str, namespace: str) -> Any:
+    type_ = _make_type(field.type, name, namespace)
     return ["null", type_] if field.nullable else type_
 
 
-def _decimal(type_: pa.DataType, namespace: str) -> dict[str, Any]:
+def _make_decimal(type_: pa.DataType, namespace: str) -> dict[str, Any]:
     if type_.precision > _MOST_DIGITS or not 0 <= type_.scale <= type_.precision:
         raise UnsupportedFeatureError(
             f"Columns of type {type_} cannot be stored in Hudi tables.",
@@ -134,7 +134,7 @@ def _decimal(type_: pa.DataType, namespace: str) -> dict[str, Any]:
     }
 
 
-def _sanitized(name: str) -> str:
+def _sanitize(name: str) -> str:
     """Give a table's name as part of an Avro name (Hudi HoodieAvroUtils.sanitizeName)."""
     first = re.sub(r"[^A-Za-z_]", "__", name[:1])
     return first + re.sub(r"[^A-Za-z0-9_]", "__", name[1:])

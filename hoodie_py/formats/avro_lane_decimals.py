@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, largest, move, smallest
-from hoodie_py.formats.avro_lane_values import checked, fixed_width
+from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, find_largest, find_smallest, move
+from hoodie_py.formats.avro_lane_values import check_values, make_fixed_width
 from hoodie_py.formats.avro_schema import Decimal
-from hoodie_py.formats.avro_types import arrow_type
+from hoodie_py.formats.avro_types import to_arrow_type
 
 _DECIMAL_BYTES = 16
 _WORD = 8
@@ -21,17 +21,17 @@ class DecimalReader:
     """A decimal in big-endian two's complement of at most 16 bytes: as a fixed, or as bytes with a length."""
 
     def __init__(self, node: Decimal) -> None:
-        self._arrow = arrow_type(node)
+        self._arrow = to_arrow_type(node)
         self._size = node.size
         self._limit: int = 10**node.precision
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         if self._size is None:
-            lengths = source.lengths(places, mask).astype(np.int64)
-            longest = largest(lengths)
-            if not smallest(lengths if mask is None else lengths[mask]):
+            lengths = source.read_lengths(places, mask).astype(np.int64)
+            longest = find_largest(lengths)
+            if not find_smallest(lengths if mask is None else lengths[mask]):
                 raise Misfit
-            shortest = smallest(lengths)
+            shortest = find_smallest(lengths)
             places += lengths
             bits: Any = lengths * 8
         else:
@@ -41,7 +41,7 @@ class DecimalReader:
         if longest > _DECIMAL_BYTES and (self._size is None or not _is_sign(source, places, mask, longest)):
             raise Misfit
         values = np.empty((len(places), 2), "<i8")
-        low = _big_endian(source, places, _WORD, mask)
+        low = _read_big_endian(source, places, _WORD, mask)
         if shortest <= _WORD:
             unused = np.maximum(64 - bits, 0)
             signed = (low << unused) >> unused
@@ -49,41 +49,42 @@ class DecimalReader:
             values[:, 1] = signed >> 63
         if longest > _WORD:
             unused = np.clip(128 - bits, 0, 63)
-            high = (_big_endian(source, places, _DECIMAL_BYTES, mask) << unused) >> unused
+            high = (_read_big_endian(source, places, _DECIMAL_BYTES, mask) << unused) >> unused
             if shortest > _WORD:
                 values[:, 0], values[:, 1] = low, high
             else:
                 wide = bits > 64
                 values[wide, 0], values[wide, 1] = low[wide], high[wide]
-        decimals = fixed_width(source, self._arrow, mask, values)
-        return decimals if self._fits(values, longest) else checked(decimals)
+        decimals = make_fixed_width(source, self._arrow, mask, values)
+        return decimals if self._is_surely_in_range(values, longest) else check_values(decimals)
 
-    def _fits(self, values: npt.NDArray[np.int64], longest: int) -> bool:
+    def _is_surely_in_range(self, values: npt.NDArray[np.int64], longest: int) -> bool:
         """Whether it takes no closer look to see that no value has too many digits."""
         if longest <= _WORD:
             low = values[:, 0]
-            return self._limit >> 63 > 0 or -self._limit < smallest(low) <= largest(low) < self._limit
+            return self._limit >> 63 > 0 or -self._limit < find_smallest(low) <= find_largest(low) < self._limit
         high = values[:, 1]
         limit = self._limit >> 64
-        return -limit <= smallest(high) and largest(high) < limit
+        return -limit <= find_smallest(high) and find_largest(high) < limit
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
         if self._size is None:
-            places += source.lengths(places, mask).astype(np.int64, copy=False)
+            places += source.read_lengths(places, mask).astype(np.int64, copy=False)
         else:
             move(places, self._size, mask)
 
 
 def _is_sign(source: Source, ends: Places, mask: Mask, size: int) -> bool:
     """Whether the bytes in front of the last 16 only repeat the sign."""
-    sign = source.first_bytes(ends - _DECIMAL_BYTES, mask) & 0x80
+    sign = source.read_first_bytes(ends - _DECIMAL_BYTES, mask) & 0x80
     sign = (sign >> 7) * np.uint8(0xFF)
     return all(
-        (source.first_bytes(ends - distance, mask) == sign).all() for distance in range(_DECIMAL_BYTES + 1, size + 1)
+        (source.read_first_bytes(ends - distance, mask) == sign).all()
+        for distance in range(_DECIMAL_BYTES + 1, size + 1)
     )
 
 
-def _big_endian(source: Source, ends: Places, distance: int, mask: Mask) -> npt.NDArray[np.int64]:
+def _read_big_endian(source: Source, ends: Places, distance: int, mask: Mask) -> npt.NDArray[np.int64]:
     """Read the eight bytes that start ``distance`` bytes in front of the ends."""
     words = source.words[ends - distance]
     if mask is not None:

@@ -42,7 +42,7 @@ class TooManyItems(Misfit):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundItems:
     """Items of some lanes: one of each, which has that number in its lane, or ``counts`` of each that follow each other
     every ``size`` bytes, from that number and place on.
     """
@@ -75,7 +75,7 @@ def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> 
 
     """
     totals = np.zeros(len(places), np.int64)
-    found: list[_Found] = []
+    found: list[_FoundItems] = []
     lanes = np.arange(len(places))
     current = places.copy()
     items = 0
@@ -95,13 +95,13 @@ def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> 
         items += total
         if keep and items > MOST_ITEMS:
             raise TooManyItems
-        block = _Block(source, shape, lanes, totals[lanes], found if keep else None)
+        block = _BlockWalk(source, shape, lanes, totals[lanes], found if keep else None)
         lanes, current = block.walk(current, counts)
         totals[block.lanes] += block.counts
-    return totals, _in_order(totals, found)
+    return totals, _sort_by_lane(totals, found)
 
 
-class _Block:
+class _BlockWalk:
     """One block of items of each of some lanes, walked once."""
 
     def __init__(
@@ -110,7 +110,7 @@ class _Block:
         shape: ItemShape,
         lanes: npt.NDArray[np.intp],
         numbers: Numbers,
-        found: list[_Found] | None,
+        found: list[_FoundItems] | None,
     ) -> None:
         self._source = source
         self._shape = shape
@@ -123,33 +123,33 @@ class _Block:
         """Find the items; give the lanes, in an order that suits, with the places behind their block."""
         self.counts = counts
         if self._shape.size is not None:
-            return self.lanes, self._evenly(places, self._shape.size)
+            return self.lanes, self._walk_fixed_sizes(places, self._shape.size)
         if int(counts.min()) != int(counts.max()):
-            order = _descending(counts)
+            order = _sort_descending(counts)
             self.lanes, self._numbers, self.counts = self.lanes[order], self._numbers[order], counts[order]
             places = places[order]
-        return self.lanes, self._in_rounds(places)
+        return self.lanes, self._walk_in_rounds(places)
 
-    def _evenly(self, places: Places, size: int) -> Places:
+    def _walk_fixed_sizes(self, places: Places, size: int) -> Places:
         if self._found is not None:
-            self._found.append(_Found(self.lanes, self._numbers, places, self.counts, size))
+            self._found.append(_FoundItems(self.lanes, self._numbers, places, self.counts, size))
         return places + self.counts * size
 
-    def _in_rounds(self, places: Places) -> Places:
+    def _walk_in_rounds(self, places: Places) -> Places:
         most = int(self.counts[0])
         active = len(places) - np.cumsum(np.bincount(self.counts, minlength=most))
         for number in range(most):
             lanes = int(active[number])
             if lanes < _FEW_LANES:
-                self._one_by_one(places, number, lanes)
+                self._walk_one_by_one(places, number, lanes)
                 break
             going = places[:lanes]
             if self._found is not None:
-                self._found.append(_Found(self.lanes[:lanes], self._numbers[:lanes] + number, going.copy()))
+                self._found.append(_FoundItems(self.lanes[:lanes], self._numbers[:lanes] + number, going.copy()))
             self._shape.skip(self._source, going, None)
         return places
 
-    def _one_by_one(self, places: Places, number: int, lanes: int) -> None:
+    def _walk_one_by_one(self, places: Places, number: int, lanes: int) -> None:
         step = self._shape.step(self._source.raw)
         end = self._source.size
         for lane in range(lanes):
@@ -161,17 +161,17 @@ class _Block:
             places[lane] = pos
             if self._found is not None:
                 numbers = np.arange(number, int(self.counts[lane])) + self._numbers[lane]
-                self._found.append(_Found(np.full(len(items), self.lanes[lane]), numbers, np.asarray(items)))
+                self._found.append(_FoundItems(np.full(len(items), self.lanes[lane]), numbers, np.asarray(items)))
 
 
-def _descending(counts: Numbers) -> npt.NDArray[np.intp]:
+def _sort_descending(counts: Numbers) -> npt.NDArray[np.intp]:
     """Order lanes by falling number of items; numbers of a byte sort several times as fast."""
     if int(counts.max()) < 0x100:
         return np.argsort(np.uint8(0xFF) - counts.astype(np.uint8), kind="stable")
     return np.argsort(-counts, kind="stable")
 
 
-def _in_order(totals: Numbers, found: list[_Found]) -> Places:
+def _sort_by_lane(totals: Numbers, found: list[_FoundItems]) -> Places:
     starts = np.cumsum(totals) - totals
     items = np.empty(int(totals.sum()) if found else 0, np.int64)
     for part in found:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats.avro_bytes import Data, Step, skip
-from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, bitmap, largest, smallest
+from hoodie_py.formats.avro_bytes import Data, Step, make_skip_step
+from hoodie_py.formats.avro_cursor import Mask, Misfit, Places, Source, find_largest, find_smallest, make_bitmap
 from hoodie_py.formats.avro_lane_decimals import DecimalReader
 from hoodie_py.formats.avro_lane_items import ItemShape, Numbers, find_items
 from hoodie_py.formats.avro_lane_values import (
@@ -36,7 +36,7 @@ from hoodie_py.formats.avro_schema import (
     Union,
     is_null,
 )
-from hoodie_py.formats.avro_types import arrow_type, widened
+from hoodie_py.formats.avro_types import find_wider_type, to_arrow_type
 from hoodie_py.formats.kernels import call, cast
 
 _ITEMS_AT_ONCE = 1 << 15
@@ -48,7 +48,7 @@ class UnfitType(Exception):
     """A type that is left to the row decoder."""
 
 
-def lane_reader(node: AvroType) -> LaneReader:
+def make_reader(node: AvroType) -> LaneReader:
     """Make the reader of a type.
 
     Raises:
@@ -57,7 +57,7 @@ def lane_reader(node: AvroType) -> LaneReader:
     """
     match node:
         case Primitive():
-            return _primitive(node)
+            return _make_primitive_reader(node)
         case Decimal():
             if node.size is not None and node.size > _LONGEST_FIXED_DECIMAL:
                 raise UnfitType
@@ -79,7 +79,7 @@ def lane_reader(node: AvroType) -> LaneReader:
     raise TypeError(type(node).__name__)
 
 
-def _primitive(node: Primitive) -> LaneReader:
+def _make_primitive_reader(node: Primitive) -> LaneReader:
     match node.kind:
         case "null":
             return NullReader()
@@ -89,10 +89,10 @@ def _primitive(node: Primitive) -> LaneReader:
             return IntegerReader(node)
         case "float" | "double":
             return RealReader(*_REALS[node.kind])
-    return TextReader(arrow_type(node))
+    return TextReader(to_arrow_type(node))
 
 
-def _fixed_size(node: AvroType) -> int | None:
+def _find_fixed_size(node: AvroType) -> int | None:
     """Give how many bytes a value takes, None when it varies."""
     match node:
         case Primitive(kind="null" | "boolean" | "float" | "double") | Fixed():
@@ -100,25 +100,25 @@ def _fixed_size(node: AvroType) -> int | None:
         case Decimal():
             return node.size
         case Record():
-            return node.min_size if all(_fixed_size(field.type) is not None for field in node.fields) else None
+            return node.min_size if all(_find_fixed_size(field.type) is not None for field in node.fields) else None
     return None
 
 
 class _RecordReader:
     def __init__(self, node: Record) -> None:
-        self._arrow = arrow_type(node)
-        self._readers = [lane_reader(field.type) for field in node.fields]
+        self._arrow = to_arrow_type(node)
+        self._readers = [make_reader(field.type) for field in node.fields]
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         children = [reader.read(source, places, mask) for reader in self._readers]
-        return pa.Array.from_buffers(self._arrow, len(places), [bitmap(mask)], children=children)
+        return pa.Array.from_buffers(self._arrow, len(places), [make_bitmap(mask)], children=children)
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
         for reader in self._readers:
             reader.skip(source, places, mask)
 
 
-class _Listed:
+class _ListReader:
     """What arrays and maps have in common."""
 
     def __init__(self, arrow: pa.DataType, shape: ItemShape) -> None:
@@ -138,13 +138,15 @@ class _Listed:
     def _wrap(self, totals: Numbers, mask: Mask, items: pa.Array) -> pa.Array:
         offsets = np.zeros(len(totals) + 1, np.int32)
         np.cumsum(totals, out=offsets[1:])
-        return pa.Array.from_buffers(self._arrow, len(totals), [bitmap(mask), pa.py_buffer(offsets)], children=[items])
+        return pa.Array.from_buffers(
+            self._arrow, len(totals), [make_bitmap(mask), pa.py_buffer(offsets)], children=[items]
+        )
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
         self._find(source, places, mask, keep=False)
 
 
-def _in_parts(arrow: pa.DataType, items: Places, read: Callable[[Places], pa.Array]) -> pa.Array:
+def _read_in_parts(arrow: pa.DataType, items: Places, read: Callable[[Places], pa.Array]) -> pa.Array:
     """Read items so many at once that what is held beside the result stays small."""
     if len(items) <= _ITEMS_AT_ONCE:
         return read(items) if len(items) else pa.nulls(0, arrow)
@@ -152,38 +154,40 @@ def _in_parts(arrow: pa.DataType, items: Places, read: Callable[[Places], pa.Arr
     return pa.concat_arrays([read(items[start : start + _ITEMS_AT_ONCE]) for start in starts])
 
 
-class _ArrayReader(_Listed):
+class _ArrayReader(_ListReader):
     def __init__(self, node: Array) -> None:
-        self._items = lane_reader(node.items)
-        self._item_type = arrow_type(node.items)
+        self._items = make_reader(node.items)
+        self._item_type = to_arrow_type(node.items)
         shape = ItemShape(
             self._items.skip,
-            lambda data: skip(data, node.items),
+            lambda data: make_skip_step(data, node.items),
             node.items.min_size,
-            _fixed_size(node.items),
+            _find_fixed_size(node.items),
         )
-        super().__init__(arrow_type(node), shape)
+        super().__init__(to_arrow_type(node), shape)
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         totals, items = self._find(source, places, mask, keep=True)
-        values = _in_parts(self._item_type, items, lambda part: self._items.read(source, part, None))
+        values = _read_in_parts(self._item_type, items, lambda part: self._items.read(source, part, None))
         return self._wrap(totals, mask, values)
 
 
-class _MapReader(_Listed):
+class _MapReader(_ListReader):
     def __init__(self, node: Map) -> None:
-        map_type = arrow_type(node)
+        map_type = to_arrow_type(node)
         self._keys = TextReader(pa.string())
-        self._values = lane_reader(node.values)
+        self._values = make_reader(node.values)
         self._entry_type = pa.struct([map_type.key_field, map_type.item_field])
-        shape = ItemShape(self._skip_entry, lambda data: _entry_step(data, node), 1 + node.values.min_size, None)
+        shape = ItemShape(self._skip_entry, lambda data: _make_entry_step(data, node), 1 + node.values.min_size, None)
         super().__init__(map_type, shape)
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         totals, items = self._find(source, places, mask, keep=True)
-        return self._wrap(totals, mask, _in_parts(self._entry_type, items, lambda part: self._entries(source, part)))
+        return self._wrap(
+            totals, mask, _read_in_parts(self._entry_type, items, lambda part: self._read_entries(source, part))
+        )
 
-    def _entries(self, source: Source, places: Places) -> pa.Array:
+    def _read_entries(self, source: Source, places: Places) -> pa.Array:
         children = [self._keys.read(source, places, None), self._values.read(source, places, None)]
         return pa.Array.from_buffers(self._entry_type, len(places), [None], children=children)
 
@@ -192,8 +196,8 @@ class _MapReader(_Listed):
         self._values.skip(source, places, mask)
 
 
-def _entry_step(data: Data, node: Map) -> Step:
-    key, value = skip(data, Primitive(1, 1, "string")), skip(data, node.values)
+def _make_entry_step(data: Data, node: Map) -> Step:
+    key, value = make_skip_step(data, Primitive(1, 1, "string")), make_skip_step(data, node.values)
     return lambda pos, end: value(key(pos, end), end)
 
 
@@ -202,31 +206,31 @@ class _NullableReader:
 
     def __init__(self, node: Union) -> None:
         (member,) = node.members
-        self._reader = lane_reader(member)
-        self._arrow = arrow_type(member)
+        self._reader = make_reader(member)
+        self._arrow = to_arrow_type(member)
         self._value_byte = 0 if is_null(node.branches[1]) else 2
         self._value_bytes = bytes([self._value_byte])
         self._hidden_cells = member.width - 1
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         rows = len(places)
-        present, valid = self._present(source, places, mask)
+        present, valid = self._read_presence(source, places, mask)
         source.budget.charge(self._hidden_cells * (rows - present))
         return self._reader.read(source, places, valid) if present else pa.nulls(rows, self._arrow)
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
-        present, valid = self._present(source, places, mask)
+        present, valid = self._read_presence(source, places, mask)
         if present:
             self._reader.skip(source, places, valid)
 
-    def _present(self, source: Source, places: Places, mask: Mask) -> tuple[int, Mask]:
+    def _read_presence(self, source: Source, places: Places, mask: Mask) -> tuple[int, Mask]:
         """Give how many lanes have a value, and which: None when all have."""
         numbers = source.bytes.take(places)
         places += 1 if mask is None else mask
         if mask is None and numbers.tobytes() == self._value_bytes * len(numbers):  # a fifth of what follows
             return len(numbers), None
         reached = numbers if mask is None else numbers[mask]
-        low, high = smallest(reached), largest(reached)
+        low, high = find_smallest(reached), find_largest(reached)
         if low == high:
             if low == self._value_byte:
                 return len(reached), mask
@@ -245,13 +249,13 @@ class _UnionReader:
 
     def __init__(self, node: Union) -> None:
         self._node = node
-        self._readers = [lane_reader(branch) for branch in node.branches]
-        self._arrow = arrow_type(node)
-        self._wide = widened(node.members)
+        self._readers = [make_reader(branch) for branch in node.branches]
+        self._arrow = to_arrow_type(node)
+        self._wide = find_wider_type(node.members)
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         source.budget.charge(self._node.width * len(places))
-        chosen = self._chosen(source, places, mask)
+        chosen = self._read_branches(source, places, mask)
         valid = mask
         members: list[pa.Array] = []
         for reader, branch, lanes in zip(self._readers, self._node.branches, chosen, strict=True):
@@ -260,22 +264,22 @@ class _UnionReader:
             elif lanes.any():
                 members.append(reader.read(source, places, None if lanes.all() else lanes))
             else:
-                members.append(pa.nulls(len(places), arrow_type(branch)))
+                members.append(pa.nulls(len(places), to_arrow_type(branch)))
         if self._wide is not None:
             return call("coalesce", *(cast(member, self._wide) for member in members))
         if len(members) == 1:
             return members[0]
-        return pa.Array.from_buffers(self._arrow, len(places), [bitmap(valid)], children=members)
+        return pa.Array.from_buffers(self._arrow, len(places), [make_bitmap(valid)], children=members)
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
-        for reader, lanes in zip(self._readers, self._chosen(source, places, mask), strict=True):
+        for reader, lanes in zip(self._readers, self._read_branches(source, places, mask), strict=True):
             if lanes.any():
                 reader.skip(source, places, lanes)
 
-    def _chosen(self, source: Source, places: Places, mask: Mask) -> Sequence[np.ndarray]:
+    def _read_branches(self, source: Source, places: Places, mask: Mask) -> Sequence[np.ndarray]:
         """Say for each branch which lanes have it."""
-        numbers = source.lengths(places, mask)
-        if largest(numbers) >= len(self._readers):
+        numbers = source.read_lengths(places, mask)
+        if find_largest(numbers) >= len(self._readers):
             raise Misfit
         chosen = [numbers == branch for branch in range(len(self._readers))]
         return chosen if mask is None else [lanes & mask for lanes in chosen]

@@ -19,15 +19,15 @@ from hoodie_py.formats.avro_cursor import (
     Misfit,
     Places,
     Source,
-    bitmap,
-    largest,
+    decode_zigzag,
+    find_largest,
+    find_smallest,
+    make_bitmap,
     move,
-    smallest,
-    zigzag,
 )
 from hoodie_py.formats.avro_schema import Enum, Fixed, Primitive
-from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, arrow_type
-from hoodie_py.formats.kernels import taken
+from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, to_arrow_type
+from hoodie_py.formats.kernels import take
 
 _WORD = 8
 _MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
@@ -44,7 +44,7 @@ class LaneReader(Protocol):
         """Step over the values; only as much is checked as that needs."""
 
 
-def checked(values: pa.Array) -> pa.Array:
+def check_values(values: pa.Array) -> pa.Array:
     """Let Arrow check what only the values can tell: UTF-8, decimal precision."""
     try:
         values.validate(full=True)
@@ -53,9 +53,9 @@ def checked(values: pa.Array) -> pa.Array:
     return values
 
 
-def fixed_width(source: Source, arrow: pa.DataType, mask: Mask, values: npt.NDArray[Any]) -> pa.Array:
+def make_fixed_width(source: Source, arrow: pa.DataType, mask: Mask, values: npt.NDArray[Any]) -> pa.Array:
     """Make an array of values as they lie in memory."""
-    return pa.Array.from_buffers(arrow, len(values), [bitmap(mask), source.memory_of(values)])
+    return pa.Array.from_buffers(arrow, len(values), [make_bitmap(mask), source.to_buffer(values)])
 
 
 class NullReader:
@@ -68,7 +68,7 @@ class NullReader:
         return
 
 
-class _Sized:
+class _FixedSizeReader:
     """Values of ``size`` bytes."""
 
     def __init__(self, size: int) -> None:
@@ -78,22 +78,22 @@ class _Sized:
         move(places, self._size, mask)
 
 
-class BooleanReader(_Sized):
+class BooleanReader(_FixedSizeReader):
     """A byte, 0 or 1."""
 
     def __init__(self) -> None:
         super().__init__(1)
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
-        values = source.first_bytes(places, mask)
-        if largest(values) > 1:
+        values = source.read_first_bytes(places, mask)
+        if find_largest(values) > 1:
             raise Misfit
         move(places, 1, mask)
         bits = np.packbits(values, bitorder="little")
-        return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap(mask), pa.py_buffer(bits)])
+        return pa.Array.from_buffers(pa.bool_(), len(values), [make_bitmap(mask), pa.py_buffer(bits)])
 
 
-class RealReader(_Sized):
+class RealReader(_FixedSizeReader):
     """float and double: their bytes as they are."""
 
     def __init__(self, bits: str, arrow: pa.DataType) -> None:
@@ -102,45 +102,45 @@ class RealReader(_Sized):
         self._arrow = arrow
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
-        values = source.values_of(self._bits)[places]
+        values = source.view_as(self._bits)[places]
         if mask is not None:
             values *= mask
         move(places, self._size, mask)
-        return fixed_width(source, self._arrow, mask, values)
+        return make_fixed_width(source, self._arrow, mask, values)
 
 
-class _Varying:
+class _VarintReader:
     """Variable-length integers."""
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
         source.skip_integers(places, mask)
 
 
-class IntegerReader(_Varying):
+class IntegerReader(_VarintReader):
     """int and long, and the dates and times kept as them."""
 
     def __init__(self, node: Primitive) -> None:
-        self._arrow = arrow_type(node)
+        self._arrow = to_arrow_type(node)
         self._size = 4 if node.kind == "int" else 8
         self._millis = node.logical in MILLIS
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
-        raw = source.integers(places, mask)
+        raw = source.read_integers(places, mask)
         if self._size == 4:
             if raw.itemsize == _WORD:
                 if int(np.bitwise_or.reduce(raw)) >> 32:
                     raise Misfit
                 raw = raw.astype(np.uint32)
-            return fixed_width(source, self._arrow, mask, zigzag(raw).astype(np.int32, copy=False))
-        values = zigzag(raw).astype(np.int64, copy=False)
+            return make_fixed_width(source, self._arrow, mask, decode_zigzag(raw).astype(np.int32, copy=False))
+        values = decode_zigzag(raw).astype(np.int64, copy=False)
         if self._millis:
-            if not -_MILLIS_LIMIT < smallest(values) <= largest(values) < _MILLIS_LIMIT:
+            if not -_MILLIS_LIMIT < find_smallest(values) <= find_largest(values) < _MILLIS_LIMIT:
                 raise Misfit
             values *= MICROS_PER_MILLI
-        return fixed_width(source, self._arrow, mask, values)
+        return make_fixed_width(source, self._arrow, mask, values)
 
 
-class EnumReader(_Varying):
+class EnumReader(_VarintReader):
     """A symbol, by its number."""
 
     def __init__(self, node: Enum) -> None:
@@ -148,12 +148,12 @@ class EnumReader(_Varying):
         self._cells = max(len(symbol.encode()) for symbol in node.symbols) // _CELL_BYTES
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
-        raw = source.integers(places, mask)
-        if int(np.bitwise_or.reduce(raw)) & 1 or largest(raw) >> 1 >= len(self._symbols):
+        raw = source.read_integers(places, mask)
+        if int(np.bitwise_or.reduce(raw)) & 1 or find_largest(raw) >> 1 >= len(self._symbols):
             raise Misfit
         source.budget.charge(len(raw) * self._cells)
         numbers = (raw >> raw.dtype.type(1)).astype(np.int32)
-        return taken(self._symbols, from_numpy(numbers, None if mask is None else ~mask))
+        return take(self._symbols, from_numpy(numbers, None if mask is None else ~mask))
 
 
 class TextReader:
@@ -163,27 +163,27 @@ class TextReader:
         self._arrow = arrow
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
-        lengths = source.lengths(places, mask).astype(np.int64)
+        lengths = source.read_lengths(places, mask).astype(np.int64)
         total = int(np.add.reduce(lengths))
         if total > source.content:
             raise Misfit
         rows = len(places)
-        longest = largest(lengths)
+        longest = find_largest(lengths)
         if longest * (rows if mask is None else int(np.count_nonzero(mask))) == total:
-            data, offsets = _same_length(source, places, mask, longest, lengths)
+            data, offsets = _copy_same_length(source, places, mask, longest, lengths)
             places += lengths
         else:
-            data, offsets = _gathered(source, places, lengths)
-        texts = pa.Array.from_buffers(self._arrow, rows, [bitmap(mask), offsets, data])
-        if total and self._arrow == pa.string() and smallest(np.frombuffer(data, np.int8)) < 0:
-            return checked(texts)
+            data, offsets = _gather_texts(source, places, lengths)
+        texts = pa.Array.from_buffers(self._arrow, rows, [make_bitmap(mask), offsets, data])
+        if total and self._arrow == pa.string() and find_smallest(np.frombuffer(data, np.int8)) < 0:
+            return check_values(texts)
         return texts
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
-        places += source.lengths(places, mask).astype(np.int64, copy=False)
+        places += source.read_lengths(places, mask).astype(np.int64, copy=False)
 
 
-def _same_length(
+def _copy_same_length(
     source: Source, places: Places, mask: Mask, length: int, lengths: Places
 ) -> tuple[pa.Buffer, pa.Buffer]:
     """Copy texts that all have the same length; give their bytes and offsets."""
@@ -196,11 +196,11 @@ def _same_length(
     else:
         places = places[mask]
         np.cumsum(lengths, out=offsets[1:], dtype=np.int32)
-    texts = source.values_of(f"V{length}")[places].view(np.uint8)
-    return source.memory_of(texts), source.memory_of(offsets)
+    texts = source.view_as(f"V{length}")[places].view(np.uint8)
+    return source.to_buffer(texts), source.to_buffer(offsets)
 
 
-def _gathered(source: Source, places: Places, lengths: Places) -> tuple[pa.Buffer, pa.Buffer]:
+def _gather_texts(source: Source, places: Places, lengths: Places) -> tuple[pa.Buffer, pa.Buffer]:
     """Copy texts and move behind them: in an array over all of the data, whose every other entry is one of them, take
     these.
     """
@@ -208,22 +208,22 @@ def _gathered(source: Source, places: Places, lengths: Places) -> tuple[pa.Buffe
     bounds = np.empty(2 * rows + 1, np.int32)
     bounds[0:-1:2] = places
     places += lengths
-    if largest(places) > source.size:
+    if find_largest(places) > source.size:
         raise Misfit
     bounds[1::2] = places
     bounds[-1] = source.size
     entries = pa.Array.from_buffers(pa.binary(), 2 * rows, [None, pa.py_buffer(bounds), source.buffer])
-    _, offsets, data = taken(entries, _every_other(rows)).buffers()
+    _, offsets, data = take(entries, _list_even_numbers(rows)).buffers()
     return data, offsets
 
 
 @lru_cache(maxsize=4)
-def _every_other(count: int) -> pa.Array:
+def _list_even_numbers(count: int) -> pa.Array:
     """Return the first even numbers; all texts of a part need the same."""
     return from_numpy(np.arange(0, 2 * count, 2, dtype=np.int32))
 
 
-class FixedReader(_Sized):
+class FixedReader(_FixedSizeReader):
     """``size`` bytes."""
 
     def __init__(self, node: Fixed) -> None:
@@ -236,6 +236,6 @@ class FixedReader(_Sized):
         lengths = np.full(len(places), self._size)
         if mask is not None:
             lengths *= mask
-        data, offsets = _same_length(source, places, mask, self._size, lengths)
+        data, offsets = _copy_same_length(source, places, mask, self._size, lengths)
         move(places, self._size, mask)
-        return pa.Array.from_buffers(pa.binary(), len(places), [bitmap(mask), offsets, data])
+        return pa.Array.from_buffers(pa.binary(), len(places), [make_bitmap(mask), offsets, data])

@@ -16,15 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
+from hoodie_py.formats.arrays import make_batch_without_columns, make_empty_batch
 from hoodie_py.formats.avro_cursor import Budget, Misfit, Places, Source
 from hoodie_py.formats.avro_lane_items import TooManyItems
-from hoodie_py.formats.avro_lane_nested import UnfitType, lane_reader
+from hoodie_py.formats.avro_lane_nested import UnfitType, make_reader
 from hoodie_py.formats.avro_lane_values import LaneReader
 from hoodie_py.formats.avro_parts import JoinedParts
 from hoodie_py.formats.avro_schema import Record
-from hoodie_py.formats.avro_types import arrow_schema
-from hoodie_py.formats.avro_walk import Stretch, record_bounds
-from hoodie_py.formats.joint_rows import JointRows
+from hoodie_py.formats.avro_types import to_arrow_schema
+from hoodie_py.formats.avro_walk import Stretch, find_record_bounds
+from hoodie_py.formats.joint_rows import BlockRows
 
 RECORDS_AT_ONCE = 1 << 13  # about: the parts that a large block is decoded in; larger ones outgrow the cache
 RECORDS_TOGETHER = 1 << 14  # of small blocks
@@ -45,12 +46,12 @@ class Plan:
 
 
 @lru_cache(maxsize=64)
-def lane_plan(record: Record, names: frozenset[str] | None) -> Plan | None:
+def make_plan(record: Record, names: frozenset[str] | None) -> Plan | None:
     """Say how to read some columns, None for all, of records; None when the row decoder has to do that."""
-    arrow = arrow_schema(record)
+    arrow = to_arrow_schema(record)
     wanted = [names is None or part.name in names for part in record.fields]
     try:
-        readers = [lane_reader(part.type) for part in record.fields]
+        readers = [make_reader(part.type) for part in record.fields]
     except UnfitType:
         return None
     fields = [column for column, want in zip(arrow, wanted, strict=True) if want]
@@ -66,7 +67,7 @@ class Block:
     count: int
 
 
-def budget_for(size: int) -> Budget:
+def make_budget(size: int) -> Budget:
     """Return the budget for decoding blocks of so many bytes."""
     return Budget(max(_FREE_CELLS, _CELLS_PER_BYTE * size))
 
@@ -75,7 +76,7 @@ class JoinedBlocks:
     """Blocks of the same schema in one piece: a copy unless they lie in one already.
 
     Args:
-        blocks: the blocks; ``group_sizes`` says of how many it pays.
+        blocks: the blocks; ``plan_groups`` says of how many it pays.
         budget: what they may take beyond their bytes, where it is shared with others.
 
     Raises:
@@ -85,7 +86,7 @@ class JoinedBlocks:
     def __init__(self, blocks: Sequence[Block], budget: Budget | None = None) -> None:
         _keep_freed_memory()
         sizes = [len(block.content) for block in blocks]
-        self.source = Source([block.content for block in blocks], budget or budget_for(sum(sizes)))
+        self.source = Source([block.content for block in blocks], budget or make_budget(sum(sizes)))
         self.counts = tuple(block.count for block in blocks)
         self._firsts = [block.start for block in blocks]
         self._bounds = [(start, start + size) for start, size in zip(self.source.starts, sizes, strict=True)]
@@ -95,7 +96,7 @@ class JoinedBlocks:
         """The blocks' contents."""
         return [self.source.raw[start:stop] for start, stop in self._bounds]
 
-    def stretches(self) -> list[Stretch]:
+    def find_stretches(self) -> list[Stretch]:
         """Return where in the source the records of each block are, if it has any; Misfit if one has other bytes."""
         found: list[Stretch] = []
         for first, count, (start, stop) in zip(self._firsts, self.counts, self._bounds, strict=True):
@@ -106,7 +107,7 @@ class JoinedBlocks:
         return found
 
 
-def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> JointRows:
+def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
     """Decode blocks as the plan says; give the rows of all blocks in order.
 
     Raises:
@@ -129,7 +130,7 @@ def _keep_freed_memory() -> None:
     np.empty(_LARGEST_ARRAY, np.uint8)
 
 
-def group_sizes(blocks: Sequence[Block]) -> list[int]:
+def plan_groups(blocks: Sequence[Block]) -> list[int]:
     """Split blocks into groups that are of a good size to decode together; give how many blocks are in each."""
     sizes: list[int] = []
     blocks_in = records = size = 0
@@ -143,28 +144,28 @@ def group_sizes(blocks: Sequence[Block]) -> list[int]:
     return [*sizes, blocks_in] if blocks_in else sizes
 
 
-def _decode_group(blocks: JoinedBlocks, plan: Plan) -> JointRows:
-    source, stretches = blocks.source, blocks.stretches()
+def _decode_group(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
+    source, stretches = blocks.source, blocks.find_stretches()
     if not stretches:
-        return JointRows(_empty(plan.schema), blocks.counts)
-    starts, ends = record_bounds(source.raw, stretches)
-    cuts = _cuts(starts, ends)
+        return BlockRows(make_empty_batch(plan.schema), blocks.counts)
+    starts, ends = find_record_bounds(source.raw, stretches)
+    cuts = _cut_into_parts(starts, ends)
     source.in_parts = len(cuts) > 1
     first, *others = _decode_part(source, starts[cuts[0]], ends[cuts[0]], plan)
     if not others and not source.in_parts:
-        return JointRows(_batch(plan.schema, len(starts), first), blocks.counts)
+        return BlockRows(_make_batch(plan.schema, len(starts), first), blocks.counts)
     joined = JoinedParts(plan.schema, len(starts), source.content)
     for part in (first, *others):
         joined.add(part)
     for cut in cuts[1:]:
         for part in _decode_part(source, starts[cut], ends[cut], plan):
             joined.add(part)
-    return JointRows(_batch(plan.schema, len(starts), joined.whole()), blocks.counts)
+    return BlockRows(_make_batch(plan.schema, len(starts), joined.whole()), blocks.counts)
 
 
-def _cuts(starts: Places, ends: Places) -> list[slice]:
+def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:
     """Cut records into parts to be decoded at once, of which none is too long."""
-    at_once = _at_once(len(starts))
+    at_once = _count_at_once(len(starts))
     cuts: list[slice] = []
     first = 0
     while first < len(starts):
@@ -175,7 +176,7 @@ def _cuts(starts: Places, ends: Places) -> list[slice]:
     return cuts
 
 
-def _at_once(records: int) -> int:
+def _count_at_once(records: int) -> int:
     """Return how many records to decode at once: even parts, none of them small, as each costs the same on top."""
     parts = max(1, (records + RECORDS_AT_ONCE // 2) // RECORDS_AT_ONCE)
     return -(-records // parts)
@@ -207,11 +208,7 @@ def _decode_records(source: Source, starts: Places, ends: Places, plan: Plan) ->
     return columns
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return _batch(schema, 0, [pa.nulls(0, column.type) for column in schema])
-
-
-def _batch(schema: pa.Schema, rows: int, columns: list[pa.Array]) -> pa.RecordBatch:
+def _make_batch(schema: pa.Schema, rows: int, columns: list[pa.Array]) -> pa.RecordBatch:
     if not columns:
-        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+        return make_batch_without_columns(rows)
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.avro_bytes import bad_branch, read_count, read_span, read_varint
+from hoodie_py.formats.avro_bytes import make_branch_error, read_count, read_span, read_varint
 from hoodie_py.formats.avro_schema import Array, AvroType, Decimal, Enum, Fixed, Map, Primitive, Record, Union, is_null
 
 Reader = Callable[[int, int], tuple[Any, int]]
@@ -23,7 +23,7 @@ _REALS = {"float": struct.Struct("<f"), "double": struct.Struct("<d")}
 _INTS = 1 << 31
 
 
-def object_reader(data: bytes, node: AvroType, charge: Charge) -> Reader:
+def make_object_reader(data: bytes, node: AvroType, charge: Charge) -> Reader:
     """Make the reader of a value of a type.
 
     Args:
@@ -36,42 +36,42 @@ def object_reader(data: bytes, node: AvroType, charge: Charge) -> Reader:
     """
     match node:
         case Primitive():
-            return _primitive(data, node.kind)
+            return _make_primitive(data, node.kind)
         case Enum():
-            return _enum(data, node.symbols)
+            return _make_enum(data, node.symbols)
         case Fixed() | Decimal(size=int()):
-            return _fixed(data, node.min_size)
+            return _make_fixed(data, node.min_size)
         case Decimal():
-            return _bytes(data)
+            return _make_bytes(data)
         case Array():
-            return _array(data, node.items.min_size, object_reader(data, node.items, charge), charge)
+            return _make_array(data, node.items.min_size, make_object_reader(data, node.items, charge), charge)
         case Map():
-            return _map(data, 1 + node.values.min_size, object_reader(data, node.values, charge), charge)
+            return _make_map(data, 1 + node.values.min_size, make_object_reader(data, node.values, charge), charge)
         case Record():
-            return _record([(field.name, object_reader(data, field.type, charge)) for field in node.fields])
+            return _make_record([(field.name, make_object_reader(data, field.type, charge)) for field in node.fields])
         case Union():
-            return _union(data, node, charge)
+            return _make_union(data, node, charge)
     raise TypeError(type(node).__name__)
 
 
-def _primitive(data: bytes, kind: str) -> Reader:
+def _make_primitive(data: bytes, kind: str) -> Reader:
     match kind:
         case "null":
             return lambda pos, _: (None, pos)
         case "boolean":
-            return _boolean(data)
+            return _make_boolean(data)
         case "int":
-            return _int(data)
+            return _make_int(data)
         case "long":
-            return _long(data)
+            return _make_long(data)
         case "float" | "double":
-            return _real(data, _REALS[kind])
+            return _make_real(data, _REALS[kind])
         case "string":
-            return _string(data)
-    return _bytes(data)
+            return _make_string(data)
+    return _make_bytes(data)
 
 
-def _boolean(data: bytes) -> Reader:
+def _make_boolean(data: bytes) -> Reader:
     def read(pos: int, _: int) -> tuple[bool, int]:
         byte = data[pos]
         if byte > 1:
@@ -81,7 +81,7 @@ def _boolean(data: bytes) -> Reader:
     return read
 
 
-def _long(data: bytes) -> Reader:
+def _make_long(data: bytes) -> Reader:
     def read(pos: int, _: int) -> tuple[int, int]:
         byte = data[pos]
         if byte < _ONE_BYTE:
@@ -91,7 +91,7 @@ def _long(data: bytes) -> Reader:
     return read
 
 
-def _int(data: bytes) -> Reader:
+def _make_int(data: bytes) -> Reader:
     def read(pos: int, _: int) -> tuple[int, int]:
         value, stop = read_varint(data, pos)
         if not -_INTS <= value < _INTS:
@@ -101,7 +101,7 @@ def _int(data: bytes) -> Reader:
     return read
 
 
-def _real(data: bytes, form: struct.Struct) -> Reader:
+def _make_real(data: bytes, form: struct.Struct) -> Reader:
     def read(pos: int, end: int) -> tuple[float, int]:
         if pos + form.size > end:
             raise CorruptFileError("An Avro number is cut short.", offset=pos)
@@ -111,7 +111,7 @@ def _real(data: bytes, form: struct.Struct) -> Reader:
     return read
 
 
-def _bytes(data: bytes) -> Reader:
+def _make_bytes(data: bytes) -> Reader:
     def read(pos: int, end: int) -> tuple[bytes, int]:
         start, stop = read_span(data, pos, end)
         return data[start:stop], stop
@@ -119,7 +119,7 @@ def _bytes(data: bytes) -> Reader:
     return read
 
 
-def _string(data: bytes) -> Reader:
+def _make_string(data: bytes) -> Reader:
     def read(pos: int, end: int) -> tuple[str, int]:
         byte = data[pos]
         start = pos + 1
@@ -134,7 +134,7 @@ def _string(data: bytes) -> Reader:
     return read
 
 
-def _fixed(data: bytes, size: int) -> Reader:
+def _make_fixed(data: bytes, size: int) -> Reader:
     def read(pos: int, end: int) -> tuple[bytes, int]:
         if pos + size > end:
             raise CorruptFileError("An Avro fixed value is cut short.", offset=pos)
@@ -143,7 +143,7 @@ def _fixed(data: bytes, size: int) -> Reader:
     return read
 
 
-def _enum(data: bytes, symbols: tuple[str, ...]) -> Reader:
+def _make_enum(data: bytes, symbols: tuple[str, ...]) -> Reader:
     def read(pos: int, _: int) -> tuple[str, int]:
         number, stop = read_varint(data, pos)
         if not 0 <= number < len(symbols):
@@ -153,7 +153,7 @@ def _enum(data: bytes, symbols: tuple[str, ...]) -> Reader:
     return read
 
 
-def _record(fields: list[tuple[str, Reader]]) -> Reader:
+def _make_record(fields: list[tuple[str, Reader]]) -> Reader:
     def read(pos: int, end: int) -> tuple[dict[str, Any], int]:
         values = {}
         for name, field in fields:
@@ -163,8 +163,8 @@ def _record(fields: list[tuple[str, Reader]]) -> Reader:
     return read
 
 
-def _union(data: bytes, node: Union, charge: Charge) -> Reader:
-    branches = [None if is_null(branch) else object_reader(data, branch, charge) for branch in node.branches]
+def _make_union(data: bytes, node: Union, charge: Charge) -> Reader:
+    branches = [None if is_null(branch) else make_object_reader(data, branch, charge) for branch in node.branches]
     count = len(branches)
 
     def read(pos: int, end: int) -> tuple[Any, int]:
@@ -172,7 +172,7 @@ def _union(data: bytes, node: Union, charge: Charge) -> Reader:
         if byte >= _ONE_BYTE or byte & 1 or byte >> 1 >= count:  # a long number, or one that is no branch
             number, start = read_varint(data, pos)
             if not 0 <= number < count:
-                raise bad_branch(number, pos)
+                raise make_branch_error(number, pos)
         else:
             number, start = byte >> 1, pos + 1
         branch = branches[number]
@@ -181,7 +181,7 @@ def _union(data: bytes, node: Union, charge: Charge) -> Reader:
     return read
 
 
-def _array(data: bytes, min_size: int, item: Reader, charge: Charge) -> Reader:
+def _make_array(data: bytes, min_size: int, item: Reader, charge: Charge) -> Reader:
     def read(pos: int, end: int) -> tuple[list[Any], int]:
         items: list[Any] = []
         while True:
@@ -196,15 +196,15 @@ def _array(data: bytes, min_size: int, item: Reader, charge: Charge) -> Reader:
     return read
 
 
-def _map(data: bytes, min_size: int, value: Reader, charge: Charge) -> Reader:
-    key = _string(data)
+def _make_map(data: bytes, min_size: int, value: Reader, charge: Charge) -> Reader:
+    key = _make_string(data)
 
-    def entry(pos: int, end: int) -> tuple[tuple[str, Any], int]:
+    def read_entry(pos: int, end: int) -> tuple[tuple[str, Any], int]:
         name, pos = key(pos, end)
         found, pos = value(pos, end)
         return (name, found), pos
 
-    entries = _array(data, min_size, entry, charge)
+    entries = _make_array(data, min_size, read_entry, charge)
 
     def read(pos: int, end: int) -> tuple[dict[str, Any], int]:
         found, pos = entries(pos, end)

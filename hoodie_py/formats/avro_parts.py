@@ -39,7 +39,7 @@ class JoinedParts:
     """
 
     def __init__(self, schema: pa.Schema, rows: int, content: int) -> None:
-        self._columns = [_column(field.type, rows, content) for field in schema]
+        self._columns = [_make_column(field.type, rows, content) for field in schema]
 
     def add(self, columns: list[pa.Array]) -> None:
         """Add the columns of a part, which are taken out of the list.
@@ -55,7 +55,7 @@ class JoinedParts:
         return [column.whole() for column in self._columns]
 
 
-def _column(type_: pa.DataType, rows: int, content: int) -> _Column:
+def _make_column(type_: pa.DataType, rows: int, content: int) -> _Column:
     if type_ in _TEXTS:
         return _TextColumn(type_, rows, content)
     if pa.types.is_decimal128(type_) or (pa.types.is_primitive(type_) and type_.bit_width % 8 == 0):

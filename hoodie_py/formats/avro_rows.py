@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError
-from hoodie_py.formats.avro_bytes import Step, skip
+from hoodie_py.formats.arrays import make_batch_without_columns
+from hoodie_py.formats.avro_bytes import Step, make_skip_step
 from hoodie_py.formats.avro_columns import ColumnBuilder
 from hoodie_py.formats.avro_schema import Record
 from hoodie_py.formats.avro_values import Column, Slots
@@ -48,11 +49,11 @@ def decode_rows(
             wanted.append(column)
             step = column.step
         else:
-            step = skip(data, part.type)
+            step = make_skip_step(data, part.type)
         if part.type.min_size:
             steps.append(step)
     _read_records(data, start, count, steps)
-    return _batch(count, arrow if names is None else _chosen(arrow, names), wanted)
+    return _make_batch(count, arrow if names is None else _select_fields(arrow, names), wanted)
 
 
 def _read_records(data: bytes, pos: int, count: int, steps: Sequence[Step]) -> None:
@@ -82,11 +83,11 @@ def _read_records(data: bytes, pos: int, count: int, steps: Sequence[Step]) -> N
         raise CorruptFileError(f"{size - pos} bytes are left over after the last record.", offset=pos)
 
 
-def _chosen(arrow: pa.Schema, names: frozenset[str]) -> pa.Schema:
+def _select_fields(arrow: pa.Schema, names: frozenset[str]) -> pa.Schema:
     return pa.schema([field for field in arrow if field.name in names])
 
 
-def _batch(count: int, schema: pa.Schema, columns: list[Column]) -> pa.RecordBatch:
+def _make_batch(count: int, schema: pa.Schema, columns: list[Column]) -> pa.RecordBatch:
     slots = Slots(count)
     arrays: list[pa.Array] = []
     try:
@@ -94,5 +95,5 @@ def _batch(count: int, schema: pa.Schema, columns: list[Column]) -> pa.RecordBat
     except HoodieError as error:
         raise error.locate(column=schema.names[len(arrays)]) from None
     if not arrays:
-        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
+        return make_batch_without_columns(count)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -184,33 +184,33 @@ class _SchemaReader:
     def read(self, tree: Any, namespace: str, depth: int) -> AvroType:
         """Read one type, given the namespace it stands in and how many records, arrays and maps it is inside of."""
         if isinstance(tree, str):
-            return self._reference(tree, namespace)
+            return self._find_type(tree, namespace)
         if isinstance(tree, list):
-            return self._union(tree, namespace, depth)
+            return self._read_union(tree, namespace, depth)
         if not isinstance(tree, dict) or "type" not in tree:
-            raise CorruptFileError(f"Not an Avro type: {_excerpt(tree)}.")
+            raise CorruptFileError(f"Not an Avro type: {_make_excerpt(tree)}.")
         kind = tree["type"]
         if not isinstance(kind, str):
             self._check_depth(depth)
             return self.read(kind, namespace, depth + 1)
         if kind in _MIN_SIZES:
-            return _primitive(kind, tree)
+            return _read_primitive(kind, tree)
         if kind in ("record", "error", "array", "map"):
             self._check_depth(depth)
         if kind == "array":
-            return self._array(tree, namespace, depth)
+            return self._read_array(tree, namespace, depth)
         if kind == "map":
             values = self.read(tree.get("values"), namespace, depth + 1)
-            return Map(1, _width(values), values)
+            return Map(1, _sum_widths(values), values)
         if kind in ("record", "error", "enum", "fixed"):
-            return self._definition(kind, tree, namespace, depth)
-        return self._reference(kind, namespace)
+            return self._read_definition(kind, tree, namespace, depth)
+        return self._find_type(kind, namespace)
 
     def _check_depth(self, depth: int) -> None:
         if depth >= self._most_levels:
             refuse(UnsupportedFeatureError, "The Avro schema is nested too deeply", "schema_depth")
 
-    def _reference(self, name: str, namespace: str) -> AvroType:
+    def _find_type(self, name: str, namespace: str) -> AvroType:
         if name in _MIN_SIZES:
             return Primitive(_MIN_SIZES[name], 1, name)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
@@ -222,37 +222,37 @@ class _SchemaReader:
                 return node
         raise CorruptFileError(f"The Avro type {name[:200]!r} is not defined.")
 
-    def _union(self, branches: list[Any], namespace: str, depth: int) -> Union | AvroType:
+    def _read_union(self, branches: list[Any], namespace: str, depth: int) -> Union | AvroType:
         if any(isinstance(branch, list) for branch in branches):
             raise CorruptFileError("An Avro union must not stand directly in another.")
-        nodes = _plain_integers(tuple(self.read(branch, namespace, depth) for branch in branches))
-        union = Union(1, _width(*nodes), nodes)
+        nodes = _drop_logical_types(tuple(self.read(branch, namespace, depth) for branch in branches))
+        union = Union(1, _sum_widths(*nodes), nodes)
         if not union.members:
             raise CorruptFileError("An Avro union must have a branch that is not null.")
         return union
 
-    def _array(self, tree: Mapping[str, Any], namespace: str, depth: int) -> Array:
+    def _read_array(self, tree: Mapping[str, Any], namespace: str, depth: int) -> Array:
         items = self.read(tree.get("items"), namespace, depth + 1)
         if items.min_size == 0:
             raise UnsupportedFeatureError("Avro arrays whose items take no bytes are not supported.")
-        return Array(1, _width(items), items)
+        return Array(1, _sum_widths(items), items)
 
-    def _definition(self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int) -> AvroType:
-        full, inner = _full_name(tree, namespace)
+    def _read_definition(self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int) -> AvroType:
+        full, inner = _read_full_name(tree, namespace)
         if full in self._named:
             raise CorruptFileError(f"The Avro type {full[:200]!r} is defined twice.")
         self._named[full] = None
         node: AvroType
         if kind == "enum":
-            node = _enum(tree)
+            node = _read_enum(tree)
         elif kind == "fixed":
-            node = _fixed(tree)
+            node = _read_fixed(tree)
         else:
-            node = self._record(tree, full, inner, depth)
+            node = self._read_record(tree, full, inner, depth)
         self._named[full] = node
         return node
 
-    def _record(self, tree: Mapping[str, Any], name: str, namespace: str, depth: int) -> Record:
+    def _read_record(self, tree: Mapping[str, Any], name: str, namespace: str, depth: int) -> Record:
         entries = tree.get("fields")
         if not isinstance(entries, list):
             raise CorruptFileError("An Avro record must have a list of fields.")
@@ -260,29 +260,29 @@ class _SchemaReader:
         names: set[str] = set()
         for entry in entries:
             if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or "type" not in entry:
-                raise CorruptFileError(f"Not a field of an Avro record: {_excerpt(entry)}.")
+                raise CorruptFileError(f"Not a field of an Avro record: {_make_excerpt(entry)}.")
             own = entry["name"]
             if own in names:
                 raise CorruptFileError(f"The Avro record has two fields named {own[:200]!r}.")
             names.add(own)
             node = self.read(entry["type"], namespace, depth + 1)
             fields.append(Field(own, node, "default" in entry, entry.get("default")))
-        width = _width(*(field.type for field in fields))
+        width = _sum_widths(*(field.type for field in fields))
         return Record(sum(field.type.min_size for field in fields), width, name, tuple(fields))
 
 
-def _width(*parts: AvroType) -> int:
+def _sum_widths(*parts: AvroType) -> int:
     width = 1 + sum(part.width for part in parts)
     if width > limits().schema_types:
         refuse(UnsupportedFeatureError, "The Avro schema is made of too many types", "schema_types")
     return width
 
 
-def _excerpt(tree: Any) -> str:
+def _make_excerpt(tree: Any) -> str:
     return type(tree).__name__ if isinstance(tree, (dict, list)) else repr(tree)[:80]
 
 
-def _full_name(tree: Mapping[str, Any], namespace: str) -> tuple[str, str]:
+def _read_full_name(tree: Mapping[str, Any], namespace: str) -> tuple[str, str]:
     """Give the full name of a definition and the namespace that holds inside it."""
     name = tree.get("name")
     if not isinstance(name, str) or not name:
@@ -295,30 +295,30 @@ def _full_name(tree: Mapping[str, Any], namespace: str) -> tuple[str, str]:
     return (f"{own}.{name}" if own else name), own
 
 
-def _primitive(kind: str, tree: Mapping[str, Any]) -> AvroType:
+def _read_primitive(kind: str, tree: Mapping[str, Any]) -> AvroType:
     logical = tree.get("logicalType")
     if kind == "bytes" and logical == "decimal":
-        decimal = _decimal(tree, None)
+        decimal = _read_decimal(tree, None)
         if decimal is not None:
             return decimal
     known = isinstance(logical, str) and logical in _LOGICAL_TYPES.get(kind, ())
     return Primitive(_MIN_SIZES[kind], 1, kind, logical if known else None)
 
 
-def _fixed(tree: Mapping[str, Any]) -> AvroType:
+def _read_fixed(tree: Mapping[str, Any]) -> AvroType:
     size = tree.get("size")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 1 << 31:
-        raise CorruptFileError(f"An Avro fixed cannot have size {_excerpt(size)}.")
+        raise CorruptFileError(f"An Avro fixed cannot have size {_make_excerpt(size)}.")
     if tree.get("logicalType") == "duration":
         raise UnsupportedFeatureError("Avro durations are not supported.")
     if tree.get("logicalType") == "decimal":
-        decimal = _decimal(tree, size)
+        decimal = _read_decimal(tree, size)
         if decimal is not None:
             return decimal
     return Fixed(size, 1, size)
 
 
-def _decimal(tree: Mapping[str, Any], size: int | None) -> Decimal | None:
+def _read_decimal(tree: Mapping[str, Any], size: int | None) -> Decimal | None:
     """Read a decimal's precision and scale; None when they are not valid, and the type is then plain bytes."""
     precision, scale = tree.get("precision"), tree.get("scale", 0)
     if type(precision) is not int or type(scale) is not int or precision < 1 or not 0 <= scale <= precision:
@@ -331,7 +331,7 @@ def _decimal(tree: Mapping[str, Any], size: int | None) -> Decimal | None:
     return Decimal(1 if size is None else size, 1, precision, scale, size)
 
 
-def _plain_integers(branches: tuple[AvroType, ...]) -> tuple[AvroType, ...]:
+def _drop_logical_types(branches: tuple[AvroType, ...]) -> tuple[AvroType, ...]:
     """Drop the logical types in a union of int and long: Spark reads either as the number it is."""
     members = [branch for branch in branches if not is_null(branch)]
     kinds = [member.kind for member in members if isinstance(member, Primitive)]
@@ -342,7 +342,7 @@ def _plain_integers(branches: tuple[AvroType, ...]) -> tuple[AvroType, ...]:
     )
 
 
-def _enum(tree: Mapping[str, Any]) -> Enum:
+def _read_enum(tree: Mapping[str, Any]) -> Enum:
     symbols = tree.get("symbols")
     if not isinstance(symbols, list) or not symbols or not all(isinstance(symbol, str) for symbol in symbols):
         raise CorruptFileError("An Avro enum must have a list of symbols.")

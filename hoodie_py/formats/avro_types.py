@@ -62,18 +62,18 @@ MILLIS = frozenset({"timestamp-millis", "local-timestamp-millis"})
 MICROS_PER_MILLI = 1000
 
 
-def arrow_schema(record: Record) -> pa.Schema:
+def to_arrow_schema(record: Record) -> pa.Schema:
     """Give the columns of a record's fields."""
-    return pa.schema([arrow_field(field.name, field.type) for field in record.fields])
+    return pa.schema([to_arrow_field(field.name, field.type) for field in record.fields])
 
 
-def arrow_field(name: str, node: AvroType) -> pa.Field:
+def to_arrow_field(name: str, node: AvroType) -> pa.Field:
     """Give the column of a type; it is nullable when null is a branch."""
-    return pa.field(name, arrow_type(node), nullable=is_null(node) or (isinstance(node, Union) and node.nullable))
+    return pa.field(name, to_arrow_type(node), nullable=is_null(node) or (isinstance(node, Union) and node.nullable))
 
 
 @lru_cache(maxsize=1024)
-def arrow_type(node: AvroType) -> pa.DataType:
+def to_arrow_type(node: AvroType) -> pa.DataType:
     """Give the Arrow type of an Avro type."""
     match node:
         case Primitive():
@@ -85,55 +85,55 @@ def arrow_type(node: AvroType) -> pa.DataType:
         case Enum():
             return pa.string()
         case Array():
-            return pa.list_(arrow_field("element", node.items))
+            return pa.list_(to_arrow_field("element", node.items))
         case Map():
-            return pa.map_(pa.string(), arrow_field("value", node.values))
+            return pa.map_(pa.string(), to_arrow_field("value", node.values))
         case Record():
-            return pa.struct([arrow_field(field.name, field.type) for field in node.fields])
+            return pa.struct([to_arrow_field(field.name, field.type) for field in node.fields])
         case Union():
-            return _union_type(node)
+            return _to_union_type(node)
     raise TypeError(type(node).__name__)
 
 
-def widened(members: tuple[AvroType, ...]) -> pa.DataType | None:
+def find_wider_type(members: tuple[AvroType, ...]) -> pa.DataType | None:
     """Give the one type that a union of int and long, or of float and double, is read as; None for other unions."""
     if len(members) == _PAIR and all(isinstance(member, Primitive) for member in members):
         return _WIDENED.get(frozenset(member.kind for member in members if isinstance(member, Primitive)))
     return None
 
 
-def _union_type(node: Union) -> pa.DataType:
+def _to_union_type(node: Union) -> pa.DataType:
     members = node.members
     if len(members) == 1:
-        return arrow_type(members[0])
-    wide = widened(members)
+        return to_arrow_type(members[0])
+    wide = find_wider_type(members)
     if wide is not None:
         return wide
-    return pa.struct([pa.field(f"member{i}", arrow_type(member)) for i, member in enumerate(members)])
+    return pa.struct([pa.field(f"member{i}", to_arrow_type(member)) for i, member in enumerate(members)])
 
 
-def default_values(record: Record) -> dict[str, Any]:
+def read_defaults(record: Record) -> dict[str, Any]:
     """Give the defaults of top-level fields that have one other than null, as Python values.
 
     ``pa.scalar(value, type)`` takes each of them with the type of its column: dates are days, timestamps microseconds,
     decimals ``decimal.Decimal``, maps lists of pairs, records dicts.
     """
     return {
-        field.name: _default_value(field) for field in record.fields if field.has_default and field.default is not None
+        field.name: _read_default(field) for field in record.fields if field.has_default and field.default is not None
     }
 
 
-def _default_value(field: Field) -> Any:
+def _read_default(field: Field) -> Any:
     try:
-        value = _value(field.type, field.default)
-        pa.scalar(value, arrow_type(field.type))
+        value = _to_value(field.type, field.default)
+        pa.scalar(value, to_arrow_type(field.type))
     except _MISFITS:
         message = f"The default of the Avro field {field.name[:200]!r} is not a value of its type."
         raise CorruptFileError(message) from None
     return value
 
 
-def _value(node: AvroType, raw: Any) -> Any:
+def _to_value(node: AvroType, raw: Any) -> Any:
     """Turn a default's JSON into a value of the type (Avro specification, "Complex Types")."""
     match node:
         case Decimal():
@@ -144,26 +144,26 @@ def _value(node: AvroType, raw: Any) -> Any:
         case Primitive():
             return raw * MICROS_PER_MILLI if node.logical in MILLIS else raw
         case Array():
-            return [_value(node.items, item) for item in raw]
+            return [_to_value(node.items, item) for item in raw]
         case Map():
-            return [(key, _value(node.values, item)) for key, item in raw.items()]
+            return [(key, _to_value(node.values, item)) for key, item in raw.items()]
         case Record():
-            return {field.name: _value(field.type, raw.get(field.name, field.default)) for field in node.fields}
+            return {field.name: _to_value(field.type, raw.get(field.name, field.default)) for field in node.fields}
         case Union():
-            return _union_value(node, raw)
+            return _to_union_value(node, raw)
     return raw
 
 
-def _union_value(node: Union, raw: Any) -> Any:
+def _to_union_value(node: Union, raw: Any) -> Any:
     """A union's default belongs to its first branch; as Avro since 1.9 does, take another branch that fits."""
     if raw is None:
         return None
     members = node.members
     for i, member in enumerate(members):
         try:
-            value = _value(member, raw)
-            pa.scalar(value, arrow_type(member))
+            value = _to_value(member, raw)
+            pa.scalar(value, to_arrow_type(member))
         except _MISFITS:
             continue
-        return value if len(members) == 1 or widened(members) else {f"member{i}": value}
+        return value if len(members) == 1 or find_wider_type(members) else {f"member{i}": value}
     raise ValueError(raw)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro_bytes import Step, read_span, read_varint
 from hoodie_py.formats.avro_schema import Decimal, Fixed, Primitive
-from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, arrow_type
+from hoodie_py.formats.avro_types import MICROS_PER_MILLI, MILLIS, to_arrow_type
 
 DECIMAL_BYTES = 16
 
@@ -33,7 +33,7 @@ class Slots(NamedTuple):
     rows: int
     mask: npt.NDArray[np.bool_] | None = None
 
-    def within(self, valid: npt.NDArray[np.bool_]) -> Slots:
+    def narrow(self, valid: npt.NDArray[np.bool_]) -> Slots:
         """Leave a value only where ``valid``, which has an entry for each value, is true."""
         return self if valid.all() else Slots(self.rows, self.place(valid))
 
@@ -72,25 +72,29 @@ class Column(NamedTuple):
     array: Finish
 
 
-def primitive_column(data: bytes, node: Primitive) -> Column:
+def make_primitive_column(data: bytes, node: Primitive) -> Column:
     """Make the column of a primitive type."""
     kind = node.kind
     if kind in ("string", "bytes"):
-        return text_column(data, arrow_type(node))
+        return make_text_column(data, to_arrow_type(node))
     if kind in ("int", "long"):
-        return _integer(data, node)
+        return _make_integer_column(data, node)
     if kind in REALS:
-        return _real(data, *REALS[kind])
-    return _boolean(data) if kind == "boolean" else Column(lambda pos, _: pos, lambda slots: pa.nulls(slots.rows))
+        return _make_real_column(data, *REALS[kind])
+    return (
+        _make_boolean_column(data)
+        if kind == "boolean"
+        else Column(lambda pos, _: pos, lambda slots: pa.nulls(slots.rows))
+    )
 
 
-def number_array(slots: Slots, arrow: pa.DataType, values: npt.NDArray[Any] | array[int]) -> pa.Array:
+def make_number_array(slots: Slots, arrow: pa.DataType, values: npt.NDArray[Any] | array[int]) -> pa.Array:
     """Make an array from values as they lie in memory."""
     placed = values if slots.mask is None else np.ascontiguousarray(slots.place(np.asarray(values)))
     return pa.Array.from_buffers(arrow, slots.rows, [slots.bitmap(), pa.py_buffer(placed)])
 
 
-def _checked(values: pa.Array) -> pa.Array:
+def _check_values(values: pa.Array) -> pa.Array:
     """Let Arrow check what only the values can tell: UTF-8, decimal precision."""
     try:
         values.validate(full=True)
@@ -99,7 +103,7 @@ def _checked(values: pa.Array) -> pa.Array:
     return values
 
 
-def _boolean(data: bytes) -> Column:
+def _make_boolean_column(data: bytes) -> Column:
     values = bytearray()
     append = values.append
 
@@ -117,7 +121,7 @@ def _boolean(data: bytes) -> Column:
     return Column(step, finish)
 
 
-def integer_step(data: bytes, values: array[int]) -> Step:
+def make_integer_step(data: bytes, values: array[int]) -> Step:
     """Make the step that appends an int, a long or an enum number to ``values``."""
     append = values.append
 
@@ -133,28 +137,28 @@ def integer_step(data: bytes, values: array[int]) -> Step:
     return step
 
 
-def integer_array(slots: Slots, node: Primitive, values: array[int]) -> pa.Array:
+def make_integer_array(slots: Slots, node: Primitive, values: array[int]) -> pa.Array:
     """Make an array from integers; milliseconds become microseconds.
 
     Raises:
         CorruptFileError: a timestamp out of range.
     """
     if node.logical not in MILLIS:
-        return number_array(slots, arrow_type(node), values)
+        return make_number_array(slots, to_arrow_type(node), values)
     numbers = np.asarray(values)
     if len(numbers) and not -_MILLIS_LIMIT < numbers.min() <= numbers.max() < _MILLIS_LIMIT:
         raise CorruptFileError("An Avro timestamp in milliseconds is out of range.")
-    return number_array(slots, arrow_type(node), numbers * MICROS_PER_MILLI)
+    return make_number_array(slots, to_arrow_type(node), numbers * MICROS_PER_MILLI)
 
 
-def _integer(data: bytes, node: Primitive) -> Column:
+def _make_integer_column(data: bytes, node: Primitive) -> Column:
     """Read int and long; an int of more than 32 bits overflows its array."""
     values = array("i" if node.kind == "int" else "q")
 
-    return Column(integer_step(data, values), lambda slots: integer_array(slots, node, values))
+    return Column(make_integer_step(data, values), lambda slots: make_integer_array(slots, node, values))
 
 
-def _bytes_step(data: bytes, size: int, values: bytearray) -> Step:
+def _make_bytes_step(data: bytes, size: int, values: bytearray) -> Step:
     extend = values.extend
 
     def step(pos: int, _: int) -> int:
@@ -165,16 +169,16 @@ def _bytes_step(data: bytes, size: int, values: bytearray) -> Step:
     return step
 
 
-def _real(data: bytes, dtype: str, arrow: pa.DataType) -> Column:
+def _make_real_column(data: bytes, dtype: str, arrow: pa.DataType) -> Column:
     values = bytearray()
 
     def finish(slots: Slots) -> pa.Array:
-        return number_array(slots, arrow, np.frombuffer(values, dtype))
+        return make_number_array(slots, arrow, np.frombuffer(values, dtype))
 
-    return Column(_bytes_step(data, np.dtype(dtype).itemsize, values), finish)
+    return Column(_make_bytes_step(data, np.dtype(dtype).itemsize, values), finish)
 
 
-def fixed_column(data: bytes, node: Fixed) -> Column:
+def make_fixed_column(data: bytes, node: Fixed) -> Column:
     """Read ``size`` bytes as they are."""
     values = bytearray()
 
@@ -182,10 +186,10 @@ def fixed_column(data: bytes, node: Fixed) -> Column:
         offsets = slots.offsets(array("i", range(0, len(values) + 1, node.size)))
         return pa.Array.from_buffers(pa.binary(), slots.rows, [slots.bitmap(), offsets, pa.py_buffer(values)])
 
-    return Column(_bytes_step(data, node.size, values), finish)
+    return Column(_make_bytes_step(data, node.size, values), finish)
 
 
-def text_column(data: bytes, arrow: pa.DataType) -> Column:
+def make_text_column(data: bytes, arrow: pa.DataType) -> Column:
     """Read strings and bytes: a length, and as many bytes."""
     ends = array("i", (0,))
     values = bytearray()
@@ -201,20 +205,20 @@ def text_column(data: bytes, arrow: pa.DataType) -> Column:
         append(len(values))
         return stop
 
-    return Column(step, lambda slots: text_array(slots, arrow, ends, values))
+    return Column(step, lambda slots: make_text_array(slots, arrow, ends, values))
 
 
-def text_array(slots: Slots, arrow: pa.DataType, ends: array[int], values: bytearray) -> pa.Array:
+def make_text_array(slots: Slots, arrow: pa.DataType, ends: array[int], values: bytearray) -> pa.Array:
     """Make an array of strings or bytes from where each ends and all their bytes.
 
     Raises:
         CorruptFileError: a string is not UTF-8.
     """
     texts = pa.Array.from_buffers(arrow, slots.rows, [slots.bitmap(), slots.offsets(ends), pa.py_buffer(values)])
-    return texts if values.isascii() else _checked(texts)
+    return texts if values.isascii() else _check_values(texts)
 
 
-def fixed_decimal_column(data: bytes, node: Decimal) -> Column:
+def make_fixed_decimal_column(data: bytes, node: Decimal) -> Column:
     """Read a decimal kept as a fixed: big-endian two's complement, of more than 16 bytes only by its sign."""
     size = node.min_size
     values = bytearray()
@@ -227,12 +231,12 @@ def fixed_decimal_column(data: bytes, node: Decimal) -> Column:
         sign = np.where(words[:, -1:] >= 0x80, np.uint8(0xFF), np.uint8(0))
         if not (digits[:, DECIMAL_BYTES:] == sign).all():
             raise CorruptFileError("An Avro decimal has more digits than its type.")
-        return _checked(number_array(slots, arrow_type(node), words))
+        return _check_values(make_number_array(slots, to_arrow_type(node), words))
 
-    return Column(_bytes_step(data, size, values), finish)
+    return Column(_make_bytes_step(data, size, values), finish)
 
 
-def short_decimal_column(data: bytes, node: Decimal) -> Column:
+def make_bytes_decimal_column(data: bytes, node: Decimal) -> Column:
     """Read a decimal kept as bytes: big-endian two's complement of any length, but not of none."""
     values = bytearray()
 
@@ -246,6 +250,6 @@ def short_decimal_column(data: bytes, node: Decimal) -> Column:
 
     def finish(slots: Slots) -> pa.Array:
         words = np.frombuffer(values, np.uint8).reshape(-1, DECIMAL_BYTES)
-        return _checked(number_array(slots, arrow_type(node), words))
+        return _check_values(make_number_array(slots, to_arrow_type(node), words))
 
     return Column(step, finish)

@@ -47,7 +47,7 @@ class Stretch:
     count: int
 
 
-def record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places, Places]:
+def find_record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places, Places]:
     """Give where each record starts and ends, over all stretches.
 
     Args:
@@ -60,7 +60,7 @@ def record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places, Pla
     """
     total = sum(stretch.count for stretch in stretches)
     rounds = min(max(_FEWEST_ROUNDS, isqrt(total) // _ROUNDS_RATIO), _MOST_ROUNDS)
-    heads = [_heads(data, stretch, rounds) if total >= _FEW_RECORDS else [stretch.start] for stretch in stretches]
+    heads = [_find_heads(data, stretch, rounds) if total >= _FEW_RECORDS else [stretch.start] for stretch in stretches]
     if sum(map(len, heads)) * rounds < total // 4:
         chains = [_walk(data, stretch.start, stretch.stop) for stretch in stretches]
     else:
@@ -83,7 +83,7 @@ def _walk(data: Data, pos: int, stop: int) -> Places:
     return np.array(found, np.int64)
 
 
-def _heads(data: Data, stretch: Stretch, rounds: int) -> list[int]:
+def _find_heads(data: Data, stretch: Stretch, rounds: int) -> list[int]:
     """Find places that look like records, in rising order; the first is the start."""
     pos = stretch.start
     beginnings: list[bytes] = []
@@ -92,7 +92,7 @@ def _heads(data: Data, stretch: Stretch, rounds: int) -> list[int]:
             raise Misfit
         beginnings.append(bytes(data[pos + LENGTH_SIZE : pos + LENGTH_SIZE + _LONGEST_BEGINNING]))
         pos += _LENGTH.unpack_from(data, pos)[0] + LENGTH_SIZE
-    beginning = _common_beginning(beginnings)
+    beginning = _find_common_beginning(beginnings)
     if len(beginning) < _SHORTEST_BEGINNING:
         return [stretch.start]
     average = max((stretch.stop - stretch.start) // stretch.count, LENGTH_SIZE)
@@ -103,7 +103,7 @@ def _heads(data: Data, stretch: Stretch, rounds: int) -> list[int]:
     return [stretch.start, *(place.start() - LENGTH_SIZE for place in found if place is not None)]
 
 
-def _common_beginning(texts: Sequence[bytes]) -> bytes:
+def _find_common_beginning(texts: Sequence[bytes]) -> bytes:
     low, high = min(texts), max(texts)
     for place, byte in enumerate(low):
         if high[place] != byte:
@@ -137,11 +137,13 @@ def _walk_parts(data: Data, stretches: Sequence[Stretch], heads: Sequence[list[i
         if proven[rows].all():
             chains.append(np.append(table[rows][inside[rows]], stretch.stop))
         else:
-            chains.append(_mended(data, stretch, parts, table[rows], steps[rows].tolist(), proven[rows].tolist()))
+            chains.append(
+                _walk_unproven_parts(data, stretch, parts, table[rows], steps[rows].tolist(), proven[rows].tolist())
+            )
     return chains
 
 
-def _mended(
+def _walk_unproven_parts(
     data: Data, stretch: Stretch, heads: list[int], table: Places, steps: list[int], proven: list[bool]
 ) -> Places:
     """Put together the walks that are proven, and walk anew where they are not."""

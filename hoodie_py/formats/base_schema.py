@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.avro_schema import Array, AvroType, Fixed, Map, Primitive, Record, Union, is_null
-from hoodie_py.formats.avro_types import arrow_type, widened
+from hoodie_py.formats.avro_types import find_wider_type, to_arrow_type
 
 _STORED = {
     "timestamp-millis": pa.timestamp("ms", "UTC"),
@@ -59,11 +59,11 @@ def _stored(name: str, node: AvroType) -> pa.DataType:
             raise UnsupportedFeatureError("Structs without fields cannot be written.", column=name)
         case Union() if len(node.members) == 1:
             return _stored(name, node.members[0])
-        case Union() if not widened(node.members):
+        case Union() if not find_wider_type(node.members):
             raise UnsupportedFeatureError("Unions of several types cannot be written.", column=name)
     if is_null(node):
         raise UnsupportedFeatureError("Columns of type null cannot be written.", column=name)
-    return arrow_type(node)
+    return to_arrow_type(node)
 
 
 def stored_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

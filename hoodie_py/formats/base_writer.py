@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.arrays import empty_batch
+from hoodie_py.formats.arrays import make_empty_batch
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.base_schema import stored_columns, stored_schema
 from hoodie_py.formats.bloom import DYNAMIC, BloomBuilder, BloomSettings
@@ -98,7 +98,7 @@ class BaseFileWriter:
         if row_group_bytes < 1 or row_group_rows < 1:
             raise InvalidQueryError("row groups need a positive size")
         self._schema = stored_schema(AvroSchema.parse(avro_schema))
-        stored_columns(empty_batch(schema), self._schema)  # fails now rather than after hours
+        stored_columns(make_empty_batch(schema), self._schema)  # fails now rather than after hours
         self._avro_schema = avro_schema
         self._codec, self._level = codec, _LEVELS.get(codec) if level is None else level
         self._group_bytes, self._most_rows = row_group_bytes, row_group_rows

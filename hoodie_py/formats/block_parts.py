@@ -14,7 +14,7 @@ _HEADER = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
 
 
-def record_count(content: memoryview) -> int:
+def count_records(content: memoryview) -> int:
     """Return how many records the content of an AVRO_DATA block says it has.
 
     Raises:
@@ -42,11 +42,11 @@ def decode_avro_parts(
     Raises:
         CorruptFileError, UnsupportedFeatureError: as ``decode_avro_data``.
     """
-    left = record_count(content)
+    left = count_records(content)
     version = int(_HEADER.unpack_from(content)[0])
     pos, done = _HEADER.size, 0
     while True:
-        stop, count = _whole_records(content, pos, left, size)
+        stop, count = _step_over_records(content, pos, left, size)
         if count in (
             0,
             left,
@@ -65,7 +65,7 @@ def decode_avro_parts(
             return
 
 
-def _whole_records(content: memoryview, pos: int, most: int, size: int) -> tuple[int, int]:
+def _step_over_records(content: memoryview, pos: int, most: int, size: int) -> tuple[int, int]:
     """Step over records until they have some bytes; return where the next one is and how many they are."""
     start, end = pos, len(content)
     length_at = _LENGTH.unpack_from

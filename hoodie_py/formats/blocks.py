@@ -37,7 +37,7 @@ def block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroSchema:
     text = block.schema_text
     if text is None:
         raise CorruptFileError("A data block has no schema in its header.", **_place(block))
-    return _located(block, lambda: AvroSchema.parse(text).with_times(times))
+    return _located(block, lambda: AvroSchema.parse(text).apply_times(times))
 
 
 def decode_records(

@@ -83,23 +83,23 @@ class WriteStat:
         return cls(**{"file_id": None, "path": None} | values)
 
 
-def _path(value: Any) -> str:
+def _expect_path(value: Any) -> str:
     return check_inside(expect_text(value))
 
 
-def _file(value: Any) -> str | None:
+def _expect_file_name(value: Any) -> str | None:
     return file_name_of(value) if expect_text(value) else None
 
 
-def _files(value: Any) -> tuple[str, ...]:
+def _expect_file_names(value: Any) -> tuple[str, ...]:
     return tuple(file_name_of(expect_text(item)) for item in expect_list(value))
 
 
-def _cdc_stats(value: Any) -> dict[str, int]:
+def _expect_cdc_stats(value: Any) -> dict[str, int]:
     return Fields({"cdcStats": value}).by_partition("cdcStats", expect_number)
 
 
-def _runtime_stats(value: Any) -> dict[str, int]:
+def _expect_runtime_stats(value: Any) -> dict[str, int]:
     runtime = Fields(value)
     return {snake: runtime.count(name) for name, snake in RUNTIME_FIELDS.items()}
 
@@ -120,14 +120,14 @@ NUMBER_FIELDS = {name: re.sub(r"(?=[A-Z])", "_", name).lower() for name in _NUMB
 # Name in the file -> name here, and what turns the one's value into the other's.
 _STAT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "fileId": ("file_id", expect_file_id),
-    "path": ("path", _path),
+    "path": ("path", _expect_path),
     "prevCommit": ("prev_commit", expect_text),
-    "partitionPath": ("partition_path", _path),
-    "baseFile": ("base_file", _file),
-    "logFiles": ("log_files", _files),
-    "cdcStats": ("cdc_stats", _cdc_stats),
-    "prevBaseFile": ("prev_base_file", _file),
-    "runtimeStats": ("runtime_stats", _runtime_stats),
+    "partitionPath": ("partition_path", _expect_path),
+    "baseFile": ("base_file", _expect_file_name),
+    "logFiles": ("log_files", _expect_file_names),
+    "cdcStats": ("cdc_stats", _expect_cdc_stats),
+    "prevBaseFile": ("prev_base_file", _expect_file_name),
+    "runtimeStats": ("runtime_stats", _expect_runtime_stats),
 } | {name: (snake, expect_number) for name, snake in NUMBER_FIELDS.items()}
 
 
@@ -182,23 +182,23 @@ class CommitMetadata:
         commit = Fields(record)
         return cls(
             operation_type=commit.text("operationType") or "UNKNOWN",
-            extra_metadata=_texts(commit),
+            extra_metadata=_get_texts(commit),
             compacted=commit.flag("compacted"),
-            write_stats=commit.by_partition("partitionToWriteStats", _stats),
-            replaced_file_ids=commit.by_partition("partitionToReplaceFileIds", _file_ids),
+            write_stats=commit.by_partition("partitionToWriteStats", _expect_stats),
+            replaced_file_ids=commit.by_partition("partitionToReplaceFileIds", _expect_file_ids),
         )
 
 
-def _texts(commit: Fields) -> dict[str, str]:
+def _get_texts(commit: Fields) -> dict[str, str]:
     raw = commit.mapping("extraMetadata", lambda value: value)
     return {key: expect_text(value) for key, value in raw.items() if value is not None}
 
 
-def _stats(value: Any) -> tuple[WriteStat, ...]:
+def _expect_stats(value: Any) -> tuple[WriteStat, ...]:
     return tuple(WriteStat.from_record(stat) for stat in expect_list(value))
 
 
-def _file_ids(value: Any) -> tuple[str, ...]:
+def _expect_file_ids(value: Any) -> tuple[str, ...]:
     return tuple(expect_file_id(file_id) for file_id in expect_list(value))
 
 

@@ -20,15 +20,15 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_numpy, is_valid
-from hoodie_py.formats.avro_container_writer import long_bytes
-from hoodie_py.formats.avro_encoder import Pieces, constant, encode_branch, join, octets
+from hoodie_py.formats.avro_container_writer import encode_long
+from hoodie_py.formats.avro_encoder import Pieces, encode_branch, join_bytes, join_pieces, repeat_piece
 from hoodie_py.formats.avro_schema import AvroType, parse_record
 from hoodie_py.formats.delete_values import DECIMAL_SCALE
 from hoodie_py.formats.deletes import AVRO_VERSION
 
 _HEADER = struct.Struct(">ii")
 _INT_BRANCH = 2
-_NO_ORDERING = long_bytes(_INT_BRANCH) + b"\0"
+_NO_ORDERING = encode_long(_INT_BRANCH) + b"\0"
 _ARRAY_BRANCH = 12
 # Arrow types, with the branch of the union of ordering values and the Avro type in it.
 _BRANCHES: dict[pa.DataType, tuple[int, str]] = {
@@ -65,19 +65,19 @@ def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: S
         raise InvalidTableError("deleted keys, partitions and ordering values differ in number")
     text = _node('"string"')
     pieces = [*encode_branch(keys, text, 1), *encode_branch(partition_paths, text, 1), *_ordering(ordering, count)]
-    rows = octets(join(pieces))
-    payload = long_bytes(count) + rows + b"\0" if count else b"\0"
+    rows = join_bytes(join_pieces(pieces))
+    payload = encode_long(count) + rows + b"\0" if count else b"\0"
     return _HEADER.pack(AVRO_VERSION, len(payload)) + payload
 
 
 def _ordering(columns: Sequence[pa.Array], count: int) -> Pieces:
     if not columns:
-        return [constant(_NO_ORDERING, count)]
+        return [repeat_piece(_NO_ORDERING, count)]
     if len(columns) == 1:
         return _value(columns[0])
-    head = long_bytes(_ARRAY_BRANCH) + long_bytes(1) + long_bytes(len(columns))
+    head = encode_long(_ARRAY_BRANCH) + encode_long(1) + encode_long(len(columns))
     values = [piece for column in columns for piece in _value(column)]
-    arrays = join([constant(head, count), *values, constant(b"\0", count)])
+    arrays = join_pieces([repeat_piece(head, count), *values, repeat_piece(b"\0", count)])
     missing = np.logical_and.reduce([~is_valid(column) for column in columns])
     return [pc.if_else(from_numpy(missing), _bytes(_NO_ORDERING), arrays)]
 

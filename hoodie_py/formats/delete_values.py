@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.avro_bytes import bad_branch, read_count, read_span, read_varint
+from hoodie_py.formats.avro_bytes import make_branch_error, read_count, read_span, read_varint
 
 DECIMAL_SCALE = 15
 
@@ -50,7 +50,7 @@ def read_null_or_value(payload: bytes, pos: int) -> int:
     """Read the branch of a union of null and one other type, always a single byte."""
     byte = payload[pos]
     if byte not in (0, 2):
-        raise bad_branch(read_varint(payload, pos)[0], pos)
+        raise make_branch_error(read_varint(payload, pos)[0], pos)
     return byte >> 1
 
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.avro_bytes import read_span, read_varint
-from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Source, zigzag
+from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Source, decode_zigzag
 from hoodie_py.formats.delete_values import OrderingKind, read_null_or_value, read_ordering
 from hoodie_py.formats.even_deletes import INT_LIMIT, INTEGER_TAGS, NOT_SHORT, PRESENT, SMALL_KINDS
-from hoodie_py.formats.kernels import cast, taken
+from hoodie_py.formats.kernels import cast, take
 
 _MANY = 48  # integers that are quicker read together
 _IS_SMALL = np.array([kind in SMALL_KINDS for kind in OrderingKind])
@@ -122,7 +122,7 @@ def _integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.i
     if len(places) >= _MANY:
         source = Source([payload], Budget(0))
         try:
-            return zigzag(source.integers(places + FRONT, None)).astype(np.int64)
+            return decode_zigzag(source.read_integers(places + FRONT, None)).astype(np.int64)
         except (Misfit, IndexError):
             pass  # which one it is comes out below
     return [read_varint(payload, place)[0] for place in places.tolist()]
@@ -136,7 +136,7 @@ def _keys(payload: bytes, bounds: array[int]) -> pa.StringArray:
     offsets[-1] = bounds[-1] if count else 0
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(payload)]
     pieces = pa.Array.from_buffers(pa.large_string(), 2 * count, buffers)
-    keys = taken(pieces, from_numpy(np.arange(0, 2 * count, 2, dtype=np.int64)))
+    keys = take(pieces, from_numpy(np.arange(0, 2 * count, 2, dtype=np.int64)))
     try:
         keys.validate(full=True)
         return cast(keys, pa.string())

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie_py.formats.arrays import from_numpy
-from hoodie_py.formats.avro_cursor import zigzag
+from hoodie_py.formats.avro_cursor import decode_zigzag
 from hoodie_py.formats.delete_values import OrderingKind
 
 PRESENT = 2  # the byte in front of a key or a path that is there
@@ -121,7 +121,7 @@ def _numbers(integers: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     raw = np.zeros(len(integers), np.uint64)
     for place in range(integers.shape[1]):
         raw |= (integers[:, place] & np.uint8(0x7F)).astype(np.uint64) << np.uint64(7 * place)
-    return zigzag(raw).astype(np.int64)
+    return decode_zigzag(raw).astype(np.int64)
 
 
 def _keys(texts: npt.NDArray[np.uint8]) -> pa.StringArray | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
-class JointRows:
+class BlockRows:
     """The rows of a block, or of some that follow each other and were decoded together.
 
     Attributes:
@@ -20,7 +20,7 @@ class JointRows:
     batch: pa.RecordBatch
     counts: tuple[int, ...]
 
-    def each(self) -> list[pa.RecordBatch]:
+    def split(self) -> list[pa.RecordBatch]:
         """Return the rows of each block: slices of the batch, which lives as long as any of them."""
         if len(self.counts) == 1:
             return [self.batch]

@@ -39,12 +39,12 @@ def call(name: str, *values: Any, options: Any = None) -> Any:
 _function = cache(_functions.get_function)
 
 
-def taken(values: Any, indices: pa.Array) -> Any:
+def take(values: Any, indices: pa.Array) -> Any:
     """Return the values of an array, or the rows of a batch, at some places; ArrowIndexError where there is none."""
     return call("take", values, indices)
 
 
-def kept(values: Any, mask: pa.Array) -> Any:
+def keep_where(values: Any, mask: pa.Array) -> Any:
     """Return the values of an array, or the rows of a batch, where a mask is true."""
     return call("filter", values, mask)
 
@@ -54,6 +54,6 @@ def cast(values: Any, type_: pa.DataType) -> Any:
     return call("cast", values, options=_functions.CastOptions.safe(type_))
 
 
-def found_in(values: Any, value_set: pa.Array) -> Any:
+def index_in(values: Any, value_set: pa.Array) -> Any:
     """Return for each value where in a set it is; null where it is not."""
     return call("index_in", values, options=_functions.SetLookupOptions(value_set))

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
-from hoodie_py.formats.avro_container import vetted_schema
+from hoodie_py.formats.avro_container import vet_schema
 from hoodie_py.formats.avro_container_writer import encode_record
 from hoodie_py.formats.hfile import Entry
 from hoodie_py.formats.names import check_inside, file_name_of
@@ -80,7 +80,7 @@ def _bare(name: str) -> str:
 
 
 def _encode(schema: str, kind: int, files: Mapping[str, Any]) -> bytes:
-    parsed = vetted_schema(schema)
+    parsed = vet_schema(schema)
     record: dict[str, Any] = dict.fromkeys(field.name for field in parsed.record.fields)
     known = {"key": "", "type": kind, "filesystemMetadata": dict(files)}
     if parsed.name != "HoodieMetadataRecord" or not known.keys() <= record.keys():

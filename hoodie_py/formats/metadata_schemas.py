@@ -13,191 +13,198 @@ _NAMESPACE = "org.apache.hudi.avro.model"
 _REQUIRED: Final = object()
 
 
-def _field(name: str, kind: Any, default: Any = _REQUIRED) -> dict[str, Any]:
+def _make_field(name: str, kind: Any, default: Any = _REQUIRED) -> dict[str, Any]:
     field = {"name": name, "type": kind}
     return field if default is _REQUIRED else field | {"default": default}
 
 
-def _nullable(name: str, kind: Any) -> dict[str, Any]:
-    return _field(name, ["null", kind], None)
+def _make_nullable(name: str, kind: Any) -> dict[str, Any]:
+    return _make_field(name, ["null", kind], None)
 
 
-def _nullables(kind: Any, *names: str) -> list[dict[str, Any]]:
-    return [_nullable(name, kind) for name in names]
+def _make_nullables(kind: Any, *names: str) -> list[dict[str, Any]]:
+    return [_make_nullable(name, kind) for name in names]
 
 
-def _record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
+def _make_record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
-def _array(items: Any) -> dict[str, Any]:
+def _make_array(items: Any) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-def _map(values: Any) -> dict[str, Any]:
+def _make_map(values: Any) -> dict[str, Any]:
     return {"type": "map", "values": values}
 
 
-def _text(record: dict[str, Any]) -> str:
+def _to_text(record: dict[str, Any]) -> str:
     return json.dumps({"namespace": _NAMESPACE} | record, separators=(",", ":"))
 
 
-_VERSION = _field("version", ["int", "null"], 1)
-_EXTRA_METADATA = _nullable("extraMetadata", _map("string"))
+_VERSION = _make_field("version", ["int", "null"], 1)
+_EXTRA_METADATA = _make_nullable("extraMetadata", _make_map("string"))
 
 # Commits -------------------------------------------------------------------------------------------------------------
 
-_WRITE_STAT = _record(
+_WRITE_STAT = _make_record(
     "HoodieWriteStat",
-    *_nullables("string", "fileId", "path", "prevCommit"),
-    *_nullables("long", "numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors"),
-    _nullable("partitionPath", "string"),
-    *_nullables("long", "totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted", "numInserts"),
-    *_nullables("long", "totalLogBlocks", "totalCorruptLogBlock", "totalRollbackBlocks", "fileSizeInBytes"),
-    _nullable("logVersion", "int"),
-    _nullable("logOffset", "long"),
-    _nullable("baseFile", "string"),
-    _nullable("logFiles", _array("string")),
-    _nullable("cdcStats", _map("long")),
-    _nullable("prevBaseFile", "string"),
-    *_nullables("long", "minEventTime", "maxEventTime"),
-    _nullable(
+    *_make_nullables("string", "fileId", "path", "prevCommit"),
+    *_make_nullables("long", "numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors"),
+    _make_nullable("partitionPath", "string"),
+    *_make_nullables("long", "totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted", "numInserts"),
+    *_make_nullables("long", "totalLogBlocks", "totalCorruptLogBlock", "totalRollbackBlocks", "fileSizeInBytes"),
+    _make_nullable("logVersion", "int"),
+    _make_nullable("logOffset", "long"),
+    _make_nullable("baseFile", "string"),
+    _make_nullable("logFiles", _make_array("string")),
+    _make_nullable("cdcStats", _make_map("long")),
+    _make_nullable("prevBaseFile", "string"),
+    *_make_nullables("long", "minEventTime", "maxEventTime"),
+    _make_nullable(
         "runtimeStats",
-        _record("HoodieRuntimeStats", *_nullables("long", "totalScanTime", "totalCreateTime", "totalUpsertTime")),
+        _make_record(
+            "HoodieRuntimeStats", *_make_nullables("long", "totalScanTime", "totalCreateTime", "totalUpsertTime")
+        ),
     ),
-    *_nullables("long", "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted"),
-    _nullable("tempPath", "string"),
-    _nullable("numUpdates", "long"),
+    *_make_nullables("long", "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted"),
+    _make_nullable("tempPath", "string"),
+    _make_nullable("numUpdates", "long"),
 )
 _COMMIT_FIELDS = (
-    _nullable("partitionToWriteStats", _map(_array(_WRITE_STAT))),
-    _nullable("compacted", "boolean"),
+    _make_nullable("partitionToWriteStats", _make_map(_make_array(_WRITE_STAT))),
+    _make_nullable("compacted", "boolean"),
     _EXTRA_METADATA,
     _VERSION,
-    _nullable("operationType", "string"),
+    _make_nullable("operationType", "string"),
 )
-COMMIT = _text(_record("HoodieCommitMetadata", *_COMMIT_FIELDS))
-REPLACE_COMMIT = _text(
-    _record(
+COMMIT = _to_text(_make_record("HoodieCommitMetadata", *_COMMIT_FIELDS))
+REPLACE_COMMIT = _to_text(
+    _make_record(
         "HoodieReplaceCommitMetadata",
         *_COMMIT_FIELDS,
-        _nullable("partitionToReplaceFileIds", _map(_array("string"))),
+        _make_nullable("partitionToReplaceFileIds", _make_map(_make_array("string"))),
     )
 )
 
-REQUESTED_REPLACE = _text(
-    _record("HoodieRequestedReplaceMetadata", _nullable("operationType", "string"), _EXTRA_METADATA, _VERSION)
+REQUESTED_REPLACE = _to_text(
+    _make_record("HoodieRequestedReplaceMetadata", _make_nullable("operationType", "string"), _EXTRA_METADATA, _VERSION)
 )
 
 # Compaction ----------------------------------------------------------------------------------------------------------
 
-_COMPACTION_OPERATION = _record(
+_COMPACTION_OPERATION = _make_record(
     "HoodieCompactionOperation",
-    _field("baseInstantTime", ["null", "string"]),
-    _nullable("deltaFilePaths", _array("string")),
-    _nullable("dataFilePath", "string"),
-    _field("fileId", ["null", "string"]),
-    _nullable("partitionPath", "string"),
-    _nullable("metrics", _map("double")),
-    _nullable("bootstrapFilePath", "string"),
+    _make_field("baseInstantTime", ["null", "string"]),
+    _make_nullable("deltaFilePaths", _make_array("string")),
+    _make_nullable("dataFilePath", "string"),
+    _make_field("fileId", ["null", "string"]),
+    _make_nullable("partitionPath", "string"),
+    _make_nullable("metrics", _make_map("double")),
+    _make_nullable("bootstrapFilePath", "string"),
 )
-_COMPACTION_STRATEGY = _record(
+_COMPACTION_STRATEGY = _make_record(
     "HoodieCompactionStrategy",
-    _nullable("compactorClassName", "string"),
-    _nullable("strategyParams", _map("string")),
+    _make_nullable("compactorClassName", "string"),
+    _make_nullable("strategyParams", _make_map("string")),
     _VERSION,
 )
-COMPACTION_PLAN = _text(
-    _record(
+COMPACTION_PLAN = _to_text(
+    _make_record(
         "HoodieCompactionPlan",
-        _nullable("operations", _array(_COMPACTION_OPERATION)),
+        _make_nullable("operations", _make_array(_COMPACTION_OPERATION)),
         _EXTRA_METADATA,
         _VERSION,
-        _nullable("strategy", _COMPACTION_STRATEGY),
-        _field("preserveHoodieMetadata", ["boolean", "null"], default=False),
-        _nullable("missingSchedulePartitions", _array("string")),
+        _make_nullable("strategy", _COMPACTION_STRATEGY),
+        _make_field("preserveHoodieMetadata", ["boolean", "null"], default=False),
+        _make_nullable("missingSchedulePartitions", _make_array("string")),
     )
 )
 
 # Clean ---------------------------------------------------------------------------------------------------------------
 
-_CLEAN_INSTANT = _record(
-    "HoodieActionInstant", _field("timestamp", "string"), _field("action", "string"), _field("state", "string")
+_CLEAN_INSTANT = _make_record(
+    "HoodieActionInstant",
+    _make_field("timestamp", "string"),
+    _make_field("action", "string"),
+    _make_field("state", "string"),
 )
-_CLEAN_FILE = _record(
-    "HoodieCleanFileInfo", _nullable("filePath", "string"), _nullable("isBootstrapBaseFile", "boolean")
+_CLEAN_FILE = _make_record(
+    "HoodieCleanFileInfo", _make_nullable("filePath", "string"), _make_nullable("isBootstrapBaseFile", "boolean")
 )
-CLEAN_PLAN = _text(
-    _record(
+CLEAN_PLAN = _to_text(
+    _make_record(
         "HoodieCleanerPlan",
-        _nullable("earliestInstantToRetain", _CLEAN_INSTANT),
-        _field("lastCompletedCommitTimestamp", "string", ""),
-        _field("policy", "string"),
-        _nullable("filesToBeDeletedPerPartition", _map(_array("string"))),
+        _make_nullable("earliestInstantToRetain", _CLEAN_INSTANT),
+        _make_field("lastCompletedCommitTimestamp", "string", ""),
+        _make_field("policy", "string"),
+        _make_nullable("filesToBeDeletedPerPartition", _make_map(_make_array("string"))),
         _VERSION,
-        _nullable("filePathsToBeDeletedPerPartition", _map(_array(_CLEAN_FILE))),
-        _nullable("partitionsToBeDeleted", _array("string")),
+        _make_nullable("filePathsToBeDeletedPerPartition", _make_map(_make_array(_CLEAN_FILE))),
+        _make_nullable("partitionsToBeDeleted", _make_array("string")),
         _EXTRA_METADATA,
     )
 )
-_CLEANED_PARTITION = _record(
+_CLEANED_PARTITION = _make_record(
     "HoodieCleanPartitionMetadata",
-    _field("partitionPath", "string"),
-    _field("policy", "string"),
-    _field("deletePathPatterns", _array("string")),
-    _field("successDeleteFiles", _array("string")),
-    _field("failedDeleteFiles", _array("string")),
-    _nullable("isPartitionDeleted", "boolean"),
+    _make_field("partitionPath", "string"),
+    _make_field("policy", "string"),
+    _make_field("deletePathPatterns", _make_array("string")),
+    _make_field("successDeleteFiles", _make_array("string")),
+    _make_field("failedDeleteFiles", _make_array("string")),
+    _make_nullable("isPartitionDeleted", "boolean"),
 )
-CLEAN_METADATA = _text(
-    _record(
+CLEAN_METADATA = _to_text(
+    _make_record(
         "HoodieCleanMetadata",
-        _field("startCleanTime", "string"),
-        _field("timeTakenInMillis", "long"),
-        _field("totalFilesDeleted", "int"),
-        _field("earliestCommitToRetain", "string"),
-        _field("lastCompletedCommitTimestamp", "string", ""),
-        _field("partitionMetadata", _map(_CLEANED_PARTITION)),
+        _make_field("startCleanTime", "string"),
+        _make_field("timeTakenInMillis", "long"),
+        _make_field("totalFilesDeleted", "int"),
+        _make_field("earliestCommitToRetain", "string"),
+        _make_field("lastCompletedCommitTimestamp", "string", ""),
+        _make_field("partitionMetadata", _make_map(_CLEANED_PARTITION)),
         _VERSION,
-        _nullable("bootstrapPartitionMetadata", _map("HoodieCleanPartitionMetadata")),
+        _make_nullable("bootstrapPartitionMetadata", _make_map("HoodieCleanPartitionMetadata")),
         _EXTRA_METADATA,
     )
 )
 
 # Rollback ------------------------------------------------------------------------------------------------------------
 
-_ROLLED_BACK_INSTANT = _record("HoodieInstantInfo", _field("commitTime", "string"), _field("action", "string"))
-_ROLLBACK_REQUEST = _record(
-    "HoodieRollbackRequest",
-    _field("partitionPath", "string"),
-    *_nullables("string", "fileId", "latestBaseInstant"),
-    _field("filesToBeDeleted", _array("string"), []),
-    _nullable("logBlocksToBeDeleted", _map("long")),
+_ROLLED_BACK_INSTANT = _make_record(
+    "HoodieInstantInfo", _make_field("commitTime", "string"), _make_field("action", "string")
 )
-ROLLBACK_PLAN = _text(
-    _record(
+_ROLLBACK_REQUEST = _make_record(
+    "HoodieRollbackRequest",
+    _make_field("partitionPath", "string"),
+    *_make_nullables("string", "fileId", "latestBaseInstant"),
+    _make_field("filesToBeDeleted", _make_array("string"), []),
+    _make_nullable("logBlocksToBeDeleted", _make_map("long")),
+)
+ROLLBACK_PLAN = _to_text(
+    _make_record(
         "HoodieRollbackPlan",
-        _nullable("instantToRollback", _ROLLED_BACK_INSTANT),
-        _nullable("RollbackRequests", _array(_ROLLBACK_REQUEST)),
+        _make_nullable("instantToRollback", _ROLLED_BACK_INSTANT),
+        _make_nullable("RollbackRequests", _make_array(_ROLLBACK_REQUEST)),
         _VERSION,
     )
 )
-_ROLLED_BACK_PARTITION = _record(
+_ROLLED_BACK_PARTITION = _make_record(
     "HoodieRollbackPartitionMetadata",
-    _field("partitionPath", "string"),
-    _field("successDeleteFiles", _array("string")),
-    _field("failedDeleteFiles", _array("string")),
-    *_nullables(_map("long"), "rollbackLogFiles", "logFilesFromFailedCommit"),
+    _make_field("partitionPath", "string"),
+    _make_field("successDeleteFiles", _make_array("string")),
+    _make_field("failedDeleteFiles", _make_array("string")),
+    *_make_nullables(_make_map("long"), "rollbackLogFiles", "logFilesFromFailedCommit"),
 )
-ROLLBACK_METADATA = _text(
-    _record(
+ROLLBACK_METADATA = _to_text(
+    _make_record(
         "HoodieRollbackMetadata",
-        _field("startRollbackTime", "string"),
-        _field("timeTakenInMillis", "long"),
-        _field("totalFilesDeleted", "int"),
-        _field("commitsRollback", _array("string")),
-        _field("partitionMetadata", _map(_ROLLED_BACK_PARTITION)),
+        _make_field("startRollbackTime", "string"),
+        _make_field("timeTakenInMillis", "long"),
+        _make_field("totalFilesDeleted", "int"),
+        _make_field("commitsRollback", _make_array("string")),
+        _make_field("partitionMetadata", _make_map(_ROLLED_BACK_PARTITION)),
         _VERSION,
-        _field("instantsRollback", _array(_ROLLED_BACK_INSTANT), []),
+        _make_field("instantsRollback", _make_array(_ROLLED_BACK_INSTANT), []),
     )
 )

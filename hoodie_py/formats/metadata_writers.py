@@ -57,7 +57,8 @@ def write_commit_metadata(commit: CommitMetadata, layout: int, *, replace: bool 
     """
     record: dict[str, Any] = {
         "partitionToWriteStats": {
-            check_inside(partition): [_stat(stat) for stat in stats] for partition, stats in commit.write_stats.items()
+            check_inside(partition): [_to_stat(stat) for stat in stats]
+            for partition, stats in commit.write_stats.items()
         },
         "compacted": commit.compacted,
         "extraMetadata": dict(commit.extra_metadata),
@@ -70,10 +71,10 @@ def write_commit_metadata(commit: CommitMetadata, layout: int, *, replace: bool 
         record["partitionToReplaceFileIds"] = {
             check_inside(partition): list(ids) for partition, ids in commit.replaced_file_ids.items()
         }
-    return _json(record) if layout == _JSON_LAYOUT else write_single(record, schema)
+    return _to_json(record) if layout == _JSON_LAYOUT else write_single(record, schema)
 
 
-def _stat(stat: WriteStat) -> dict[str, Any]:
+def _to_stat(stat: WriteStat) -> dict[str, Any]:
     is_log = stat.log_version is not None
     numbers: dict[str, int | None] = {name: getattr(stat, attribute) for name, attribute in NUMBER_FIELDS.items()}
     # Java 1.2.0 has no value for this one any more.
@@ -93,7 +94,7 @@ def _stat(stat: WriteStat) -> dict[str, Any]:
     }
 
 
-def _json(record: dict[str, Any]) -> bytes:
+def _to_json(record: dict[str, Any]) -> bytes:
     """Give the JSON form, in which stats have the fields of log files only where they say something."""
     del record["version"]
     for stats in record["partitionToWriteStats"].values():
@@ -125,7 +126,7 @@ def write_compaction_plan(plan: CompactionPlan) -> bytes:
     if plan.strategy is not None or plan.strategy_params:
         strategy = {"compactorClassName": plan.strategy, "strategyParams": dict(plan.strategy_params), "version": 1}
     record = {
-        "operations": [_operation(operation) for operation in plan.operations],
+        "operations": [_to_operation(operation) for operation in plan.operations],
         "extraMetadata": dict(plan.extra_metadata),
         "version": COMPACTION_PLAN_VERSION if plan.version is None else plan.version,
         "strategy": strategy,
@@ -135,7 +136,7 @@ def write_compaction_plan(plan: CompactionPlan) -> bytes:
     return write_single(record, schemas.COMPACTION_PLAN)
 
 
-def _operation(operation: CompactionOperation) -> dict[str, Any]:
+def _to_operation(operation: CompactionOperation) -> dict[str, Any]:
     if not operation.file_id:
         raise InvalidTableError("a compaction plan needs the file id of every file group")
     if "TOTAL_LOG_FILES_SIZE" not in operation.metrics:
@@ -143,8 +144,8 @@ def _operation(operation: CompactionOperation) -> dict[str, Any]:
         raise InvalidTableError(message, file_id=operation.file_id)
     return {
         "baseInstantTime": operation.base_instant_time,
-        "deltaFilePaths": [_bare(name) for name in operation.delta_files],
-        "dataFilePath": _bare(operation.data_file) if operation.data_file is not None else None,
+        "deltaFilePaths": [_check_bare(name) for name in operation.delta_files],
+        "dataFilePath": _check_bare(operation.data_file) if operation.data_file is not None else None,
         "fileId": operation.file_id,
         "partitionPath": check_inside(operation.partition_path),
         "metrics": {name: float(value) for name, value in operation.metrics.items()},
@@ -182,7 +183,8 @@ def write_clean_plan(plan: CleanPlan, table_location: str) -> bytes:
         "version": CLEAN_VERSION,
         "filePathsToBeDeletedPerPartition": {
             partition: [
-                {"filePath": path, "isBootstrapBaseFile": False} for path in _located(table_location, partition, files)
+                {"filePath": path, "isBootstrapBaseFile": False}
+                for path in _locate_files(table_location, partition, files)
             ]
             for partition, files in plan.files.items()
         },
@@ -207,7 +209,8 @@ def write_clean_metadata(clean: CleanMetadata) -> bytes:
         "earliestCommitToRetain": clean.earliest_commit_to_retain or "",
         "lastCompletedCommitTimestamp": clean.last_completed_commit_timestamp or "",
         "partitionMetadata": {
-            check_inside(partition): _cleaned(partition, cleaned) for partition, cleaned in clean.partitions.items()
+            check_inside(partition): _to_cleaned_partition(partition, cleaned)
+            for partition, cleaned in clean.partitions.items()
         },
         "version": CLEAN_VERSION,
         "bootstrapPartitionMetadata": {},
@@ -216,8 +219,8 @@ def write_clean_metadata(clean: CleanMetadata) -> bytes:
     return write_single(record, schemas.CLEAN_METADATA)
 
 
-def _cleaned(partition: str, cleaned: CleanedPartition) -> dict[str, Any]:
-    deleted, failed = [[_bare(name) for name in names] for names in (cleaned.deleted_files, cleaned.failed_files)]
+def _to_cleaned_partition(partition: str, cleaned: CleanedPartition) -> dict[str, Any]:
+    deleted, failed = [[_check_bare(name) for name in names] for names in (cleaned.deleted_files, cleaned.failed_files)]
     return {
         "partitionPath": partition,
         "policy": cleaned.policy,
@@ -244,20 +247,20 @@ def write_rollback_plan(plan: RollbackPlan, table_location: str) -> bytes:
     if plan.instant is None:
         raise InvalidTableError("a rollback plan needs the instant that it rolls back")
     record = {
-        "instantToRollback": _instant(plan.instant),
-        "RollbackRequests": [_request(request, table_location) for request in plan.requests],
+        "instantToRollback": _to_instant(plan.instant),
+        "RollbackRequests": [_to_request(request, table_location) for request in plan.requests],
         "version": ROLLBACK_VERSION,
     }
     return write_single(record, schemas.ROLLBACK_PLAN)
 
 
-def _request(request: RollbackRequest, location: str) -> dict[str, Any]:
+def _to_request(request: RollbackRequest, location: str) -> dict[str, Any]:
     return {
         "partitionPath": check_inside(request.partition_path),
         "fileId": request.file_id,
         "latestBaseInstant": request.latest_base_instant,
-        "filesToBeDeleted": _located(location, request.partition_path, request.files),
-        "logBlocksToBeDeleted": _located_sizes(location, request.partition_path, request.log_files),
+        "filesToBeDeleted": _locate_files(location, request.partition_path, request.files),
+        "logBlocksToBeDeleted": _locate_sizes(location, request.partition_path, request.log_files),
     }
 
 
@@ -275,39 +278,39 @@ def write_rollback_metadata(rollback: RollbackMetadata, table_location: str) -> 
         "totalFilesDeleted": rollback.total_files_deleted,
         "commitsRollback": list(rollback.commits_rolled_back),
         "partitionMetadata": {
-            check_inside(partition): _rolled_back(partition, done, table_location)
+            check_inside(partition): _to_rolled_back_partition(partition, done, table_location)
             for partition, done in rollback.partitions.items()
         },
         "version": ROLLBACK_VERSION,
-        "instantsRollback": [_instant(instant) for instant in rollback.instants],
+        "instantsRollback": [_to_instant(instant) for instant in rollback.instants],
     }
     return write_single(record, schemas.ROLLBACK_METADATA)
 
 
-def _rolled_back(partition: str, done: RolledBackPartition, location: str) -> dict[str, Any]:
+def _to_rolled_back_partition(partition: str, done: RolledBackPartition, location: str) -> dict[str, Any]:
     return {
         "partitionPath": partition,
-        "successDeleteFiles": _located(location, partition, done.deleted_files),
-        "failedDeleteFiles": _located(location, partition, done.failed_files),
-        "rollbackLogFiles": _located_sizes(location, partition, done.rollback_log_files),
-        "logFilesFromFailedCommit": _located_sizes(location, partition, done.log_files_from_failed_commit),
+        "successDeleteFiles": _locate_files(location, partition, done.deleted_files),
+        "failedDeleteFiles": _locate_files(location, partition, done.failed_files),
+        "rollbackLogFiles": _locate_sizes(location, partition, done.rollback_log_files),
+        "logFilesFromFailedCommit": _locate_sizes(location, partition, done.log_files_from_failed_commit),
     }
 
 
-def _instant(instant: RolledBackInstant) -> dict[str, str]:
+def _to_instant(instant: RolledBackInstant) -> dict[str, str]:
     return {"commitTime": instant.time, "action": instant.action}
 
 
-def _bare(name: str) -> str:
+def _check_bare(name: str) -> str:
     if file_name_of(name) != name:
         raise InvalidTableError("a file is to be named without its folder", path=name)
     return name
 
 
-def _located(location: str, partition: str, names: Iterable[str]) -> list[str]:
+def _locate_files(location: str, partition: str, names: Iterable[str]) -> list[str]:
     folder = "/".join(part for part in (location.rstrip("/"), check_inside(partition)) if part)
-    return [f"{folder}/{_bare(name)}" for name in names]
+    return [f"{folder}/{_check_bare(name)}" for name in names]
 
 
-def _located_sizes(location: str, partition: str, sizes: Mapping[str, int]) -> dict[str, int]:
-    return dict(zip(_located(location, partition, sizes), sizes.values(), strict=True))
+def _locate_sizes(location: str, partition: str, sizes: Mapping[str, int]) -> dict[str, int]:
+    return dict(zip(_locate_files(location, partition, sizes), sizes.values(), strict=True))

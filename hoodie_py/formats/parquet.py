@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.arrays import join_chunks, make_batch_without_columns
 from hoodie_py.formats.declared_times import stored_times, with_stored_times
 from hoodie_py.formats.limits import limits, refuse
 from hoodie_py.formats.parquet_file import ParquetFile
@@ -361,13 +362,11 @@ def _damage_named() -> Iterator[None]:
 
 def _read(file: ParquetFile, schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
     if not schema.names:
-        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), file.metadata.num_rows, [None]))
+        return make_batch_without_columns(file.metadata.num_rows)
     table = file.read(schema.names, use_threads=True)
     arrays: list[pa.Array] = []
     for field in schema:
-        array: Any = table.column(field.name).combine_chunks()
-        if isinstance(array, pa.ChunkedArray):
-            array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks)
+        array = join_chunks(table.column(field.name))
         arrays.append(_convert(array.view(types[field.name]) if field.name in types else array, field.type))
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     batch.validate(full=True)

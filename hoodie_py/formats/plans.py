@@ -42,7 +42,7 @@ class CompactionOperation:
             partition_path=operation.partition(),
             data_file=operation.file("dataFilePath"),
             delta_files=operation.files("deltaFilePaths"),
-            metrics=operation.mapping("metrics", _metric),
+            metrics=operation.mapping("metrics", _expect_metric),
             bootstrap_file=operation.text("bootstrapFilePath") or None,
         )
 
@@ -80,7 +80,7 @@ class CompactionPlan:
             strategy=strategy.text("compactorClassName") if strategy else None,
             strategy_params=strategy.mapping("strategyParams", expect_text) if strategy else {},
             preserve_hoodie_metadata=plan.flag("preserveHoodieMetadata"),
-            missing_partitions=plan.items("missingSchedulePartitions", _partition),
+            missing_partitions=plan.items("missingSchedulePartitions", _expect_partition),
         )
 
 
@@ -223,12 +223,12 @@ class CleanPlan:
             return cls()
         plan = Fields(read_single(data, "HoodieCleanerPlan"))
         earliest = plan.record("earliestInstantToRetain")
-        files = plan.by_partition("filePathsToBeDeletedPerPartition", _clean_files)
+        files = plan.by_partition("filePathsToBeDeletedPerPartition", _expect_clean_files)
         return cls(
             earliest_instant_to_retain=earliest.text("timestamp") if earliest else None,
             policy=plan.text("policy"),
-            files=files or plan.by_partition("filesToBeDeletedPerPartition", _file_names),
-            partitions_to_delete=plan.items("partitionsToBeDeleted", _partition),
+            files=files or plan.by_partition("filesToBeDeletedPerPartition", _expect_file_names),
+            partitions_to_delete=plan.items("partitionsToBeDeleted", _expect_partition),
             earliest_action=earliest.text("action") if earliest else None,
             last_completed_commit_timestamp=plan.text("lastCompletedCommitTimestamp") or None,
             extra_metadata=plan.mapping("extraMetadata", expect_text),
@@ -265,8 +265,8 @@ class RolledBackPartition:
         return cls(
             done.files("successDeleteFiles"),
             done.files("failedDeleteFiles"),
-            _sizes(done, "rollbackLogFiles"),
-            _sizes(done, "logFilesFromFailedCommit"),
+            _get_sizes(done, "rollbackLogFiles"),
+            _get_sizes(done, "logFilesFromFailedCommit"),
         )
 
 
@@ -323,7 +323,7 @@ class RollbackRequest:
             files=request.files("filesToBeDeleted"),
             file_id=request.file_id(),
             latest_base_instant=request.text("latestBaseInstant") or "",
-            log_files=_sizes(request, "logBlocksToBeDeleted"),
+            log_files=_get_sizes(request, "logBlocksToBeDeleted"),
         )
 
 
@@ -397,22 +397,22 @@ class SavepointMetadata:
         )
 
 
-def _partition(value: Any) -> str:
+def _expect_partition(value: Any) -> str:
     return check_partition(expect_text(value))
 
 
-def _metric(value: Any) -> float:
+def _expect_metric(value: Any) -> float:
     return float(value) if isinstance(value, float) else float(expect_number(value))
 
 
-def _file_names(value: Any) -> tuple[str, ...]:
+def _expect_file_names(value: Any) -> tuple[str, ...]:
     return tuple(file_name_of(expect_text(item)) for item in expect_list(value))
 
 
-def _clean_files(value: Any) -> tuple[str, ...]:
+def _expect_clean_files(value: Any) -> tuple[str, ...]:
     files = (Fields(item).file("filePath") for item in expect_list(value))
     return tuple(name for name in files if name)
 
 
-def _sizes(done: Fields, name: str) -> dict[str, int]:
+def _get_sizes(done: Fields, name: str) -> dict[str, int]:
     return {file_name_of(path): size for path, size in done.mapping(name, expect_number).items()}

@@ -168,10 +168,10 @@ class Timeline:
 
 def _outranks(instant: Instant, known: Instant) -> bool:
     rank, known_rank = instant.sort_key[2], known.sort_key[2]
-    return rank > known_rank if rank != known_rank else _tie(instant) < _tie(known)
+    return rank > known_rank if rank != known_rank else _make_tie_key(instant) < _make_tie_key(known)
 
 
-def _tie(instant: Instant) -> tuple[bool, str, bool, str]:
+def _make_tie_key(instant: Instant) -> tuple[bool, str, bool, str]:
     """Of two files in the same state: the one with its completion time, the first to complete, the table service."""
     service = instant.action in COMPLETED_ACTION
     return instant.is_legacy, instant.completion_time or "", not service, instant.action

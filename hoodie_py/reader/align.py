@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.arrays import numbers
-from hoodie_py.formats.kernels import call, found_in
+from hoodie_py.formats.arrays import join_chunks, to_numbers
+from hoodie_py.formats.kernels import call, index_in
 
 _SPARSE = 64  # numbers in so many times more places than there are numbers are sorted
 
@@ -26,7 +26,7 @@ def number_keys(keys: pa.Array) -> tuple[np.ndarray, int]:
         (codes, count): int64 number of each entry's key, and how many keys there are.
     """
     encoded = call("dictionary_encode", keys)
-    return numbers(encoded.indices).astype(np.int64), len(encoded.dictionary)
+    return to_numbers(encoded.indices).astype(np.int64), len(encoded.dictionary)
 
 
 def number_positions(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -62,10 +62,8 @@ def split_into_rounds(codes: np.ndarray, count: int) -> list[np.ndarray]:
 
 def find_keys(base_keys: pa.ChunkedArray, log_keys: pa.Array) -> np.ndarray:
     """Find for each base row the log key that equals its own, -1 for none."""
-    found = found_in(base_keys, log_keys)
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    return numbers(found, -1).astype(np.int64)
+    found = index_in(base_keys, log_keys)
+    return to_numbers(join_chunks(found), -1).astype(np.int64)
 
 
 def match_base(base_keys: pa.ChunkedArray, log_keys: pa.Array, met: np.ndarray | None = None) -> np.ndarray:
@@ -197,10 +195,10 @@ class KeyMatcher:
         self._row = np.empty(len(log_keys), np.int64)  # of the latest batch, to see keys that it repeats
 
     def match(self, batch: pa.RecordBatch) -> Pairs:
-        found = found_in(self._keys_of(batch), self._log_keys)
+        found = index_in(self._keys_of(batch), self._log_keys)
         if found.null_count == len(found):
             return _NONE, _NONE
-        at = numbers(found, -1)
+        at = to_numbers(found, -1)
         rows = np.flatnonzero(at >= 0)
         records = at[rows]
         fresh = ~self._met[records]

@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.arrays import make_batch_without_columns
 from hoodie_py.formats.declared_times import stored_times, with_stored_times
 from hoodie_py.formats.parquet import check_footer, column_chunk_ranges
 from hoodie_py.formats.parquet_file import ParquetFile
 from hoodie_py.reader.coded import find_coded_columns, to_plain_array, to_plain_type
-from hoodie_py.reader.conform import Conformer, conform_batch, make_batch_without_columns
+from hoodie_py.reader.conform import Conformer, conform_batch
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats.arrays import from_numpy
-from hoodie_py.formats.kernels import taken
+from hoodie_py.formats.arrays import filter_rows, from_numpy, repeat_value
+from hoodie_py.formats.kernels import take
 from hoodie_py.reader.align import NO_MATCHES, KeyMatcher, Matcher, RowMatcher, make_position_matcher
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.conform import NullColumns, conform_batch, filter_rows, repeat_value
+from hoodie_py.reader.conform import NullColumns, conform_batch
 from hoodie_py.reader.dropped_rows import DroppedRows
 from hoodie_py.reader.fields import find_top_level_name
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
@@ -293,7 +293,7 @@ class BaseMerge:
         if columns is not None and log.whole_rows:
             merged, unchanged = self._pick_winners(batch, hits, newer, log)
         else:
-            rows = conform_batch(taken(batch, from_numpy(hits)), log.schema, absent=self._nulls)
+            rows = conform_batch(take(batch, from_numpy(hits)), log.schema, absent=self._nulls)
             merged, unchanged = self._merge_versions(log.store.add(rows), rows, newer, log)
         keep = np.ones(batch.num_rows, bool)
         keep[hits] = unchanged
@@ -305,7 +305,7 @@ class BaseMerge:
         self, batch: pa.RecordBatch, hits: np.ndarray, newer: BufferedBatch, log: LogReader
     ) -> tuple[MergedRecords, np.ndarray]:
         """Merge where one version wins as it is: of base rows only what decides is looked at."""
-        rows = conform_batch(taken(batch.select(log.deciding.names), from_numpy(hits)), log.deciding)
+        rows = conform_batch(take(batch.select(log.deciding.names), from_numpy(hits)), log.deciding)
         return self._merge_versions(log.store.reserve(len(hits)), rows, newer, log)
 
     def _merge_versions(

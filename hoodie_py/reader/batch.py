@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import MergeError
-from hoodie_py.formats.arrays import booleans, from_numpy
-from hoodie_py.formats.kernels import call, cast, taken
+from hoodie_py.formats.arrays import from_numpy, to_booleans
+from hoodie_py.formats.kernels import call, cast, take
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row, make_fitting_array
 from hoodie_py.reader.fields import find_top_level_name, read_field_values
 from hoodie_py.reader.ordering import OrderingColumn
@@ -48,7 +48,7 @@ class LazyKeys:
     def array(self) -> pa.Array:
         """The keys as a string array."""
         if self._at is not None:
-            self._keys, self._at = taken(self._keys, _to_indices(self._at)), None
+            self._keys, self._at = take(self._keys, _to_indices(self._at)), None
         return self._keys
 
     def take(self, at: np.ndarray) -> LazyKeys:
@@ -219,7 +219,7 @@ class BufferedBatch:
             return
         made, own = keys.read_keys(batch), self.keys.take(_to_indices(at))
         if not made.equals(own):
-            wrong = int(np.flatnonzero(~booleans(call("equal", made, own)))[0])
+            wrong = int(np.flatnonzero(~to_booleans(call("equal", made, own)))[0])
             raise MergeError(f"A merger made a row whose key is {made[wrong].as_py()!r}.", key=own[wrong].as_py())
 
     def to_records(self) -> list[BufferedRecord[Row]]:
@@ -341,7 +341,7 @@ def _make_ordering(values: Sequence[Any], context: ArrowRecordContext) -> Orderi
 
 
 def _to_numpy_mask(mask: np.ndarray | pa.Array, length: int) -> np.ndarray:
-    chosen = mask if isinstance(mask, np.ndarray) or not pa.types.is_boolean(mask.type) else booleans(mask)
+    chosen = mask if isinstance(mask, np.ndarray) or not pa.types.is_boolean(mask.type) else to_booleans(mask)
     if len(chosen) != length or chosen.dtype != bool:
         raise MergeError(f"A mask must be {length} booleans, not {len(chosen)} of {chosen.dtype}.")
     return chosen

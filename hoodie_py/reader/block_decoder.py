@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro import decode_avro_blocks
-from hoodie_py.formats.block_parts import decode_avro_parts, record_count
+from hoodie_py.formats.block_parts import count_records, decode_avro_parts
 from hoodie_py.formats.blocks import block_schema, decode_records
-from hoodie_py.formats.joint_rows import JointRows
+from hoodie_py.formats.joint_rows import BlockRows
 from hoodie_py.formats.log import BlockType, LogBlock
 from hoodie_py.formats.parquet import decode_parquet_parts, parquet_rows
 from hoodie_py.reader.log_bytes import ScannedBlock
@@ -62,7 +62,7 @@ class BlockDecoder:
                 self.give_back(numbers, rows)
         yield self._decoded.pop(index)
 
-    def decode_together(self, index: int) -> list[tuple[Sequence[int], JointRows]]:
+    def decode_together(self, index: int) -> list[tuple[Sequence[int], BlockRows]]:
         """Return the rows of a block and of the later ones that are decoded with it, with the blocks' numbers; none if
         the block is decoded alone, was decoded before, or its rows lack columns.
 
@@ -74,15 +74,15 @@ class BlockDecoder:
         group = self._find_group(index)
         return [] if len(group) == 1 else self._decode_group(group)
 
-    def give_back(self, numbers: Sequence[int], rows: JointRows) -> None:
+    def give_back(self, numbers: Sequence[int], rows: BlockRows) -> None:
         """Take back rows that ``together`` returned, for ``records``."""
-        self._decoded.update(zip(numbers, rows.each(), strict=True))
+        self._decoded.update(zip(numbers, rows.split(), strict=True))
 
     def count_records(self, index: int, rows: pa.RecordBatch) -> int:
         """Return how many records a block has, of which some rows came first."""
         block = self._blocks[index].load()
         if block.type is BlockType.AVRO_DATA and block.size > self._size:
-            return record_count(block.content)
+            return count_records(block.content)
         if block.type is BlockType.PARQUET_DATA:
             return parquet_rows(block.content)
         return int(rows.num_rows)
@@ -116,7 +116,7 @@ class BlockDecoder:
                 group.append(later)
         return group
 
-    def _decode_group(self, group: Sequence[int]) -> list[tuple[Sequence[int], JointRows]]:
+    def _decode_group(self, group: Sequence[int]) -> list[tuple[Sequence[int], BlockRows]]:
         try:
             schema = block_schema(self._blocks[group[0]].block, self._times)
             decoded = list(decode_avro_blocks([self._take_content(i) for i in group], schema, self._columns))

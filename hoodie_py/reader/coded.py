@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats.arrays import from_numpy
-from hoodie_py.formats.kernels import taken
-from hoodie_py.reader.conform import repeat_value
+from hoodie_py.formats.arrays import from_numpy, repeat_value
+from hoodie_py.formats.kernels import take
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -73,11 +72,11 @@ def to_plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
         type_: its ``to_plain_type``.
     """
     if isinstance(array, pa.DictionaryArray):
-        return taken(array.dictionary, array.indices)
+        return take(array.dictionary, array.indices)
     if not isinstance(array, _NESTED) or array.type.equals(type_):
         return array
     if array.offset:
-        array = taken(array, from_numpy(np.arange(len(array))))
+        array = take(array, from_numpy(np.arange(len(array))))
     if pa.types.is_map(type_):
         entry = type_.field(0).type
         pairs = [to_plain_array(array.keys, type_.key_type), to_plain_array(array.items, type_.item_type)]
@@ -122,7 +121,7 @@ class Decoder:
         if not isinstance(array, pa.DictionaryArray):
             return to_plain_array(array, field.type) if isinstance(array, _NESTED) else array
         if len(array.dictionary) != 1 or array.null_count or array.dictionary.null_count:
-            return taken(array.dictionary, array.indices)
+            return take(array.dictionary, array.indices)
         value = array.dictionary[0]
         written = self._values.get((field.name, value.as_py()))
         if written is None or len(written) < len(array):

@@ -8,15 +8,15 @@ struct fields by name at every depth.  Anything else is refused, never guessed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.formats.kernels import cast, kept
+from hoodie_py.formats.arrays import make_batch_without_columns, repeat_value
+from hoodie_py.formats.kernels import cast
 from hoodie_py.reader.fields import make_nullable
 
 
@@ -105,29 +105,6 @@ class Conformer:
             return None
         same = (source.field(at).type.equals(field.type) for at, field in zip(places, self._schema, strict=True))
         return places if all(same) else None
-
-
-def filter_rows(batch: pa.RecordBatch, keep: pa.Array) -> pa.RecordBatch:
-    """Return the rows of a batch whose mask, without nulls, is set; a batch may have no columns."""
-    return kept(batch, keep) if batch.num_columns else make_batch_without_columns(keep.true_count)
-
-
-def make_batch_without_columns(rows: int) -> pa.RecordBatch:
-    """Return a batch that has rows but no columns."""
-    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["_"]).select([])
-
-
-def repeat_value(value: Any, type_: pa.DataType, length: int) -> pa.Array:
-    """Return an array that repeats one value; null for None."""
-    if value is None:
-        return pa.nulls(length, type_)
-    if isinstance(value, pa.Scalar):
-        return pa.repeat(cast(value, type_), length)
-    if isinstance(value, str) and type_ == pa.string():
-        text = value.encode()
-        offsets = pa.py_buffer(np.array([0, len(text)], np.int32))
-        return pa.repeat(pa.StringArray.from_buffers(1, offsets, pa.py_buffer(text))[0], length)
-    return pa.repeat(pa.scalar(value, type_), length)
 
 
 def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -286,14 +263,3 @@ def format_java_float(value: float, single: bool) -> str:
         whole, fraction = text[:point].ljust(point, "0"), text[point:]
         return f"{prefix}{whole}.{fraction or '0'}"
     return f"{prefix}{text[0]}.{text[1:] or '0'}E{point - 1}"
-
-
-def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of batches of one schema, at least one, as a single batch (pyarrow 18 has no concat_batches)."""
-    first = batches[0]
-    if len(batches) == 1:
-        return first
-    if not first.num_columns:
-        return make_batch_without_columns(sum(batch.num_rows for batch in batches))
-    columns = [pa.concat_arrays([batch.column(at) for batch in batches]) for at in range(first.num_columns)]
-    return pa.RecordBatch.from_arrays(columns, schema=first.schema)

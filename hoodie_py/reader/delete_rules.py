@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, MergeError
-from hoodie_py.formats.arrays import booleans, numbers
+from hoodie_py.formats.arrays import to_booleans, to_numbers
 from hoodie_py.formats.kernels import call, cast
 from hoodie_py.options.read import DELETE_FIELD, DELETE_MARKER
 from hoodie_py.reader.records import DELETE, NO_OPERATION, HoodieOperation
@@ -95,12 +95,12 @@ def _encode_operations(column: pa.Array) -> np.ndarray:
                 f"Unknown record operation {text!r}.", hint="Expected one of I, -U, U, D.", column=OPERATION_FIELD
             )
         codes[i] = _CODES[text]
-    at = numbers(encoded.indices, len(encoded.dictionary))
+    at = to_numbers(encoded.indices, len(encoded.dictionary))
     return np.asarray(codes[at])
 
 
 def _mask(values: pa.Array) -> np.ndarray:
-    return booleans(values)
+    return to_booleans(values)
 
 
 def _as_text(column: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.joint_rows import JointRows
+from hoodie_py.formats.joint_rows import BlockRows
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.block_decoder import BlockDecoder
@@ -70,7 +70,7 @@ class SmallDataBlocks:
         own = made.rows.slice(start, stop - start)
         return BufferedBatch.of_rows(self._context, self._context.store.add(own), own, made.entries.codes[start:stop])
 
-    def _make_entries(self, numbers: Sequence[int], joint: JointRows) -> bool:
+    def _make_entries(self, numbers: Sequence[int], joint: BlockRows) -> bool:
         """Make entries; say whether that worked: with an error in one of the blocks all are better made alone."""
         store = self._context.store
         first = len(store)

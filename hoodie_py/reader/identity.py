@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import MergeError
-from hoodie_py.formats.arrays import booleans
+from hoodie_py.formats.arrays import to_booleans
 from hoodie_py.formats.kernels import call
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.batch import BufferedBatch
@@ -80,8 +80,8 @@ def _read_values(batch: BufferedBatch, column: str, field: str) -> pa.Array:
 
 def _find_same(values: pa.Array, others: pa.Array) -> np.ndarray:
     """Say where two arrays have the same value, null and NaN equal to themselves."""
-    same = booleans(call("equal", values, others).fill_null(False))
-    same |= booleans(call("and", values.is_null(), others.is_null()))
+    same = to_booleans(call("equal", values, others).fill_null(False))
+    same |= to_booleans(call("and", values.is_null(), others.is_null()))
     if pa.types.is_floating(values.type):
-        same |= booleans(call("and", call("is_nan", values), call("is_nan", others)).fill_null(False))
+        same |= to_booleans(call("and", call("is_nan", values), call("is_nan", others)).fill_null(False))
     return np.asarray(same)

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats.arrays import booleans, from_numpy, is_valid, numbers
-from hoodie_py.formats.kernels import call, taken
+from hoodie_py.formats.arrays import from_numpy, is_valid, to_booleans, to_numbers
+from hoodie_py.formats.kernels import call, take
 from hoodie_py.reader.records import DEFAULT_ORDERING
 
 Mask = np.ndarray
@@ -108,7 +108,7 @@ class OrderingColumn:
     def take(self, indices: np.ndarray) -> OrderingColumn:
         """Return the entries at the indices."""
         at = from_numpy(indices.astype(np.int64, copy=False))
-        parts = tuple(_Part(taken(p.values, at), p.default[indices]) for p in self.parts)
+        parts = tuple(_Part(take(p.values, at), p.default[indices]) for p in self.parts)
         return OrderingColumn(parts, self.default[indices], None if self.foreign is None else self.foreign[indices])
 
     def slice(self, start: int, stop: int) -> OrderingColumn:
@@ -271,7 +271,7 @@ def make_sort_codes(column: OrderingColumn) -> np.ndarray | None:
 def _make_part(column: pa.Array) -> _Part:
     null = ~is_valid(column)
     if pa.types.is_int32(column.type):
-        filled = numbers(column)
+        filled = to_numbers(column)
         return _Part(from_numpy(filled) if null.any() else column, filled == 0)
     return _Part(column, null)
 
@@ -294,25 +294,25 @@ def _encode_values(values: pa.Array) -> np.ndarray:
     if natural is not None:
         return natural
     encoded = call("dictionary_encode", values)
-    order = numbers(call("array_sort_indices", encoded.dictionary))
+    order = to_numbers(call("array_sort_indices", encoded.dictionary))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return np.asarray(rank[numbers(encoded.indices)]) if len(order) else np.zeros(len(values), np.int64)
+    return np.asarray(rank[to_numbers(encoded.indices)]) if len(order) else np.zeros(len(values), np.int64)
 
 
 def _encode_numbers(values: pa.Array) -> np.ndarray | None:
     """Codes that compare across arrays: integers, dates and times as they are, floats by the order of their bits."""
     type_ = values.type
     if pa.types.is_integer(type_):
-        return numbers(values).astype(np.int64)
+        return to_numbers(values).astype(np.int64)
     if pa.types.is_date32(type_):
-        return numbers(values.view(pa.int32())).astype(np.int64)
+        return to_numbers(values.view(pa.int32())).astype(np.int64)
     if pa.types.is_timestamp(type_):
-        return numbers(values.view(pa.int64()))
+        return to_numbers(values.view(pa.int64()))
     if pa.types.is_boolean(type_):
-        return booleans(values).astype(np.int64)
+        return to_booleans(values).astype(np.int64)
     if pa.types.is_floating(type_):
-        floats = numbers(values).astype(np.float64)
+        floats = to_numbers(values).astype(np.float64)
         bits = np.where(np.isnan(floats), np.float64("nan"), floats).view(np.int64)
         return np.asarray(np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits))
     return None
@@ -323,8 +323,8 @@ def _compare_parts(older: _Part, newer: _Part) -> tuple[np.ndarray, Mask]:
     if mine is not None and theirs is not None:
         sign = (mine > theirs).astype(np.int8) - (mine < theirs).astype(np.int8)
     else:
-        above = booleans(call("greater", older.values, newer.values))
-        below = booleans(call("less", older.values, newer.values))
+        above = to_booleans(call("greater", older.values, newer.values))
+        below = to_booleans(call("less", older.values, newer.values))
         sign = above.astype(np.int8) - below.astype(np.int8)
     if older.integer:
         return sign, np.zeros(len(sign), bool)

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.formats.arrays import booleans, from_numpy, is_valid
-from hoodie_py.formats.kernels import call, taken
+from hoodie_py.formats.arrays import from_numpy, is_valid, to_booleans
+from hoodie_py.formats.kernels import call, take
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.read import UNAVAILABLE_VALUE
 from hoodie_py.reader.batch import BufferedBatch
@@ -51,9 +51,9 @@ class IgnoreDefaults(PartialUpdateHandler):
         if default is None:
             return ~is_valid(values) if values.null_count else None
         if isinstance(default, bool) and pa.types.is_boolean(values.type):
-            return booleans(call("equal", values, pa.scalar(default)))
+            return to_booleans(call("equal", values, pa.scalar(default)))
         if isinstance(default, int) and default in _SMALL_INTS and pa.types.is_integer(values.type):
-            return booleans(call("equal", values, pa.scalar(default)))
+            return to_booleans(call("equal", values, pa.scalar(default)))
         return None
 
 
@@ -73,9 +73,9 @@ class FillUnavailable(PartialUpdateHandler):
         if self._placeholder is None:
             return None
         if pa.types.is_string(values.type):
-            return booleans(call("equal", values, pa.scalar(self._placeholder)))
+            return to_booleans(call("equal", values, pa.scalar(self._placeholder)))
         if self._binary and pa.types.is_binary(values.type):
-            return booleans(call("equal", values, pa.scalar(self._placeholder.encode(), values.type)))
+            return to_booleans(call("equal", values, pa.scalar(self._placeholder.encode(), values.type)))
         return None
 
 
@@ -166,4 +166,4 @@ def _is_flat(type_: pa.DataType) -> bool:
 def _choose_values(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
     """Choose row by row between two nested columns by one gather over both."""
     both = pa.concat_arrays([first, second])
-    return taken(both, from_numpy(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))
+    return take(both, from_numpy(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats.arrays import booleans, from_numpy
-from hoodie_py.formats.kernels import taken
-from hoodie_py.reader.conform import join_batches, make_batch_without_columns
+from hoodie_py.formats.arrays import from_numpy, join_batches, make_batch_without_columns, to_booleans
+from hoodie_py.formats.kernels import take
 from hoodie_py.reader.fields import make_nullable
 from hoodie_py.reader.spill import Spill, Spilled
 
@@ -159,7 +158,7 @@ class RowStore:
                 pieces.append(_make_nulls(schema, len(where)))
             else:
                 local = from_numpy(handles[where] - self._starts[chunk_index])
-                pieces.append(taken(self._read_rows(self._chunks[chunk_index]).select(names), local))
+                pieces.append(take(self._read_rows(self._chunks[chunk_index]).select(names), local))
             positions.append(where)
         if not pieces:
             return _make_nulls(schema, 0)
@@ -171,7 +170,7 @@ class RowStore:
             return whole
         back = np.empty(len(handles), np.int64)
         back[order] = np.arange(len(handles))
-        return taken(whole, from_numpy(back))
+        return take(whole, from_numpy(back))
 
     def column(self, handles: np.ndarray, name: str) -> pa.Array:
         """Gather one column; null where the handle is -1."""
@@ -197,7 +196,7 @@ class RowStore:
         if name not in chunk.masks:
             return False
         mask = self._read_rows(chunk).column(_name_mask(self.schema, name))
-        return booleans(mask.take(from_numpy(local)))
+        return to_booleans(mask.take(from_numpy(local)))
 
     def _append(self, chunk: _Chunk, rows: int) -> None:
         self._chunks.append(chunk)

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats.arrays import booleans
+from hoodie_py.formats.arrays import join_batches, to_booleans
 from hoodie_py.formats.kernels import call
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.conform import join_batches
 from hoodie_py.reader.entry_batches import count_entry_bytes, from_entry_batch, get_extra, to_entry_batch
 from hoodie_py.reader.folded_log import FoldedLog, HashPartition
 from hoodie_py.reader.key_hash import KeyHash
@@ -111,7 +110,7 @@ class SpilledEntries:
         """Return the numbers of the blocks that have versions of a key; entries must be complete."""
         found: list[int] = []
         for batch in self._read_batches(self._written):
-            has = booleans(call("equal", batch.column("key"), pa.scalar(key)))
+            has = to_booleans(call("equal", batch.column("key"), pa.scalar(key)))
             found += np.unique(get_extra(batch, "block")[has]).tolist()
         return list(dict.fromkeys(found))
 

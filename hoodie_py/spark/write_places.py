@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.arrays import numbers
+from hoodie_py.formats.arrays import to_numbers
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.spark.attempts import can_retry, pack_error
 from hoodie_py.spark.python_process import freeze_imports
@@ -125,8 +125,8 @@ class _KnownKeys(KeyLookup):
         super().__init__(snapshot, there.facts.settings, there.facts.merger)
         self._slices = {(each.partition_path, each.file_id): number for number, each in enumerate(slices)}
         self._keys = entries.column("key")
-        self._of = numbers(entries.column("slice").combine_chunks()) if len(entries) else np.empty(0, np.int32)
-        self._rows_ = numbers(entries.column("row").combine_chunks()) if len(entries) else np.empty(0, np.int64)
+        self._of = to_numbers(entries.column("slice").combine_chunks()) if len(entries) else np.empty(0, np.int32)
+        self._rows_ = to_numbers(entries.column("row").combine_chunks()) if len(entries) else np.empty(0, np.int64)
 
     @property
     def keys_at_once(self) -> int:
@@ -140,7 +140,7 @@ class _KnownKeys(KeyLookup):
             for number, file_slice in enumerate(each.slices):
                 places[self._slices[file_slice.partition_path, file_slice.file_id]] = number
             index = pc.index_in(self._keys, value_set=each.keys)
-            at = np.concatenate([np.empty(0, np.int32), *(numbers(chunk, -1) for chunk in index.chunks)])
+            at = np.concatenate([np.empty(0, np.int32), *(to_numbers(chunk, -1) for chunk in index.chunks)])
             hit = np.flatnonzero((at >= 0) & (places[self._of] >= 0))
             hits.append(
                 KeyLookupResult(

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.arrays import from_numpy, join_chunks
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.spark.attempts import can_retry, pack_error
 from hoodie_py.spark.key_sketch import KeySketch, mix_hashes
@@ -34,7 +34,6 @@ from hoodie_py.writer.bucket_index import compute_java_hashes
 from hoodie_py.writer.bucket_places import assign_buckets
 from hoodie_py.writer.incoming_records import make_records
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
-from hoodie_py.writer.record_versions import joined
 from hoodie_py.writer.routing import slice_records
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
@@ -148,7 +147,7 @@ class DivideRows:
         facts = there.facts
         records, _ = make_records(table, there.snapshot, facts.settings.options, facts.operation)
         if self.sketches and len(records):
-            sketch = KeySketch.from_keys(joined(records.keys)).pack()
+            sketch = KeySketch.from_keys(join_chunks(records.keys)).pack()
             row = {"shard": 0, "kind": SKETCH, "at": len(sketch), "payload": sketch}
             yield pa.RecordBatch.from_pylist([row], SHARDED)
         shards = _find_shards(records, there)
@@ -252,8 +251,8 @@ def _find_shards(records: WriteRecords, there: OpenedFacts) -> np.ndarray:
     facts = there.facts
     index = facts.settings.index
     if not index.is_bucket or records.partition_paths is None:
-        return _spread_over_shards(compute_java_hashes(joined(records.keys)), len(facts.shards))
-    hashes = compute_java_hashes(joined(records.partition_paths))
+        return _spread_over_shards(compute_java_hashes(join_chunks(records.keys)), len(facts.shards))
+    hashes = compute_java_hashes(join_chunks(records.partition_paths))
     for part in assign_buckets(there.snapshot, records, index):
         hashes[slice(None) if part.members is None else part.members] += part.numbers.astype(np.uint32)
     return _spread_over_shards(hashes, len(facts.shards))

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.arrays import booleans, from_numpy, numbers
-from hoodie_py.writer.record_versions import joined
+from hoodie_py.formats.arrays import from_numpy, join_chunks, to_booleans, to_numbers
 from hoodie_py.writer.write_records import WriteRecords
 
 PAYLOAD_BYTES = 16 << 20  # about, of one payload
@@ -72,13 +71,15 @@ class PayloadFormat:
                 hint="The table may have changed while they were read: try again.",
             )
         count = len(records)
-        paths = pa.nulls(count, pa.string()) if records.partition_paths is None else joined(records.partition_paths)
+        paths = (
+            pa.nulls(count, pa.string()) if records.partition_paths is None else join_chunks(records.partition_paths)
+        )
         if self.has_paths and paths.null_count:
             raise HoodieError("Some rows tell their partition, others do not.")
-        deletes = from_numpy(np.zeros(count, bool)) if records.deletes is None else joined(records.deletes)
+        deletes = from_numpy(np.zeros(count, bool)) if records.deletes is None else join_chunks(records.deletes)
         places = from_numpy(np.full(count, -1, np.int64) if positions is None else positions.astype(np.int64))
-        arrays = [joined(column) for column in (*records.rows.columns, *records.ordering)]
-        arrays += [joined(records.keys), paths, deletes, places]
+        arrays = [join_chunks(column) for column in (*records.rows.columns, *records.ordering)]
+        arrays += [join_chunks(records.keys), paths, deletes, places]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def read(self, payloads: Sequence[pa.Buffer]) -> tuple[WriteRecords, np.ndarray]:
@@ -87,7 +88,7 @@ class PayloadFormat:
         table = pa.Table.from_batches(batches, self.schema)
         width = len(self.rows)
         deletes = table.column(_DELETE)
-        marked = booleans(joined(deletes)).any()
+        marked = to_booleans(join_chunks(deletes)).any()
         paths = table.column(_PATH)
         records = WriteRecords(
             rows=pa.table(table.columns[:width], schema=self.rows) if width else pa.table({}),
@@ -96,7 +97,7 @@ class PayloadFormat:
             deletes=deletes if marked else None,
             ordering=tuple(table.columns[width : width + self.orders]),
         )
-        return records, numbers(joined(table.column(_POSITION)))
+        return records, to_numbers(join_chunks(table.column(_POSITION)))
 
     def as_located(self) -> PayloadFormat:
         """Return the form for records that know their partition."""
@@ -120,7 +121,7 @@ def group_by_label(batches: Iterator[pa.RecordBatch]) -> Iterator[LabelledPayloa
     """Gather the payloads of each label; rows (label, kind, order, payload) come sorted by the first three."""
     current: LabelledPayloads | None = None
     for batch in batches:
-        labels, kinds = (numbers(batch.column(at)).tolist() for at in (0, 1))
+        labels, kinds = (to_numbers(batch.column(at)).tolist() for at in (0, 1))
         values = batch.column(3)
         for at, (label, kind) in enumerate(zip(labels, kinds, strict=True)):
             if current is None or current.label != label:

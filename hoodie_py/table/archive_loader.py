@@ -18,13 +18,13 @@ from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.archive import (
     VERSION_FILE,
     ArchivedInstant,
-    archive_file_number,
-    manifest_number,
-    newest_entries,
+    keep_newest_entries,
+    parse_archive_file_name,
     parse_archived_log,
     parse_history_manifest,
     parse_history_parquet,
     parse_history_version,
+    parse_manifest_name,
 )
 from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.table_config import TableConfig
@@ -68,13 +68,13 @@ class ArchivedTimeline:
         """
         if request_time not in self.completion_times:
             return None
-        return next((each.commit_metadata() for each in self._full if each.request_time == request_time), None)
+        return next((each.parse_commit_metadata() for each in self._full if each.request_time == request_time), None)
 
     def iterate_writes_back_from(self, request_time: str) -> Iterator[tuple[str, CommitMetadata]]:
         """Archived writes at or before a request time with what they say, newest first; errors as ``metadata``."""
         for each in reversed(self._full):
             if each.request_time <= request_time:
-                yield each.request_time, each.commit_metadata()
+                yield each.request_time, each.parse_commit_metadata()
 
     @cached_property
     def _full(self) -> tuple[ArchivedInstant, ...]:
@@ -97,9 +97,9 @@ def load_archive(files: TableFiles, config: TableConfig) -> ArchivedTimeline:
 
 
 def _read_archive_logs(files: TableFiles, folder: str) -> Entries:
-    numbered = [(archive_file_number(info.name), info.path) for info in _list(files, folder) if not info.is_dir]
+    numbered = [(parse_archive_file_name(info.name), info.path) for info in _list(files, folder) if not info.is_dir]
     newest_first = sorted(((number, path) for number, path in numbered if number is not None), reverse=True)
-    return newest_entries(_parse_files(files, [path for _, path in newest_first], parse_archived_log))
+    return keep_newest_entries(_parse_files(files, [path for _, path in newest_first], parse_archived_log))
 
 
 def _read_history(files: TableFiles, folder: str, *, contents: bool) -> Entries:
@@ -110,14 +110,14 @@ def _read_history(files: TableFiles, folder: str, *, contents: bool) -> Entries:
             parsed = _parse_files(files, paths, partial(parse_history_parquet, contents=contents))
         except FileMissingError:
             continue
-        return newest_entries(parsed)
+        return keep_newest_entries(parsed)
     raise InvalidTableError("the manifest of the archived timeline names a file that is not there", path=folder)
 
 
 def _find_history_files(files: TableFiles, folder: str) -> list[str]:
     """Names of the history files that count, newest first."""
     listing = _list(files, folder)
-    manifests = {number: info.path for info in listing if (number := manifest_number(info.name)) is not None}
+    manifests = {number: info.path for info in listing if (number := parse_manifest_name(info.name)) is not None}
     if not manifests:
         return []
     version = None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.formats.arrays import booleans, from_texts
+from hoodie_py.formats.arrays import from_texts, to_booleans
 from hoodie_py.formats.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, RECORD_KEY
 from hoodie_py.formats.bloom import BloomFilter
 from hoodie_py.formats.parquet import column_chunk_ranges
@@ -112,7 +112,7 @@ def _iterate_matching_groups(
     found = 0
     for group in groups:
         if found == _MOST_FOUND or any(
-            booleans(evaluate(part, batch)).any() for batch in base.read_batches(schema, batch_rows, [group])
+            to_booleans(evaluate(part, batch)).any() for batch in base.read_batches(schema, batch_rows, [group])
         ):
             found = min(found + 1, _MOST_FOUND)
             yield group

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.arrays import booleans
+from hoodie_py.formats.arrays import join_chunks, repeat_value, to_booleans
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.avro_encoder import encode_records
 from hoodie_py.formats.commit_metadata import WriteStat
@@ -33,7 +33,7 @@ from hoodie_py.reader.records import is_delete_code
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, DataFile
 from hoodie_py.writer.markers import Marker
-from hoodie_py.writer.meta_columns import RowStamp, as_array, find_missing_columns, make_file_batches, repeat_text
+from hoodie_py.writer.meta_columns import RowStamp, find_missing_columns, make_file_batches
 from hoodie_py.writer.write_records import WriteRecords
 
 FIRST_VERSION_OF_FREE_LOGS = 8
@@ -147,10 +147,10 @@ class AppendTask:
         places = np.flatnonzero(~as_rows)
         if len(places):
             deletes = records.take(places)
-            paths = repeat_text(self.partition_path, len(deletes))
-            ordering: list[pa.Array] = [as_array(each) for each in deletes.ordering]
+            paths = repeat_value(self.partition_path, pa.string(), len(deletes))
+            ordering: list[pa.Array] = [join_chunks(each) for each in deletes.ordering]
             here = None if positions is None else positions[places]
-            content = encode_delete_content(as_array(deletes.keys), paths, ordering)
+            content = encode_delete_content(join_chunks(deletes.keys), paths, ordering)
             yield encode_block(BlockType.DELETE, self._make_headers(here), content)
 
     def _make_headers(self, positions: np.ndarray | None) -> dict[HeaderKey, str]:
@@ -183,4 +183,4 @@ class AppendTask:
 def _deleted(records: WriteRecords) -> np.ndarray:
     if records.deletes is None:
         return np.zeros(len(records), bool)
-    return booleans(as_array(records.deletes))
+    return to_booleans(join_chunks(records.deletes))

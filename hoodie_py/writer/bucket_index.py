@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.formats.arrays import booleans, from_numpy, numbers
+from hoodie_py.formats.arrays import from_numpy, to_booleans, to_numbers
 from hoodie_py.formats.xxhash import xxhash32
 
 _DIGITS = 8
@@ -133,7 +133,7 @@ def _compute_chunk_buckets(keys: pa.Array, hash_fields: Collection[str], buckets
 
 
 def _hash_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
-    composite = booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
+    composite = to_booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
     if not composite.any():
         return compute_java_hashes(keys) + _FACTOR
     hashes = np.empty(len(keys), np.uint32)
@@ -148,10 +148,10 @@ def _hash_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
 def _hash_composite_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
     """Hash keys of several fields: those at once whose values hold no comma and no colon, the rest one by one."""
     pieces = pc.split_pattern(keys, ",")
-    starts = np.asarray(numbers(pieces.offsets)).astype(np.int64)
+    starts = np.asarray(to_numbers(pieces.offsets)).astype(np.int64)
     flat = pieces.flatten()
     starts = starts - starts[0]
-    regular = numbers(pc.count_substring(flat, ":")) == 1
+    regular = to_numbers(pc.count_substring(flat, ":")) == 1
     bad = np.concatenate([np.zeros(1, np.int64), np.cumsum(~regular)])
     odd = bad[starts[1:]] > bad[starts[:-1]]
     hashes = np.ones(len(keys), np.uint32)
@@ -177,10 +177,10 @@ def _hash_regular_keys(
     halves = pc.split_pattern(pieces.take(from_numpy(wanted)), ":", max_splits=1)
     names, values = pc.list_element(halves, 0), pc.list_element(halves, 1)
     codes = compute_java_hashes(values)
-    codes[booleans(pc.is_in(values, pa.array([_NULL, _EMPTY])))] = 0
+    codes[to_booleans(pc.is_in(values, pa.array([_NULL, _EMPTY])))] = 0
     counted = np.ones(len(codes), bool)
     if hash_fields:
-        counted = booleans(pc.is_in(names, pa.array(list(hash_fields), pa.string())))
+        counted = to_booleans(pc.is_in(names, pa.array(list(hash_fields), pa.string())))
     firsts = np.cumsum(counts) - counts
     hashes = np.ones(len(at), np.uint32)
     met = np.zeros(len(at), bool)
@@ -198,21 +198,21 @@ def _hash_regular_keys(
 
 def _join_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
     """Return the values of the hash fields of each key, joined; keys of one value as they are."""
-    composite = booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
+    composite = to_booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
     if not composite.any():
         return keys
     at = np.flatnonzero(composite)
     chosen = keys.take(from_numpy(at))
-    regular = booleans(pc.match_substring_regex(chosen, r"^[^:,]*:[^:,]*(,[^:,]*:[^:,]*)*$"))
+    regular = to_booleans(pc.match_substring_regex(chosen, r"^[^:,]*:[^:,]*(,[^:,]*:[^:,]*)*$"))
     pieces = pc.split_pattern(chosen.filter(from_numpy(regular)), ",")
     halves = pc.split_pattern(pieces.flatten(), ":", max_splits=1)
     names, values = pc.list_element(halves, 0), pc.list_element(halves, 1)
     values = pc.if_else(pc.equal(values, _NULL), "null", pc.if_else(pc.equal(values, _EMPTY), "", values))
     counts = np.ones(len(names), bool)
     if hash_fields:
-        counts = booleans(pc.is_in(names, pa.array(list(hash_fields), pa.string())))
+        counts = to_booleans(pc.is_in(names, pa.array(list(hash_fields), pa.string())))
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[
-        numbers(pieces.offsets) - pieces.offsets[0].as_py()
+        to_numbers(pieces.offsets) - pieces.offsets[0].as_py()
     ]
     lists = pa.ListArray.from_arrays(from_numpy(starts.astype(np.int32)), values.filter(from_numpy(counts)))
     joined = pc.if_else(from_numpy(np.diff(starts) > 0), pc.binary_join(lists, ""), chosen.filter(from_numpy(regular)))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats.arrays import numbers
+from hoodie_py.formats.arrays import to_numbers
 from hoodie_py.options import write as write_keys
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
@@ -93,5 +93,5 @@ def number_strings(values: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
     encoded = values.dictionary_encode().chunks
     if not encoded:
         return pa.array([], pa.string()), np.empty(0, np.int64)
-    codes = np.concatenate([numbers(chunk.indices) for chunk in encoded]).astype(np.int64)
+    codes = np.concatenate([to_numbers(chunk.indices) for chunk in encoded]).astype(np.int64)
     return encoded[-1].dictionary, codes

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.avro_from_arrow import avro_schema_text
+from hoodie_py.formats.avro_from_arrow import make_schema_text
 from hoodie_py.formats.avro_schema import AvroType, Enum, Union
 from hoodie_py.formats.base_schema import stored_schema
 from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
@@ -65,7 +65,7 @@ def conform_input(
     columns = select_user_columns(table.schema)
     known = find_write_schema(snapshot)
     if known is None:
-        schema = parse_output_schema(avro_schema_text(columns, snapshot.config.name), META_COLUMNS)
+        schema = parse_output_schema(make_schema_text(columns, snapshot.config.name), META_COLUMNS)
     else:
         schema = parse_output_schema(evolve_schema(known.table, columns), _list_meta_columns(known))
     fill = NULL_FOR_MISSING.of(options) or RECONCILE_SCHEMA.of(options)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.formats.arrays import booleans, from_numpy
+from hoodie_py.formats.arrays import from_numpy, to_booleans
 from hoodie_py.formats.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
 from hoodie_py.formats.bloom import BloomFilter
 from hoodie_py.formats.key_range import comparable_keys
@@ -95,7 +95,7 @@ def _read_bounds(said: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
 
 def _count_between(keys: pa.Array, bounds: tuple[bytes, bytes]) -> int:
     low, high = (pa.scalar(bound, keys.type) for bound in bounds)
-    return int(booleans(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).sum())
+    return int(to_booleans(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).sum())
 
 
 def _bisect(ordered: pa.Array, bound: bytes, *, after: bool) -> int:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.arrays import join_chunks
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
 from hoodie_py.formats.table_config import TableConfig, timestamp_keygen_settings
 from hoodie_py.options import input as input_keys
@@ -257,7 +258,7 @@ def _read_column(table: pa.Table, name: str, role: str) -> pa.ChunkedArray:
 
 
 def _join_columns(parts: list[pa.ChunkedArray | pa.Scalar], separator: str) -> pa.ChunkedArray:
-    whole = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in parts]
+    whole = [join_chunks(each) if isinstance(each, pa.ChunkedArray) else each for each in parts]
     return pa.chunked_array([pc.binary_join_element_wise(*whole, separator)])
 
 

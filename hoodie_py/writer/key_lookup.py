@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.formats.arrays import numbers
+from hoodie_py.formats.arrays import to_numbers
 from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.fields import find_top_level_name
@@ -199,7 +199,7 @@ class KeyLookup:
         reader = FileGroupReader(file_slice, self._snapshot.read_info(file_slice), columns, self._merger, self._options)
         for batch in reader.to_batches():
             found = pc.index_in(self.record_keys.read_keys(batch), value_set=keys)
-            yield batch, numbers(found, -1).astype(np.int64)
+            yield batch, to_numbers(found, -1).astype(np.int64)
 
     def _read_base_keys(self, base_file: BaseFile, keys: KeyFilter | None) -> Generator[pa.RecordBatch, None, None]:
         base = BaseFileReader(self._snapshot.files, base_file, self._snapshot.times)
@@ -291,7 +291,7 @@ class _KeyMatcher:
         keys = pa.chunked_array([each[2] for each in waiting], pa.string())
         self._bytes -= sum(each[2].nbytes for each in waiting)
         found = pc.index_in(keys, value_set=self._wanted[group].keys)
-        at = np.concatenate([numbers(chunk, -1) for chunk in found.chunks])
+        at = np.concatenate([to_numbers(chunk, -1) for chunk in found.chunks])
         hits = np.flatnonzero(at >= 0)
         if not len(hits):
             return

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.arrays import booleans
+from hoodie_py.formats.arrays import to_booleans
 from hoodie_py.options import input as input_keys
 from hoodie_py.reader.fields import find_field_type, find_top_level_name
 from hoodie_py.reader.file_group import FileGroupReader
@@ -126,13 +126,13 @@ def _compare(found: pa.Table, generator: KeyGenerator, file_slice: FileSlice) ->
     place = {"file_group": file_slice.file_id, "partition": file_slice.partition_path or None}
     if generator.key_fields:
         stored, made = found.column(RECORD_KEY), generator.make_keys(found)
-        other = booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
+        other = to_booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
         if other.any():
             at = int(other.argmax())
             raise _make_error("record keys", stored[at].as_py(), made[at].as_py(), generator, place)
     if generator.partition_fields:
         stored, made = found.column(PARTITION_PATH), generator.make_partition_paths(found)
-        other = booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
+        other = to_booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
         if other.all():
             raise _make_error("partition paths", stored[0].as_py(), made[0].as_py(), generator, place)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.arrays import from_numpy, join_chunks, repeat_value
 from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
 from hoodie_py.writer.write_records import WriteRecords
 
@@ -50,11 +50,11 @@ class RowStamp:
         """
         count = len(keys)
         return {
-            COMMIT_TIME: repeat_text(self.instant, count),
+            COMMIT_TIME: repeat_value(self.instant, pa.string(), count),
             SEQUENCE: self.make_sequence_numbers(first, count),
             RECORD_KEY: keys,
-            PARTITION_PATH: repeat_text(self.partition_path, count),
-            FILE_NAME: repeat_text(self.file_name, count),
+            PARTITION_PATH: repeat_value(self.partition_path, pa.string(), count),
+            FILE_NAME: repeat_value(self.file_name, pa.string(), count),
         }
 
 
@@ -80,7 +80,7 @@ def make_file_batches(
     for start in range(0, len(records), at_once):
         count = min(at_once, len(records) - start)
         rows = records.rows.slice(start, count)
-        meta = stamp.make_columns(as_array(records.keys.slice(start, count)), first + start)
+        meta = stamp.make_columns(join_chunks(records.keys.slice(start, count)), first + start)
         columns = [_pick_column(meta, rows, field, count) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in schema]))
 
@@ -91,21 +91,9 @@ def find_missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name not in there]
 
 
-def repeat_text(text: str, count: int) -> pa.Array:
-    """Return a string column that says the same in every row."""
-    return pa.repeat(pa.scalar(text, pa.string()), count)
-
-
-def as_array(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
 def _pick_column(meta: dict[str, pa.Array], rows: pa.Table, field: pa.Field, count: int) -> pa.Array:
     if field.name in meta:
         return meta[field.name]
     if field.name == OPERATION_COLUMN and field.name not in rows.schema.names:
         return pa.nulls(count, field.type)
-    return as_array(rows.column(field.name))
+    return join_chunks(rows.column(field.name))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats import table_config as keys
-from hoodie_py.formats.avro_from_arrow import avro_schema_text
+from hoodie_py.formats.avro_from_arrow import make_schema_text
 from hoodie_py.formats.merge_config import DEFAULT_PAYLOAD, OVERWRITE_WITH_LATEST_PAYLOAD, MergeMode, infer_merge
 from hoodie_py.formats.merge_creation import creation_properties, payload_class_of
 from hoodie_py.formats.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, TableConfig, table_checksum
@@ -100,7 +100,7 @@ class NewTable:
             keys.PARTITION_FIELDS: ",".join(self.partition_by),
             keys.KEY_GENERATOR_TYPE: generator,
             PARTITION_EXTRACTOR: self._choose_partition_extractor(),
-            keys.CREATE_SCHEMA: avro_schema_text(columns, self.name),
+            keys.CREATE_SCHEMA: make_schema_text(columns, self.name),
             keys.TIMEZONE: "UTC",
             **_make_defaults(self.version),
             **({keys.ORDERING_FIELDS: ",".join(self.ordering)} if self.ordering else {}),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.arrays import booleans
+from hoodie_py.formats.arrays import to_booleans
 
 _MOST_ROWS = 5
 _MOST_CHARS = 60
@@ -34,7 +34,7 @@ def refuse_rows(
     Raises:
         InvalidQueryError: ``where`` has the column, how many rows are bad, and numbers and values of the first.
     """
-    mask = np.concatenate([booleans(chunk) for chunk in _list_chunks(bad)] or [np.zeros(0, bool)])
+    mask = np.concatenate([to_booleans(chunk) for chunk in _list_chunks(bad)] or [np.zeros(0, bool)])
     at = np.flatnonzero(mask)
     if len(at):
         raise make_rows_error(

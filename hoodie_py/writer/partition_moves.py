@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.formats.arrays import booleans, from_numpy
+from hoodie_py.formats.arrays import from_numpy, join_chunks, to_booleans
 from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.fields import read_field_values
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.places import NOWHERE, RecordLocations
-from hoodie_py.writer.record_versions import PARTITION_PATH_FIELD, MergedVersions, RecordVersions, joined
+from hoodie_py.writer.record_versions import PARTITION_PATH_FIELD, MergedVersions, RecordVersions
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
@@ -58,13 +58,13 @@ def merge_partition_updates(
     homes = pa.array([each.partition_path for each in places.slices], pa.string())
     missing = places.at == NOWHERE
     home = homes.take(from_numpy(np.where(missing, 0, places.at), missing))
-    own = joined(records.partition_paths)
-    elsewhere = ~missing & ~booleans(pc.equal(home, own).fill_null(True))
+    own = join_chunks(records.partition_paths)
+    elsewhere = ~missing & ~to_booleans(pc.equal(home, own).fill_null(True))
     if not elsewhere.any():
         return places.tag_records(records)
     stay = elsewhere.copy()
     if settings.index.update_partition and snapshot.config.partition_fields:
-        deletes = np.zeros(len(records), bool) if records.deletes is None else booleans(joined(records.deletes))
+        deletes = np.zeros(len(records), bool) if records.deletes is None else to_booleans(join_chunks(records.deletes))
         stay &= deletes
     paths = pc.if_else(from_numpy(stay), home, own)
     records = _replace_paths(records, paths)
@@ -81,7 +81,7 @@ def _read_existing(
     snapshot: Snapshot, records: WriteRecords, places: RecordLocations, moving: np.ndarray, lookup: KeyLookup
 ) -> tuple[WriteRecords, np.ndarray]:
     """Read what the table has of moving records; also return for each record the number of what it meets."""
-    keys = joined(records.keys.take(from_numpy(moving)))
+    keys = join_chunks(records.keys.take(from_numpy(moving)))
     tables, which, read = [], np.full(len(moving), NOWHERE), 0
     for number in np.unique(places.at).tolist():
         here = np.flatnonzero(places.at == number)
@@ -133,10 +133,10 @@ def _split_moves(
     made, dead, goes = made[kept], dead[kept], goes[kept]
     homes = home.take(from_numpy(kept))
     assert result.partition_paths is not None
-    paths = joined(result.partition_paths)
+    paths = join_chunks(result.partition_paths)
     if made.any():
         paths = _recompute_paths(result, paths, np.flatnonzero(made & ~dead), partition_paths)
-    stays = dead | (goes & booleans(pc.equal(homes, paths).fill_null(False)))
+    stays = dead | (goes & to_booleans(pc.equal(homes, paths).fill_null(False)))
     result = _replace_paths(result, pc.if_else(from_numpy(dead), homes, paths))
     leaves = np.flatnonzero(goes & ~stays)
     here = places.take(kept)
@@ -157,7 +157,7 @@ def _recompute_paths(
         return paths
     if partition_paths is None:
         raise UnsupportedFeatureError("Merging records that move between partitions without their key generator.")
-    fresh = joined(partition_paths(records.rows.take(from_numpy(at))))
+    fresh = join_chunks(partition_paths(records.rows.take(from_numpy(at))))
     back = np.arange(len(paths))
     back[at] = len(paths) + np.arange(len(at))
     return pa.concat_arrays([paths, fresh]).take(from_numpy(back))

@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import MergeError
-from hoodie_py.formats.arrays import booleans, from_numpy
+from hoodie_py.formats.arrays import from_numpy, join_chunks, make_batch_without_columns, to_booleans
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.buffer import fold_by_rounds
-from hoodie_py.reader.conform import make_batch_without_columns
 from hoodie_py.reader.context import RecordContext
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.delete_rules import DeleteRules
@@ -175,7 +174,11 @@ class RecordVersions:
                 pa.Table.from_batches([self._store.take(made.rows, rows.schema.names)]), own, rows, at
             )
             rows = pa.concat_tables([rows, fresh]).take(from_numpy(back))
-        flags = np.zeros(len(records), bool) if records.deletes is None else booleans(joined(records.deletes)).copy()
+        flags = (
+            np.zeros(len(records), bool)
+            if records.deletes is None
+            else to_booleans(join_chunks(records.deletes)).copy()
+        )
         flags[at] = made.deletes
         ordering = records.ordering
         if made.order.parts:
@@ -190,12 +193,12 @@ class RecordVersions:
     def _make_entries(self, records: WriteRecords, at: np.ndarray, first: int) -> BufferedBatch:
         """Return records by their numbers as a merge takes them; ``first`` is the handle of the first of all."""
         indices = from_numpy(at.astype(np.int64, copy=False))
-        ordering = [joined(column.take(indices)) for column in records.ordering if self._context.ordering_fields]
+        ordering = [join_chunks(column.take(indices)) for column in records.ordering if self._context.ordering_fields]
         codes = np.full(len(at), NO_OPERATION, np.int8)
         if records.deletes is not None:
-            codes[booleans(joined(records.deletes.take(indices)))] = DELETE
+            codes[to_booleans(join_chunks(records.deletes.take(indices)))] = DELETE
         order = OrderingColumn.from_columns(ordering, len(at))
-        return BufferedBatch(self._context, joined(records.keys.take(indices)), first + at, order, codes)
+        return BufferedBatch(self._context, join_chunks(records.keys.take(indices)), first + at, order, codes)
 
     def _is_own(self, result: BufferedBatch) -> np.ndarray:
         return np.asarray((result.rows != NO_ROW) & (result.rows < len(self._records)))
@@ -272,7 +275,7 @@ def _compare_entries(result: BufferedBatch, entries: BufferedBatch) -> np.ndarra
     """Say for each record whether both agree on whether it is a delete, and on its ordering value."""
     same = result.deletes == entries.deletes
     for mine, theirs in zip(result.order.parts, entries.order.parts, strict=True):
-        equal = booleans(pc.equal(mine.values, theirs.values).fill_null(True))
+        equal = to_booleans(pc.equal(mine.values, theirs.values).fill_null(True))
         same &= equal & (mine.default == theirs.default)
     return np.asarray(same)
 
@@ -299,10 +302,3 @@ def _to_nullable(part: Any) -> pa.Array:
     if part.integer:
         return part.values
     return pc.if_else(from_numpy(part.default), pa.scalar(None, part.values.type), part.values)
-
-
-def joined(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return a column as one array."""
-    if isinstance(values, pa.Array):
-        return values
-    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.arrays import booleans, from_numpy
+from hoodie_py.formats.arrays import from_numpy, join_chunks, repeat_value, to_booleans
 from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.formats.names import MarkerType, base_file_name
 from hoodie_py.reader.file_slice import FileSlice
@@ -30,14 +30,7 @@ from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, DataFile
 from hoodie_py.writer.insert_task import NO_COMMIT
 from hoodie_py.writer.markers import Marker
-from hoodie_py.writer.meta_columns import (
-    FILE_NAME,
-    RowStamp,
-    as_array,
-    find_missing_columns,
-    make_file_batches,
-    repeat_text,
-)
+from hoodie_py.writer.meta_columns import FILE_NAME, RowStamp, find_missing_columns, make_file_batches
 from hoodie_py.writer.partition_folder import ensure_partition
 from hoodie_py.writer.write_records import WriteRecords
 
@@ -117,7 +110,7 @@ class RewriteTask:
         A custom merger may look at what deletes hold, so they keep their rows where they have some. A delete without
         ordering value, in a table that has ordering fields, is ordered by commit time whatever its row says.
         """
-        deletes = np.zeros(len(records), bool) if records.deletes is None else booleans(as_array(records.deletes))
+        deletes = np.zeros(len(records), bool) if records.deletes is None else to_booleans(join_chunks(records.deletes))
         by_key = deletes.copy()
         if self._keeps_rows and not find_missing_columns(records, self.facts.schema.arrow):
             by_key &= _find_unordered(records.ordering, len(records))
@@ -129,8 +122,10 @@ class RewriteTask:
             done += batch.num_rows
         if by_key.any():
             gone = records.take(from_numpy(np.flatnonzero(by_key)))
-            columns = [as_array(each) for each in gone.ordering]
-            yield IncomingDeletes(as_array(gone.keys), OrderingColumn.of_deletes(columns, len(gone)) if columns else ())
+            columns = [join_chunks(each) for each in gone.ordering]
+            yield IncomingDeletes(
+                join_chunks(gone.keys), OrderingColumn.of_deletes(columns, len(gone)) if columns else ()
+            )
 
     @property
     def _keeps_rows(self) -> bool:
@@ -151,7 +146,7 @@ class _MergedRowReader(MergeReader):
         for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None and piece.untouched.num_rows:
                 rows = self._make_output(piece.untouched)
-                yield _set_columns(rows, {FILE_NAME: repeat_text(self._stamp.file_name, rows.num_rows)})
+                yield _set_columns(rows, {FILE_NAME: repeat_value(self._stamp.file_name, pa.string(), rows.num_rows)})
             if piece.merged is None:
                 continue
             result = piece.merged.result
@@ -175,5 +170,5 @@ def _find_unordered(columns: Sequence[pa.ChunkedArray], count: int) -> np.ndarra
     """Say where a record has no ordering value although there are ordering fields."""
     missing = np.full(count, bool(columns))
     for column in columns:
-        missing &= booleans(as_array(column).is_null())
+        missing &= to_booleans(join_chunks(column).is_null())
     return missing

@@ -17,12 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.formats.arrays import booleans, from_numpy, numbers
+from hoodie_py.formats.arrays import from_numpy, join_chunks, to_booleans, to_numbers
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_index import make_bucket_file_id, parse_bucket
 from hoodie_py.writer.compaction_strategy import GroupKey
-from hoodie_py.writer.meta_columns import as_array
 from hoodie_py.writer.small_files import fill_small_files
 from hoodie_py.writer.write_conflicts import iterate_pending_clusterings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
@@ -191,7 +190,7 @@ def _number_groups(tagged: TaggedRecords) -> tuple[list[tuple[str, str | None]],
     """Return the distinct partition paths with file ids, sorted, and the number of its place for each record."""
     paths = _require_partition_paths(tagged.records).combine_chunks().dictionary_encode()
     groups = tagged.file_ids.dictionary_encode()
-    both = numbers(_to_codes(paths)) * (len(groups.dictionary) + 1) + numbers(_to_codes(groups), -1) + 1
+    both = to_numbers(_to_codes(paths)) * (len(groups.dictionary) + 1) + to_numbers(_to_codes(groups), -1) + 1
     found, codes = np.unique(both, return_inverse=True)
     texts, ids = paths.dictionary.to_pylist(), [None, *groups.dictionary.to_pylist()]
     return [(texts[each // len(ids)], ids[each % len(ids)]) for each in found.tolist()], codes.reshape(-1)
@@ -208,7 +207,7 @@ def _require_partition_paths(records: WriteRecords) -> pa.ChunkedArray:
 
 
 def _deletes(records: WriteRecords) -> np.ndarray:
-    return np.zeros(len(records), bool) if records.deletes is None else booleans(as_array(records.deletes))
+    return np.zeros(len(records), bool) if records.deletes is None else to_booleans(join_chunks(records.deletes))
 
 
 def _is_all(order: np.ndarray, count: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.avro_from_arrow import field_of, is_any_list
+from hoodie_py.formats.avro_from_arrow import is_any_list, make_field
 from hoodie_py.formats.column_names import folded
 
 
@@ -49,7 +49,7 @@ def _evolve_record(record: dict[str, Any], fields: pa.Schema | pa.StructType, ou
                 column=place,
             )
         elif not pa.types.is_null(field.type):
-            found[field.name] = field_of(field.with_nullable(True), full_name)
+            found[field.name] = make_field(field.with_nullable(True), full_name)
             by_case[folded(field.name)] = field.name
     return {**record, "fields": list(found.values())}
 

@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.formats.arrays import booleans, from_numpy, numbers
+from hoodie_py.formats.arrays import from_numpy, join_chunks, to_booleans, to_numbers
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.writer.compaction_strategy import GroupKey
-from hoodie_py.writer.meta_columns import as_array
 from hoodie_py.writer.write_records import TaggedRecords
 
 
@@ -45,12 +44,12 @@ def fill_small_files(
         return tagged
     records = tagged.records
     assert records.partition_paths is not None
-    new = booleans(tagged.file_ids.is_null())
+    new = to_booleans(tagged.file_ids.is_null())
     if records.deletes is not None:
-        new &= ~booleans(as_array(records.deletes))
+        new &= ~to_booleans(join_chunks(records.deletes))
     at = np.flatnonzero(new)
-    paths = as_array(records.partition_paths).dictionary_encode()
-    codes = numbers(paths.indices)[at]
+    paths = join_chunks(records.partition_paths).dictionary_encode()
+    codes = to_numbers(paths.indices)[at]
     at = at[np.argsort(codes, kind="stable")]
     ids = np.full(len(tagged), -1, np.int64)
     chosen: list[str] = []

@@ -15,14 +15,14 @@ from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureEr
 from hoodie_py.formats.archive import (
     ArchivedInstant,
     HistoryFile,
-    archive_file_number,
-    manifest_number,
-    newest_entries,
+    keep_newest_entries,
+    parse_archive_file_name,
     parse_archived_log,
     parse_history_file_name,
     parse_history_manifest,
     parse_history_parquet,
     parse_history_version,
+    parse_manifest_name,
 )
 from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline import Timeline
@@ -62,8 +62,8 @@ def test_only_completed_states_of_an_archive_count() -> None:
     ) + archived(entry("2", "compaction", "COMPLETED"), entry("3", "deltacommit", "INFLIGHT"))
     first, second = parse_archived_log(data)
     assert (first.request_time, first.completion_time, first.action) == ("1", "1", "commit")
-    assert first.commit_metadata() == CommitMetadata("UPSERT", {"schema": "s"})
-    assert (second.request_time, second.action, second.commit_metadata()) == ("2", "commit", CommitMetadata())
+    assert first.parse_commit_metadata() == CommitMetadata("UPSERT", {"schema": "s"})
+    assert (second.request_time, second.action, second.parse_commit_metadata()) == ("2", "commit", CommitMetadata())
 
 
 @pytest.mark.parametrize("data", [b"", b"#HUDI#", archived(entry("1", "commit", "COMPLETED"))[:-1]])
@@ -100,7 +100,7 @@ def test_broken_archives_are_refused(data: bytes) -> None:
 def test_the_newest_archive_file_has_the_last_word() -> None:
     older, newer = ArchivedInstant("1", "1", "commit", b"old"), ArchivedInstant("1", "1", "commit", b"new")
     other = ArchivedInstant("1", "1", "clean")
-    found = newest_entries([[newer], [older, other]])
+    found = keep_newest_entries([[newer], [older, other]])
     assert found == {("1", "commit"): newer, ("1", "clean"): other}
 
 
@@ -110,12 +110,12 @@ def test_the_newest_archive_file_has_the_last_word() -> None:
      (".commits_.archive.12_1-0-1.crc", None), (".commits_.archive.x_1-0-1", None)],
 )  # fmt: skip
 def test_archive_file_names(name: str, number: int | None) -> None:
-    assert archive_file_number(name) == number
+    assert parse_archive_file_name(name) == number
 
 
 @pytest.mark.parametrize(("name", "number"), [("manifest_9", 9), ("manifest_10.tmp", None), ("_version_", None)])
 def test_manifest_names(name: str, number: int | None) -> None:
-    assert manifest_number(name) == number
+    assert parse_manifest_name(name) == number
 
 
 @pytest.mark.parametrize(("data", "version"), [(b"9", 9), (b" 12\n", 12), (b"", None), (b"x", None), (b"1" * 50, None)])
@@ -157,7 +157,7 @@ def history(**changes: Any) -> bytes:
 def test_history_rows_are_completed_instants() -> None:
     (instant,) = parse_history_parquet(history())
     assert instant == ArchivedInstant("1", "2", "commit", b"{}", None)
-    assert instant.commit_metadata() == CommitMetadata()
+    assert instant.parse_commit_metadata() == CommitMetadata()
     assert parse_history_parquet(history(), contents=False) == [ArchivedInstant("1", "2", "commit")]
     assert parse_history_parquet(history(metadata=None, plan=None), contents=False)
 
@@ -191,7 +191,7 @@ def test_the_history_of_a_reference_table_ends_where_its_timeline_begins() -> No
     case = "archived_timeline_mor_v9"
     files = in_history(case)
     version = parse_history_version(files["_version_"].data)
-    assert version == max(filter(None, map(manifest_number, files)))
+    assert version == max(filter(None, map(parse_manifest_name, files)))
     manifest = parse_history_manifest(files[f"manifest_{version}"].data)
     found = []
     for listed in manifest:
@@ -208,19 +208,19 @@ def test_the_history_of_a_reference_table_ends_where_its_timeline_begins() -> No
     assert all(one.request_time < one.completion_time <= first for one in writes)
     for one in writes:
         assert (one.plan is None) == (one.action == "deltacommit")
-        assert one.commit_metadata().schema
+        assert one.parse_commit_metadata().schema
 
 
 def test_archives_of_a_version_6_reference_table_end_where_its_timeline_begins() -> None:
     case = "archived_timeline_mor_v6"
-    numbered = {archive_file_number(file.name): file for file in meta_files(case)}
+    numbered = {parse_archive_file_name(file.name): file for file in meta_files(case)}
     archives = [numbered[number] for number in sorted(filter(None, numbered), reverse=True)]
-    found = newest_entries(parse_archived_log(file.data) for file in archives).values()
+    found = keep_newest_entries(parse_archived_log(file.data) for file in archives).values()
     names = [file.name for file in meta_files(case) if file.folder == ".hoodie"]
     first = Timeline.from_file_names(names, 1).first_active_time or ""
     writes = [one for one in found if one.action in ("commit", "deltacommit")]
     assert writes
     for one in writes:
         assert one.request_time < first
-        assert one.commit_metadata().schema
-        assert list(one.commit_metadata().stats())
+        assert one.parse_commit_metadata().schema
+        assert list(one.parse_commit_metadata().stats())

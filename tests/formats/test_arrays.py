@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.formats.arrays import booleans, empty_batch, from_numpy, from_texts, is_valid, numbers
+from hoodie_py.formats.arrays import from_numpy, from_texts, is_valid, make_empty_batch, to_booleans, to_numbers
 
 DTYPES = ("int8", "uint8", "int32", "int64", "uint64", "bool")
 FIXED = (pa.int8(), pa.int32(), pa.uint32(), pa.int64(), pa.float32(), pa.float64())
@@ -31,11 +31,16 @@ def test_numpy_to_arrow(rows: list[tuple[int, bool]], dtype: str) -> None:
     assert from_numpy(values[::2]).equals(pa.array(values[::2]))
 
 
-@given(st.lists(st.none() | st.integers(0, 100)), st.sampled_from(FIXED), st.integers(0, 9), st.integers(-1, 3))
+@given(
+    st.lists(st.none() | st.integers(0, 100)),
+    st.sampled_from(FIXED),
+    st.integers(0, 9),
+    st.integers(-1, 3),
+)
 def test_numbers_of_arrow(values: list[int | None], kind: pa.DataType, offset: int, null: int) -> None:
     array = pa.array(values, kind).slice(offset)
     null = abs(null) if pa.types.is_unsigned_integer(kind) else null
-    found = numbers(array, null)
+    found = to_numbers(array, null)
     assert found.dtype == np.dtype(kind.to_pandas_dtype())
     assert found.tolist() == [null if value is None else value for value in values[offset:]]
     assert is_valid(array).tolist() == [value is not None for value in values[offset:]]
@@ -52,19 +57,19 @@ def test_texts(values: list[str | None]) -> None:
 
 def test_a_batch_without_rows() -> None:
     schema = pa.schema([("a", pa.list_(pa.struct([("b", pa.string())]))), ("c", pa.decimal128(5, 2))])
-    assert empty_batch(schema).equals(pa.RecordBatch.from_pylist([], schema))
+    assert make_empty_batch(schema).equals(pa.RecordBatch.from_pylist([], schema))
 
 
 @given(st.lists(st.none() | st.booleans()), st.integers(0, 20))
 def test_booleans_of_arrow(values: list[bool | None], offset: int) -> None:
-    found = booleans(pa.array(values, pa.bool_()).slice(offset))
+    found = to_booleans(pa.array(values, pa.bool_()).slice(offset))
     assert found.dtype == np.bool_
     assert found.tolist() == [bool(value) for value in values[offset:]]
 
 
 def test_nothing_but_nulls() -> None:
-    assert numbers(pa.nulls(3, pa.int64()), -1).tolist() == [-1] * 3
-    assert booleans(pa.nulls(3, pa.bool_())).tolist() == [False] * 3
+    assert to_numbers(pa.nulls(3, pa.int64()), -1).tolist() == [-1] * 3
+    assert to_booleans(pa.nulls(3, pa.bool_())).tolist() == [False] * 3
     assert is_valid(pa.nulls(2)).tolist() == [False] * 2
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.avro_container import decode_record, is_container, read_single, vetted_schema
+from hoodie_py.formats.avro_container import decode_record, is_container, read_single, vet_schema
 from tests.formats.avro_writing import container, encode, long, record_schema, sized
 
 SCHEMA = record_schema("Note", text=["null", "string"], size="long", marks={"type": "array", "items": "int"})
@@ -105,7 +105,7 @@ def test_arrays_of_items_without_bytes_are_refused_before_they_are_counted(items
 
 def test_an_array_cannot_claim_more_items_than_there_are_bytes() -> None:
     with pytest.raises(CorruptFileError):
-        decode_record(long(0) + long(1) + long(2**50), vetted_schema(json.dumps(SCHEMA)))
+        decode_record(long(0) + long(1) + long(2**50), vet_schema(json.dumps(SCHEMA)))
 
 
 @given(st.binary(max_size=200))

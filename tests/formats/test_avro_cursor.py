@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.formats.avro_cursor import BACK, FRONT, Budget, Misfit, Source, in_arrow_memory, zigzag
+from hoodie_py.formats.avro_cursor import BACK, FRONT, Budget, Misfit, Source, copy_to_arrow, decode_zigzag
 from tests.arrow_memory import watched
 from tests.formats.log_writer import unsigned, varint
 
@@ -34,7 +34,7 @@ def test_integers(numbers: list[int], data: st.DataObject) -> None:
         place + (len(raw) if mask is None or mask[i] else 0)
         for i, (place, raw) in enumerate(zip(places, encoded, strict=True))
     ]
-    values = zigzag(source.integers(places, mask)).tolist()
+    values = decode_zigzag(source.integers(places, mask)).tolist()
     source.skip_integers(skipped, mask)
     assert values == [number if mask is None or mask[i] else 0 for i, number in enumerate(numbers)]
     assert places.tolist() == skipped.tolist() == behind
@@ -45,7 +45,7 @@ def test_lengths(numbers: list[int], data: st.DataObject) -> None:
     mask = data.draw(masks(len(numbers)))
     source, places = lanes_of([varint(number) for number in numbers])
     expected = [number if mask is None or mask[i] else 0 for i, number in enumerate(numbers)]
-    assert source.lengths(places, mask).tolist() == expected
+    assert source.read_lengths(places, mask).tolist() == expected
 
 
 @given(st.lists(st.tuples(st.integers(-(1 << 30), 1 << 30), st.integers(0, 1 << 40)), min_size=1, max_size=40))
@@ -62,7 +62,7 @@ def test_what_is_no_integer_length_or_count(others: list[bytes]) -> None:
     too_long = b"\x80" * 10 + b"\x01"
     too_large = b"\xff" * 9 + b"\x02"
     for raw in (too_long, too_large):
-        for read in (Source.integers, Source.lengths):
+        for read in (Source.read_integers, Source.read_lengths):
             source, places = lanes_of([*others, raw])
             with pytest.raises(Misfit):
                 read(source, places, None)
@@ -75,7 +75,7 @@ def test_what_is_no_integer_length_or_count(others: list[bytes]) -> None:
     for raw in (varint(-1), varint(-(1 << 40)), varint(1 << 40), unsigned((1 << 64) - 1)):
         source, places = lanes_of([*others[:5], raw])
         with pytest.raises(Misfit):
-            source.lengths(places, None)
+            source.read_lengths(places, None)
     source, places = lanes_of([varint(1 << 40)])
     with pytest.raises(Misfit):
         source.counts(places)
@@ -96,7 +96,7 @@ def test_places_outside_of_the_data() -> None:
 def test_values_are_copied_into_arrow_memory_if_they_are_many(count: int) -> None:
     allocated = watched()
     for values in (np.arange(count), np.arange(2 * count).reshape(count, 2)):
-        buffer = in_arrow_memory(values)
+        buffer = copy_to_arrow(values)
         assert bytes(buffer) == values.tobytes()
         assert (allocated() >= values.nbytes > 0) is (values.nbytes >= 8192)
         del buffer

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.avro_from_arrow import avro_schema_text
+from hoodie_py.formats.avro_from_arrow import make_schema_text
 from tests.corpus import unpack
 
 _LEAVES = st.sampled_from([
@@ -41,7 +41,7 @@ _TYPES = st.recursive(
 @given(st.lists(st.tuples(_TYPES, st.booleans()), min_size=1, max_size=4))
 def test_columns_come_back_as_they_were(columns: list[tuple[pa.DataType, bool]]) -> None:
     schema = pa.schema([pa.field(f"c{i}", type_, nullable=nulls) for i, (type_, nulls) in enumerate(columns)])
-    assert AvroSchema.parse(avro_schema_text(schema, "t")).arrow.equals(schema)
+    assert AvroSchema.parse(make_schema_text(schema, "t")).arrow.equals(schema)
 
 
 @pytest.mark.parametrize("name", ["types_mor_v9", "types_mor_v9_bulk", "types_cow_v6"])
@@ -50,7 +50,7 @@ def test_java_writes_the_same_text(name: str, tmp_path: Path) -> None:
     [text] = {table._snapshot.schema.text}
     assert text is not None
     columns = pa.schema([field for field in table.schema if not field.name.startswith("_hoodie_")])
-    assert json.loads(avro_schema_text(columns, table.config.name)) == json.loads(text)
+    assert json.loads(make_schema_text(columns, table.config.name)) == json.loads(text)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_java_writes_the_same_text(name: str, tmp_path: Path) -> None:
 )
 def test_types_are_brought_to_those_of_spark(given_type: pa.DataType, stored: pa.DataType) -> None:
     schema = pa.schema([("c", given_type)])
-    assert AvroSchema.parse(avro_schema_text(schema, "t")).arrow.field("c").type.equals(stored)
+    assert AvroSchema.parse(make_schema_text(schema, "t")).arrow.field("c").type.equals(stored)
 
 
 @pytest.mark.parametrize(
@@ -93,17 +93,17 @@ def test_types_are_brought_to_those_of_spark(given_type: pa.DataType, stored: pa
 )
 def test_other_types_are_refused_by_name(type_: pa.DataType, place: str) -> None:
     with pytest.raises(UnsupportedFeatureError) as raised:
-        avro_schema_text(pa.schema([("c", type_)]), "t")
+        make_schema_text(pa.schema([("c", type_)]), "t")
     assert raised.value.where["column"] == place
 
 
 def test_bad_and_repeated_names_are_refused() -> None:
     with pytest.raises(InvalidQueryError, match="cannot be the name"):
-        avro_schema_text(pa.schema([("a-b", pa.string())]), "t")
+        make_schema_text(pa.schema([("a-b", pa.string())]), "t")
     with pytest.raises(InvalidQueryError, match="more than once"):
-        avro_schema_text(pa.schema([("a", pa.string()), ("a", pa.string())]), "t")
+        make_schema_text(pa.schema([("a", pa.string()), ("a", pa.string())]), "t")
 
 
 def test_names_of_tables_become_names_of_records() -> None:
-    record = json.loads(avro_schema_text(pa.schema([("a", pa.string())]), "1 trips-2026"))
+    record = json.loads(make_schema_text(pa.schema([("a", pa.string())]), "1 trips-2026"))
     assert (record["namespace"], record["name"]) == ("hoodie.____trips__2026", "____trips__2026_record")

@@ -27,10 +27,10 @@ from hoodie_py.formats.avro_lanes import (
     Block,
     JoinedBlocks,
     decode_in_lanes,
-    lane_plan,
+    make_plan,
 )
 from hoodie_py.formats.avro_rows import decode_rows
-from hoodie_py.formats.joint_rows import JointRows
+from hoodie_py.formats.joint_rows import BlockRows
 from hoodie_py.formats.log import BlockType
 from tests.arrow_memory import watched
 from tests.formats.avro_bytes_cases import Case, cases, content_of, plain_text
@@ -43,12 +43,12 @@ THOROUGH = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 def lanes(content: bytes | memoryview, schema: AvroSchema, names: list[str] | None = None) -> pa.RecordBatch:
     """Decode column by column, or raise Misfit."""
-    [batch] = joined([content], schema, names).each()
+    [batch] = joined([content], schema, names).split()
     return batch
 
 
-def joined(contents: Sequence[bytes | memoryview], schema: AvroSchema, names: list[str] | None = None) -> JointRows:
-    plan = lane_plan(schema.record, None if names is None else frozenset(names))
+def joined(contents: Sequence[bytes | memoryview], schema: AvroSchema, names: list[str] | None = None) -> BlockRows:
+    plan = make_plan(schema.record, None if names is None else frozenset(names))
     assert plan is not None
     blocks = [Block(memoryview(each), 8, struct.unpack_from(">i", each, 4)[0]) for each in contents]
     decoded = decode_in_lanes(JoinedBlocks(blocks), plan)
@@ -61,8 +61,8 @@ def same(one: pa.RecordBatch, other: pa.RecordBatch) -> bool:
     return one.equals(other) or (one.schema.equals(other.schema) and repr(one.to_pylist()) == repr(other.to_pylist()))
 
 
-def of_each(decoded: Iterable[JointRows]) -> list[pa.RecordBatch]:
-    return [batch for rows in decoded for batch in rows.each()]
+def of_each(decoded: Iterable[BlockRows]) -> list[pa.RecordBatch]:
+    return [batch for rows in decoded for batch in rows.split()]
 
 
 def rows(content: bytes, schema: AvroSchema, names: list[str] | None = None) -> pa.RecordBatch:
@@ -154,7 +154,7 @@ def test_blocks_that_lie_in_one_buffer_are_decoded_where_they_are(case: Case, nu
     expected = [rows(content, schema) for content in contents]
     for byte in (b"\x01", b"\xff"):
         places = surrounded(contents, byte)
-        assert joined(places, schema).each() == expected
+        assert joined(places, schema).split() == expected
         source = Source(places, Budget(0))
         assert source.raw.obj is places[0].obj
         assert source.content == sum(map(len, contents))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.avro_objects import object_reader
+from hoodie_py.formats.avro_objects import make_object_reader
 from hoodie_py.formats.avro_schema import parse_record
 from tests.formats.avro_writing import encode, long, record_schema
 
@@ -54,7 +54,7 @@ VALUES = st.fixed_dictionaries({
 
 
 def read(schema: Any, data: bytes) -> tuple[Any, int]:
-    return object_reader(data, parse_record(json.dumps(schema)), lambda _: None)(0, len(data))
+    return make_object_reader(data, parse_record(json.dumps(schema)), lambda _: None)(0, len(data))
 
 
 @given(VALUES)
@@ -114,6 +114,6 @@ def test_blocks_of_items_may_say_their_bytes_and_all_are_charged() -> None:
     items = long(-2) + long(2) + long(1) + long(2) + long(1) + long(3) + long(0)
     body = items + encode(schema, {"a": [], "m": {"k": 4}})[1:]
     charged: list[int] = []
-    record, stop = object_reader(body, parse_record(json.dumps(schema)), charged.append)(0, len(body))
+    record, stop = make_object_reader(body, parse_record(json.dumps(schema)), charged.append)(0, len(body))
     assert (record, stop) == ({"a": [1, 2, 3], "m": {"k": 4}}, len(body))
     assert charged == [2, 1, 1]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.formats.avro_cursor import BACK, FRONT, Misfit
-from hoodie_py.formats.avro_walk import Stretch, record_bounds
+from hoodie_py.formats.avro_walk import Stretch, find_record_bounds
 
 BEGINNING = b"\x02\x2220260101000000000"
 
@@ -42,7 +42,7 @@ def one_by_one(data: bytes, stretches: list[Stretch]) -> tuple[list[int], list[i
 
 
 def see(data: bytes, stretches: list[Stretch]) -> None:
-    starts, ends = record_bounds(data, stretches)
+    starts, ends = find_record_bounds(data, stretches)
     assert (starts.tolist(), ends.tolist()) == one_by_one(data, stretches)
 
 
@@ -83,17 +83,17 @@ def test_a_wrong_length_is_seen(seed: int, count: int, data: st.DataObject) -> N
     place = starts[data.draw(st.integers(0, count - 1))] - 4 + data.draw(st.integers(0, 3))
     damaged[place] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises(Misfit):
-        record_bounds(bytes(damaged), [stretch])
+        find_record_bounds(bytes(damaged), [stretch])
 
 
 def test_a_wrong_count_is_seen() -> None:
     data, (stretch,) = stretches_of(some_records(random.Random(3), 400))
     for count in (399, 401):
         with pytest.raises(Misfit):
-            record_bounds(data, [Stretch(stretch.start, stretch.stop, count)])
+            find_record_bounds(data, [Stretch(stretch.start, stretch.stop, count)])
     for stop in (stretch.stop - 1, stretch.stop + 1):
         with pytest.raises(Misfit):
-            record_bounds(data, [Stretch(stretch.start, stop, 400)])
+            find_record_bounds(data, [Stretch(stretch.start, stop, 400)])
 
 
 def test_most_parts_are_proven_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.formats.avro import AvroSchema, decode_avro_data
-from hoodie_py.formats.block_parts import decode_avro_parts, record_count
+from hoodie_py.formats.block_parts import count_records, decode_avro_parts
 from hoodie_py.formats.parquet import decode_parquet_data, decode_parquet_parts, parquet_rows
 from tests.formats.log_writer import avro_data
 
@@ -40,7 +40,7 @@ def in_parts(content: bytes, size: int) -> Any:
 def test_parts_are_the_whole(records: list[dict[str, Any]], size: int) -> None:
     content = avro_data(SCHEMA.text, records)
     assert in_parts(content, size) == records
-    assert record_count(memoryview(content)) == len(records)
+    assert count_records(memoryview(content)) == len(records)
 
 
 def test_parts_are_of_the_size_asked_for() -> None:
@@ -67,7 +67,7 @@ def test_damage_is_found_where_it_is(records: list[dict[str, Any]], size: int, d
 
 def test_too_many_records_for_the_bytes() -> None:
     with pytest.raises(CorruptFileError, match="cannot have 9 records"):
-        record_count(memoryview(b"\0\0\0\3\0\0\0\x09" + b"\0" * 8))
+        count_records(memoryview(b"\0\0\0\3\0\0\0\x09" + b"\0" * 8))
 
 
 @pytest.mark.parametrize("size", [1, 2000, 1 << 30])

@@ -81,7 +81,12 @@ def test_filters_in_the_base_files_of_java_come_out_the_same() -> None:
     assert checked > 50
 
 
-@given(st.lists(st.text(min_size=1, max_size=9), max_size=60), st.integers(0, 60), st.integers(1, 20), st.booleans())
+@given(
+    st.lists(st.text(min_size=1, max_size=9), max_size=60),
+    st.integers(0, 60),
+    st.integers(1, 20),
+    st.booleans(),
+)
 def test_batches_make_no_difference(keys: list[str], cut: int, entries: int, dynamic: bool) -> None:
     settings = BloomSettings(entries, 0.01, 30, dynamic=dynamic)
     whole = pa.array(keys, pa.string())

@@ -132,9 +132,9 @@ def test_log_blocks_are_decoded_with_the_times_of_the_table(written: str | None,
     mine = schema(c=long(written), **{kind: nested(kind, written) for kind in kinds})
     times = declared_times(schema(c=long(declared), **{kind: nested(kind, declared) for kind in kinds}).record)
     expected = schema(c=long(read), **{kind: nested(kind, read) for kind in kinds})
-    found = mine.with_times(times)
+    found = mine.apply_times(times)
     assert found.arrow == expected.arrow
-    assert mine.with_times(times) is found  # so that what is planned for a schema is planned once
+    assert mine.apply_times(times) is found  # so that what is planned for a schema is planned once
     if written == read:
         assert found is mine
 

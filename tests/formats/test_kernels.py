@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hoodie_py.formats.kernels import call, cast, found_in, kept, taken
+from hoodie_py.formats.kernels import call, cast, index_in, keep_where, take
 
 TEXTS = pa.array(["b", None, "a", "b"])
 BATCH = pa.record_batch({"n": [1, 2, 3, 4], "t": TEXTS})
@@ -17,11 +17,11 @@ BATCH = pa.record_batch({"n": [1, 2, 3, 4], "t": TEXTS})
 
 def test_they_are_the_functions_of_pyarrow_compute() -> None:
     mask, places = pa.array([True, False, None, True]), pa.array([3, 0, 0])
-    assert kept(TEXTS, mask).equals(pc.filter(TEXTS, mask))
-    assert kept(BATCH, mask).equals(BATCH.filter(mask))
-    assert taken(TEXTS, places).equals(TEXTS.take(places))
-    assert taken(BATCH, places).equals(BATCH.take(places))
-    assert found_in(TEXTS, pa.array(["a", "b"])).equals(pc.index_in(TEXTS, pa.array(["a", "b"])))
+    assert keep_where(TEXTS, mask).equals(pc.filter(TEXTS, mask))
+    assert keep_where(BATCH, mask).equals(BATCH.filter(mask))
+    assert take(TEXTS, places).equals(TEXTS.take(places))
+    assert take(BATCH, places).equals(BATCH.take(places))
+    assert index_in(TEXTS, pa.array(["a", "b"])).equals(pc.index_in(TEXTS, pa.array(["a", "b"])))
     assert call("equal", TEXTS, pa.scalar("b")).equals(pc.equal(TEXTS, "b"))
     assert call("array_sort_indices", TEXTS).equals(pc.sort_indices(TEXTS))
     assert call("dictionary_encode", TEXTS).equals(TEXTS.dictionary_encode())
@@ -37,7 +37,7 @@ def test_nothing_is_lost_or_made_up() -> None:
     with pytest.raises(pa.ArrowInvalid):
         cast(pa.array([300]), pa.int8())
     with pytest.raises(pa.ArrowIndexError):
-        taken(TEXTS, pa.array([4]))
+        take(TEXTS, pa.array([4]))
     with pytest.raises(pa.ArrowKeyError):
         call("no such function", TEXTS)
 
@@ -51,8 +51,8 @@ del pa._compute
 sys.modules["pyarrow._compute"] = None
 from hoodie_py.formats import kernels
 assert kernels._functions is pyarrow.compute
-assert kernels.taken(pa.array([1, 2]), pa.array([1])).to_pylist() == [2]
+assert kernels.take(pa.array([1, 2]), pa.array([1])).to_pylist() == [2]
 assert kernels.cast(pa.array([1]), pa.string()).to_pylist() == ["1"]
-assert kernels.found_in(pa.array([1]), pa.array([0, 1])).to_pylist() == [1]
+assert kernels.index_in(pa.array([1]), pa.array([0, 1])).to_pylist() == [1]
 """
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.archive import (
-    archive_file_number,
-    manifest_number,
+    parse_archive_file_name,
     parse_archived_log,
     parse_history_file_name,
     parse_history_manifest,
     parse_history_parquet,
     parse_history_version,
+    parse_manifest_name,
 )
 from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.instants import parse_instant_file
@@ -62,8 +62,8 @@ def parser_of(file: MetaFile) -> Callable[[bytes], Any] | None:
         return TableConfig.from_bytes
     if file.folder.endswith("/history") or file.folder.endswith("/archived"):
         by_name: list[tuple[object, Callable[[bytes], Any]]] = [
-            (archive_file_number(file.name), parse_archived_log),
-            (manifest_number(file.name), parse_history_manifest),
+            (parse_archive_file_name(file.name), parse_archived_log),
+            (parse_manifest_name(file.name), parse_history_manifest),
             (parse_history_file_name(file.name), parse_history_parquet),
             (file.name == "_version_" or None, parse_history_version),
         ]

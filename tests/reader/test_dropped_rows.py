@@ -13,7 +13,10 @@ from hoodie_py.reader.dropped_rows import DroppedRows
 
 
 @given(
-    st.lists(st.booleans(), max_size=40), st.lists(st.integers(0, 40)), st.lists(st.integers(0, 40)), st.integers(1, 50)
+    st.lists(st.booleans(), max_size=40),
+    st.lists(st.integers(0, 40)),
+    st.lists(st.integers(0, 40)),
+    st.integers(1, 50),
 )
 def test_what_was_noted_in_parts_is_left_out_in_parts(
     drop: list[bool], noted_at: list[int], asked_at: list[int], mask_rows: int

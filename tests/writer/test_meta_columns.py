@@ -9,9 +9,10 @@ import pytest
 
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.arrays import join_chunks
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer import meta_columns
-from hoodie_py.writer.meta_columns import RowStamp, as_array, find_missing_columns, make_file_batches
+from hoodie_py.writer.meta_columns import RowStamp, find_missing_columns, make_file_batches
 from hoodie_py.writer.write_records import WriteRecords
 from tests.writer.written_tables import Kind, records, row, schema_of
 
@@ -53,5 +54,5 @@ def test_columns_that_are_not_there(schema: pa.Schema) -> None:
 
 
 def test_whole_columns() -> None:
-    assert as_array(pa.chunked_array([[1], [], [2]])).to_pylist() == [1, 2]
-    assert as_array(pa.chunked_array([], pa.string())).to_pylist() == []
+    assert join_chunks(pa.chunked_array([[1], [], [2]])).to_pylist() == [1, 2]
+    assert join_chunks(pa.chunked_array([], pa.string())).to_pylist() == []

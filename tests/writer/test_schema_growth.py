@@ -9,7 +9,7 @@ import pytest
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.avro_from_arrow import avro_schema_text
+from hoodie_py.formats.avro_from_arrow import make_schema_text
 from hoodie_py.writer.schema_growth import evolve_schema
 
 _COLUMNS = pa.schema([
@@ -18,7 +18,7 @@ _COLUMNS = pa.schema([
     ("li", pa.list_(pa.field("element", pa.struct([("x", pa.int64())])))),
     ("ma", pa.map_(pa.string(), pa.struct([("p", pa.decimal128(5, 2))]))),
 ])  # fmt: skip
-_TEXT = avro_schema_text(_COLUMNS, "t")
+_TEXT = make_schema_text(_COLUMNS, "t")
 
 
 def test_the_text_stays_where_nothing_is_new() -> None:

@@ -33,5 +33,5 @@ def parse(data: bytes) -> None:
             instants = archive.parse_archived_log(data[1:])
         for instant in instants:
             with suppress(HoodieError):
-                instant.commit_metadata()
-        archive.newest_entries([instants])
+                instant.parse_commit_metadata()
+        archive.keep_newest_entries([instants])

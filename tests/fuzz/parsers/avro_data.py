@@ -18,7 +18,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro import AvroSchema, decode_avro_data
 from hoodie_py.formats.avro_cursor import Misfit
-from hoodie_py.formats.avro_lanes import Block, JoinedBlocks, decode_in_lanes, lane_plan
+from hoodie_py.formats.avro_lanes import Block, JoinedBlocks, decode_in_lanes, make_plan
 from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
 from tests.formats.log_writer import avro_data, surrounded
 from tests.fuzz.seeds import all_files, is_log
@@ -117,10 +117,10 @@ def _taken_apart(data: bytes) -> tuple[AvroSchema, bytes]:
 
 
 def _by_records(content: bytes, schema: AvroSchema) -> pa.RecordBatch | None:
-    from hoodie_py.formats.avro import _block
+    from hoodie_py.formats.avro import _parse_block
     from hoodie_py.formats.avro_rows import decode_rows
 
-    block = _block(content)
+    block = _parse_block(content)
     try:
         return decode_rows(content, block.start, block.count, schema.record, schema.arrow, None)
     except HoodieError:
@@ -128,10 +128,10 @@ def _by_records(content: bytes, schema: AvroSchema) -> pa.RecordBatch | None:
 
 
 def _by_columns(content: bytes | memoryview, schema: AvroSchema) -> pa.RecordBatch | None:
-    from hoodie_py.formats.avro import _block
+    from hoodie_py.formats.avro import _parse_block
 
-    block: Block = _block(content)
-    plan = lane_plan(schema.record, None)
+    block: Block = _parse_block(content)
+    plan = make_plan(schema.record, None)
     if plan is None:
         return None
     try:
@@ -143,10 +143,10 @@ def _by_columns(content: bytes | memoryview, schema: AvroSchema) -> pa.RecordBat
 
 
 def _as_few(content: bytes, schema: AvroSchema) -> pa.RecordBatch | None:
-    from hoodie_py.formats.avro import _block
+    from hoodie_py.formats.avro import _parse_block
     from hoodie_py.formats.avro_few import MOST_BYTES, decode_few
 
-    block = _block(content)
+    block = _parse_block(content)
     if not block.count or len(content) > MOST_BYTES:
         return None
     found = decode_few(content, block.start, block.count, schema.record, None)

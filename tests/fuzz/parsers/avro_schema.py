@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.avro_container import vetted_schema
+from hoodie_py.formats.avro_container import vet_schema
 from hoodie_py.formats.log import LogBlock, iter_blocks
 from tests.fuzz.parsers.avro_data import SCHEMAS
 from tests.fuzz.seeds import all_files, distinct, is_log
@@ -40,4 +40,4 @@ def parse(data: bytes) -> None:
         schema = AvroSchema.parse(text)
         assert len(schema.arrow) == len(schema.record.fields)
     with suppress(HoodieError):
-        vetted_schema(text)
+        vet_schema(text)

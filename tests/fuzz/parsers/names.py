@@ -32,8 +32,8 @@ def parse(data: bytes) -> None:
             assert len(Timeline.from_file_names([text], layout)) == 1
     log = names.parse_log_file_name(text)
     assert log is None or names.parse_log_file_name(log.name) == log
-    archive.archive_file_number(text)
-    archive.manifest_number(text)
+    archive.parse_archive_file_name(text)
+    archive.parse_manifest_name(text)
     archive.parse_history_file_name(text)
     with suppress(HoodieError):
         base = names.parse_base_file_name(text)
