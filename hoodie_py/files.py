@@ -189,7 +189,7 @@ class TableFiles:
 
     def sub(self, path: str) -> TableFiles:
         """Return the files of a folder."""
-        return TableFiles(_call_store(self._store.sub, path))
+        return TableFiles(_call_store(self._store.open_folder, path))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TableFiles, (self._store,)

@@ -69,10 +69,10 @@ def read_file(uri: str, options: dict[str, Any]) -> bytes:
 def describe(data: bytes) -> tuple[list[dict[str, Any]], HoodieError | None]:
     """Return the blocks of a log file as JSON values, and the error that ends the file early, if there is one."""
     from hoodie_py.errors import HoodieError
-    from hoodie_py.formats.log import CorruptBlock, iter_blocks
+    from hoodie_py.formats.log import CorruptBlock, iterate_blocks
 
     found: list[dict[str, Any]] = []
-    blocks = iter_blocks(data)
+    blocks = iterate_blocks(data)
     try:
         found.extend(
             _describe_corrupt(block) if isinstance(block, CorruptBlock) else _describe_block(block) for block in blocks
@@ -112,18 +112,18 @@ def _describe_corrupt(block: CorruptBlock) -> dict[str, Any]:
 def _count_records(block: LogBlock) -> tuple[int | None, str | None]:
     """Return the number of records or deletes of a block and what is wrong with it; None for what does not say."""
     from hoodie_py.errors import HoodieError
-    from hoodie_py.formats.blocks import decode_deleted
+    from hoodie_py.formats.blocks import decode_delete_block
     from hoodie_py.formats.log import BlockType
-    from hoodie_py.formats.parquet import parquet_rows
+    from hoodie_py.formats.parquet import count_parquet_rows
 
     try:
         match block.type:
             case BlockType.AVRO_DATA | BlockType.CDC_DATA if len(block.content) >= _RECORD_COUNT.size:
                 return int(_RECORD_COUNT.unpack_from(block.content)[1]), None
             case BlockType.PARQUET_DATA:
-                return parquet_rows(block.content), None
+                return count_parquet_rows(block.content), None
             case BlockType.DELETE:
-                return len(decode_deleted(block)), None
+                return len(decode_delete_block(block)), None
     except HoodieError as error:
         return None, error.message
     return None, None

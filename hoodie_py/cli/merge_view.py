@@ -15,8 +15,8 @@ from rich.text import Text
 
 from hoodie_py.cli.console import Column, build_table
 from hoodie_py.cli.values import to_text
-from hoodie_py.formats.blocks import decode_deleted, decode_records
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.formats.blocks import decode_delete_block, decode_records
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
 from hoodie_py.table.bounded import read_bounded
 
 if TYPE_CHECKING:
@@ -76,14 +76,14 @@ def _iterate_log_entries(table: HoodieTable) -> Iterable[tuple[str, str]]:
     for file_slice in table.file_slices():
         times = table.read_info(file_slice).times
         for log in file_slice.log_files:
-            for block in iter_blocks(read_bounded(table.files, log.path, "log_bytes")):
+            for block in iterate_blocks(read_bounded(table.files, log.path, "log_bytes")):
                 if isinstance(block, LogBlock):
                     yield from _iterate_entries(block, ordering, times)
 
 
 def _iterate_entries(block: LogBlock, ordering: Sequence[str], times: pa.Schema | None) -> Iterable[tuple[str, str]]:
     if block.type is BlockType.DELETE:
-        deletes = decode_deleted(block)
+        deletes = decode_delete_block(block)
         for key, value in zip(deletes.keys.to_pylist(), deletes.values, strict=True):
             yield key, "delete" if value is None else f"delete {_format_ordering(ordering, [value])}"
     elif block.is_data:

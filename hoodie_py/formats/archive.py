@@ -23,8 +23,8 @@ from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.avro_container import VettedSchema, decode_record, vet_schema
 from hoodie_py.formats.commit_metadata import CommitMetadata, parse_json
 from hoodie_py.formats.instants import COMPLETED, COMPLETED_ACTION
-from hoodie_py.formats.limits import limits, refuse
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.formats.limits import get_limits, raise_limit_error
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
 from hoodie_py.formats.metadata_fields import Fields, expect_text
 from hoodie_py.formats.parquet import check_footer
 from hoodie_py.formats.parquet_file import ParquetFile
@@ -87,7 +87,7 @@ def parse_archived_log(data: bytes) -> list[ArchivedInstant]:
     """
     return [
         instant
-        for block in iter_blocks(data)
+        for block in iterate_blocks(data)
         if isinstance(block, LogBlock)
         for record in _read_block_records(block)
         if (instant := _to_archived_instant(record)) is not None
@@ -217,8 +217,8 @@ def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[Archive
 
 def _check_history(file: ParquetFile, columns: list[str]) -> None:
     rows = file.metadata.num_rows
-    if rows > limits().history_rows:
-        refuse(CorruptFileError, f"A file of the archived timeline has {rows} rows", "history_rows")
+    if rows > get_limits().history_rows:
+        raise_limit_error(CorruptFileError, f"A file of the archived timeline has {rows} rows", "history_rows")
     check_footer(file)
     missing = [column for column in columns if column not in file.schema_arrow.names]
     if missing:

@@ -25,9 +25,9 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro_schema import Record, parse_record
 from hoodie_py.formats.avro_types import read_defaults, to_arrow_schema
-from hoodie_py.formats.declared_times import record_with_times
+from hoodie_py.formats.declared_times import correct_record
 from hoodie_py.formats.joint_rows import BlockRows
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 if TYPE_CHECKING:
     from hoodie_py.formats.avro_cursor import Budget
@@ -84,7 +84,7 @@ def _parse(text: str) -> AvroSchema:
 
 @lru_cache(maxsize=64)
 def _apply_times(schema: AvroSchema, times: pa.Schema) -> AvroSchema:
-    record = record_with_times(schema.record, times)
+    record = correct_record(schema.record, times)
     if record is schema.record:
         return schema
     return AvroSchema(schema.text, to_arrow_schema(record), MappingProxyType(read_defaults(record)), record)
@@ -242,6 +242,6 @@ def _parse_block(content: memoryview | bytes) -> Block:
         raise UnsupportedFeatureError(f"Data block version {version} is not known.")
     if not 0 <= count <= (len(content) - _HEADER.size) // _LENGTH_SIZE:
         raise CorruptFileError(f"A data block of {len(content)} bytes cannot have {count} records.")
-    if count > limits().block_records:
-        refuse(UnsupportedFeatureError, f"A data block has {count} records", "block_records")
+    if count > get_limits().block_records:
+        raise_limit_error(UnsupportedFeatureError, f"A data block has {count} records", "block_records")
     return Block(memoryview(content), _HEADER.size, int(count))

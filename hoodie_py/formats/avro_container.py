@@ -20,7 +20,7 @@ from typing import Any
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.avro_objects import make_object_reader
 from hoodie_py.formats.avro_schema import Record, parse_record
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 MAGIC = b"Obj\x01"
 
@@ -47,8 +47,8 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
             match the schema.
         UnsupportedFeatureError: a codec other than null and deflate.
     """
-    if len(data) > limits().metadata_bytes:
-        refuse(CorruptFileError, f"A file of the timeline has {len(data)} bytes", "metadata_bytes")
+    if len(data) > get_limits().metadata_bytes:
+        raise_limit_error(CorruptFileError, f"A file of the timeline has {len(data)} bytes", "metadata_bytes")
     reader = _ByteReader(data)
     if reader.take(4) != MAGIC:
         raise CorruptFileError("not an Avro file: the magic is missing", offset=0)
@@ -78,13 +78,15 @@ def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
             take a byte here, and hundreds as an object.
     """
     items = 0
-    most = limits().metadata_items
+    most = get_limits().metadata_items
 
     def charge(count: int) -> None:
         nonlocal items
         items += count
         if items > most:
-            refuse(CorruptFileError, f"A record of {schema.name} has at least {items} items", "metadata_items")
+            raise_limit_error(
+                CorruptFileError, f"A record of {schema.name} has at least {items} items", "metadata_items"
+            )
 
     record: dict[str, Any] = {}
     stop = -1
@@ -154,15 +156,15 @@ def _read_blocks(reader: _ByteReader, sync: bytes, codec: str) -> Iterator[tuple
 
 def _inflate(body: bytes) -> bytes:
     stream = zlib.decompressobj(-zlib.MAX_WBITS)
-    by_ratio = max(_FREE_BYTES, limits().metadata_ratio * len(body))
-    most = min(limits().metadata_bytes, by_ratio)
+    by_ratio = max(_FREE_BYTES, get_limits().metadata_ratio * len(body))
+    most = min(get_limits().metadata_bytes, by_ratio)
     try:
         plain = stream.decompress(body, most)
     except zlib.error as error:
         raise CorruptFileError("a deflated block of the Avro file is broken") from error
     if len(plain) >= most and not stream.eof:
         name = "metadata_ratio" if most == by_ratio else "metadata_bytes"
-        refuse(CorruptFileError, f"A deflated record of {len(body)} bytes has over {most}", name)
+        raise_limit_error(CorruptFileError, f"A deflated record of {len(body)} bytes has over {most}", name)
     if not stream.eof:
         raise CorruptFileError("a deflated block of the Avro file is cut short")
     return plain

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 MAX_DECIMAL_PRECISION = 38
 
@@ -154,8 +154,8 @@ def parse_record(text: str) -> Record:
         UnsupportedFeatureError: recursive, too deep or too wide, or of a type that no column can have.
 
     """
-    if len(text) > limits().schema_chars:
-        refuse(UnsupportedFeatureError, f"An Avro schema has {len(text)} characters", "schema_chars")
+    if len(text) > get_limits().schema_chars:
+        raise_limit_error(UnsupportedFeatureError, f"An Avro schema has {len(text)} characters", "schema_chars")
     try:
         tree = json.loads(text)
         if "\\u" in text or not text.isascii():  # either may have half a character, which no name in Arrow has
@@ -179,7 +179,7 @@ class _SchemaReader:
 
     def __init__(self) -> None:
         self._named: dict[str, AvroType | None] = {}
-        self._most_levels = limits().schema_depth
+        self._most_levels = get_limits().schema_depth
 
     def read(self, tree: Any, namespace: str, depth: int) -> AvroType:
         """Read one type, given the namespace it stands in and how many records, arrays and maps it is inside of."""
@@ -208,7 +208,7 @@ class _SchemaReader:
 
     def _check_depth(self, depth: int) -> None:
         if depth >= self._most_levels:
-            refuse(UnsupportedFeatureError, "The Avro schema is nested too deeply", "schema_depth")
+            raise_limit_error(UnsupportedFeatureError, "The Avro schema is nested too deeply", "schema_depth")
 
     def _find_type(self, name: str, namespace: str) -> AvroType:
         if name in _MIN_SIZES:
@@ -273,8 +273,8 @@ class _SchemaReader:
 
 def _sum_widths(*parts: AvroType) -> int:
     width = 1 + sum(part.width for part in parts)
-    if width > limits().schema_types:
-        refuse(UnsupportedFeatureError, "The Avro schema is made of too many types", "schema_types")
+    if width > get_limits().schema_types:
+        raise_limit_error(UnsupportedFeatureError, "The Avro schema is made of too many types", "schema_types")
     return width
 
 

@@ -30,35 +30,37 @@ _STORED = {
 }
 
 
-def stored_schema(schema: AvroSchema) -> pa.Schema:
+def make_stored_schema(schema: AvroSchema) -> pa.Schema:
     """Give the columns of a base file, in the order of the Avro schema.
 
     Raises:
         UnsupportedFeatureError: a column whose type has no form in Hudi's Parquet files.
     """
-    return pa.schema([_field(field.name, field.type) for field in schema.record.fields])
+    return pa.schema([_make_field(field.name, field.type) for field in schema.record.fields])
 
 
-def _field(name: str, node: AvroType) -> pa.Field:
-    return pa.field(name, _stored(name, node), nullable=is_null(node) or (isinstance(node, Union) and node.nullable))
+def _make_field(name: str, node: AvroType) -> pa.Field:
+    return pa.field(
+        name, _find_stored_type(name, node), nullable=is_null(node) or (isinstance(node, Union) and node.nullable)
+    )
 
 
-def _stored(name: str, node: AvroType) -> pa.DataType:
+def _find_stored_type(name: str, node: AvroType) -> pa.DataType:
     match node:
         case Primitive(logical=logical) if logical in _STORED:
             return _STORED[logical]
         case Fixed(size=size):
             return pa.binary(size)
         case Array():
-            return pa.list_(_field("element", node.items))
+            return pa.list_(_make_field("element", node.items))
         case Map():
-            return pa.map_(pa.string(), _field("value", node.values))
+            return pa.map_(pa.string(), _make_field("value", node.values))
         case Record() if node.fields:
-            return pa.struct([_field(field.name, field.type) for field in node.fields])
+            return pa.struct([_make_field(field.name, field.type) for field in node.fields])
         case Record():
             raise UnsupportedFeatureError("Structs without fields cannot be written.", column=name)
         case Union() if len(node.members) == 1:
-            return _stored(name, node.members[0])
+            return _find_stored_type(name, node.members[0])
         case Union() if not find_wider_type(node.members):
             raise UnsupportedFeatureError("Unions of several types cannot be written.", column=name)
     if is_null(node):
@@ -66,23 +68,23 @@ def _stored(name: str, node: AvroType) -> pa.DataType:
     return to_arrow_type(node)
 
 
-def stored_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def convert_to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Take the columns of a file out of a batch with Spark's types, by name.
 
     Raises:
         InvalidTableError: the batch has other columns, a null in a required column, or a value that the stored type
             cannot hold; ``where`` names the column.
     """
-    if batch.schema.equals(schema) and not any(_requires(field) for field in schema):
+    if batch.schema.equals(schema) and not any(_has_required_value(field) for field in schema):
         return batch
     if sorted(batch.schema.names) != sorted(schema.names):
         different = sorted(set(batch.schema.names) ^ set(schema.names)) or "a column that comes twice"
         raise InvalidTableError(f"the rows and the table's schema differ in columns: {different}")
-    arrays = [_column(batch.column(field.name), field) for field in schema]
+    arrays = [_convert_column(batch.column(field.name), field) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _requires(field: pa.Field) -> bool:
+def _has_required_value(field: pa.Field) -> bool:
     """Whether a value is required, of the column or of something in it; keys of maps always are and do not count."""
     children: list[pa.Field] = []
     if pa.types.is_list(field.type):
@@ -91,14 +93,14 @@ def _requires(field: pa.Field) -> bool:
         children = [field.type.item_field]
     elif pa.types.is_struct(field.type):
         children = list(field.type)
-    return not field.nullable or any(_requires(child) for child in children)
+    return not field.nullable or any(_has_required_value(child) for child in children)
 
 
-def _column(array: pa.Array, field: pa.Field) -> pa.Array:
+def _convert_column(array: pa.Array, field: pa.Field) -> pa.Array:
     try:
         if not field.nullable and array.null_count:
             raise InvalidTableError("a null in a column that the table's schema requires")
-        return _shaped(array, field)
+        return _convert_array(array, field)
     except InvalidTableError as error:
         raise error.locate(column=field.name) from None
     except (pa.ArrowException, TypeError) as error:
@@ -106,36 +108,36 @@ def _column(array: pa.Array, field: pa.Field) -> pa.Array:
         raise InvalidTableError(message, column=field.name) from error
 
 
-def _shaped(array: pa.Array, field: pa.Field) -> pa.Array:
+def _convert_array(array: pa.Array, field: pa.Field) -> pa.Array:
     """Give an array the field's type, nullability of nested fields included; values that fit are not copied."""
     target = field.type
-    if array.type.equals(target) and not _requires(field.with_nullable(True)):
+    if array.type.equals(target) and not _has_required_value(field.with_nullable(True)):
         return array
     if pa.types.is_list(target) and pa.types.is_list(array.type):
-        _require(array.flatten(), target.value_field)
-        children = [_shaped(array.values, target.value_field)]
+        _check_required(array.flatten(), target.value_field)
+        children = [_convert_array(array.values, target.value_field)]
         return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, children)
     if pa.types.is_map(target) and pa.types.is_map(array.type):
         start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
-        _require(array.items[start:stop], target.item_field)
-        pairs = [_shaped(array.keys, target.key_field), _shaped(array.items, target.item_field)]
+        _check_required(array.items[start:stop], target.item_field)
+        pairs = [_convert_array(array.keys, target.key_field), _convert_array(array.items, target.item_field)]
         entries = pa.StructArray.from_arrays(pairs, fields=[target.key_field, target.item_field])
         return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
     if pa.types.is_struct(target) and pa.types.is_struct(array.type):
-        return _struct(array, target)
+        return _convert_struct(array, target)
     return array.cast(target)
 
 
-def _struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
+def _convert_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
     if [field.name for field in array.type] != [field.name for field in target]:
         raise TypeError(f"{array.type} does not have the fields of {target}")
     for i, field in enumerate(target):
         if not field.nullable and array.field(i).null_count:
-            _require(array.field(i).filter(array.is_valid()), field)
-    children = [_shaped(array.field(i), field) for i, field in enumerate(target)]
+            _check_required(array.field(i).filter(array.is_valid()), field)
+    children = [_convert_array(array.field(i), field) for i, field in enumerate(target)]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=pc.is_null(array))
 
 
-def _require(values: pa.Array, field: pa.Field) -> None:
+def _check_required(values: pa.Array, field: pa.Field) -> None:
     if not field.nullable and values.null_count:
         raise InvalidTableError(f"a null in {field.name}, which the table's schema requires")

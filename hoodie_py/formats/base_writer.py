@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.arrays import make_empty_batch
 from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.base_schema import stored_columns, stored_schema
+from hoodie_py.formats.base_schema import convert_to_stored, make_stored_schema
 from hoodie_py.formats.bloom import DYNAMIC, BloomBuilder, BloomSettings
 from hoodie_py.formats.key_range import KeyRange
 
@@ -97,12 +97,12 @@ class BaseFileWriter:
             raise InvalidQueryError(f"codec {codec} has no level {level}")
         if row_group_bytes < 1 or row_group_rows < 1:
             raise InvalidQueryError("row groups need a positive size")
-        self._schema = stored_schema(AvroSchema.parse(avro_schema))
-        stored_columns(make_empty_batch(schema), self._schema)  # fails now rather than after hours
+        self._schema = make_stored_schema(AvroSchema.parse(avro_schema))
+        convert_to_stored(make_empty_batch(schema), self._schema)  # fails now rather than after hours
         self._avro_schema = avro_schema
         self._codec, self._level = codec, _LEVELS.get(codec) if level is None else level
         self._group_bytes, self._most_rows = row_group_bytes, row_group_rows
-        self._tap = _Tap(sink)
+        self._tap = _GuardedSink(sink)
         self._writer: pq.ParquetWriter | None = None
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = self._rows = 0
@@ -119,7 +119,7 @@ class BaseFileWriter:
             InvalidTableError: other columns than announced, or a value that does not fit its column.
             CorruptFileError: a record key is null.
         """
-        rows = stored_columns(batch, self._schema)
+        rows = convert_to_stored(batch, self._schema)
         if not rows.num_rows:
             return
         if self._has_keys:
@@ -130,7 +130,7 @@ class BaseFileWriter:
         self._held.append(rows)
         self._held_rows += rows.num_rows
         self._held_bytes += rows.nbytes
-        while self._held_rows and self._held_rows >= (limit := self._group_rows()):
+        while self._held_rows and self._held_rows >= (limit := self._count_group_rows()):
             self._write_group(limit)
 
     def close(self) -> WrittenFile:
@@ -143,11 +143,11 @@ class BaseFileWriter:
             self._write_group(self._held_rows)
         assert self._writer is not None
         with self._tap.open():
-            self._writer.add_key_value_metadata(dict(self._footer()))
+            self._writer.add_key_value_metadata(dict(self._list_footer_entries()))
             self._writer.close()
         return WrittenFile(self._rows, self._tap.size)
 
-    def _group_rows(self) -> int:
+    def _count_group_rows(self) -> int:
         """How many rows the row group in hand may have."""
         row_bytes = max(self._held_bytes / self._held_rows, 1)
         fitting = min(self._group_bytes / self._ratio, _MEMORY_BYTES) / row_bytes
@@ -173,7 +173,7 @@ class BaseFileWriter:
             self._schema,
             compression=self._codec if self._codec != "uncompressed" else "none",
             compression_level=self._level,
-            use_dictionary=list(_repeating(sample.slice(0, _SAMPLE_ROWS))),
+            use_dictionary=list(_list_repeating_columns(sample.slice(0, _SAMPLE_ROWS))),
             write_statistics=True,
             write_page_index=True,
             store_schema=False,
@@ -181,7 +181,7 @@ class BaseFileWriter:
             data_page_version="1.0",
         )
 
-    def _footer(self) -> Iterator[tuple[str, str]]:
+    def _list_footer_entries(self) -> Iterator[tuple[str, str]]:
         yield AVRO_SCHEMA_KEY, self._avro_schema
         yield SPARK_VERSION_KEY, _SPARK_VERSION
         if self._bloom is not None:
@@ -194,7 +194,7 @@ class BaseFileWriter:
             yield MAX_KEY, self._range.greatest
 
 
-class _Tap:
+class _GuardedSink:
     """Passes bytes to the sink while it is open and drops them otherwise: a Parquet writer that goes away without
     ``close`` writes a footer all the same.
     """
@@ -206,7 +206,7 @@ class _Tap:
         self._flowing = False
         self.size = 0
 
-    def open(self) -> _Tap:
+    def open(self) -> _GuardedSink:
         return self
 
     def __enter__(self) -> None:
@@ -228,11 +228,11 @@ class _Tap:
         """The sink belongs to the caller."""
 
 
-def _repeating(sample: pa.Table) -> Iterator[str]:
+def _list_repeating_columns(sample: pa.Table) -> Iterator[str]:
     """Give the leaf columns for which a dictionary may pay, by their paths in the file."""
     for name, column in zip(sample.schema.names, sample.columns, strict=True):
         if pa.types.is_nested(column.type):
-            yield from _leaves(name, column.type)
+            yield from _list_leaves(name, column.type)
         elif not pa.types.is_boolean(column.type) and not _is_distinct(column):
             yield name
 
@@ -242,14 +242,14 @@ def _is_distinct(column: pa.ChunkedArray) -> bool:
     return distinct > _REPEATING * len(column)
 
 
-def _leaves(path: str, t: pa.DataType) -> Iterator[str]:
+def _list_leaves(path: str, t: pa.DataType) -> Iterator[str]:
     if pa.types.is_list(t):
-        yield from _leaves(f"{path}.list.element", t.value_type)
+        yield from _list_leaves(f"{path}.list.element", t.value_type)
     elif pa.types.is_map(t):
         yield f"{path}.key_value.key"
-        yield from _leaves(f"{path}.key_value.value", t.item_type)
+        yield from _list_leaves(f"{path}.key_value.value", t.item_type)
     elif pa.types.is_struct(t):
         for child in t:
-            yield from _leaves(f"{path}.{child.name}", child.type)
+            yield from _list_leaves(f"{path}.{child.name}", child.type)
     else:
         yield path

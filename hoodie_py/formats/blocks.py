@@ -22,7 +22,7 @@ from hoodie_py.formats.positions import decode_positions
 T = TypeVar("T")
 
 
-def block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroSchema:
+def parse_block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroSchema:
     """Parse the schema in a data block's header.
 
     Args:
@@ -36,8 +36,8 @@ def block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroSchema:
     """
     text = block.schema_text
     if text is None:
-        raise CorruptFileError("A data block has no schema in its header.", **_place(block))
-    return _located(block, lambda: AvroSchema.parse(text).apply_times(times))
+        raise CorruptFileError("A data block has no schema in its header.", **_describe_place(block))
+    return _decode_with_place(block, lambda: AvroSchema.parse(text).apply_times(times))
 
 
 def decode_records(
@@ -57,17 +57,17 @@ def decode_records(
     """
     match block.type:
         case BlockType.AVRO_DATA | BlockType.CDC_DATA:
-            schema = block_schema(block, times)
-            return _located(block, lambda: decode_avro_data(block.content, schema, columns))
+            schema = parse_block_schema(block, times)
+            return _decode_with_place(block, lambda: decode_avro_data(block.content, schema, columns))
         case BlockType.PARQUET_DATA:
-            return _located(block, lambda: decode_parquet_data(block.content, columns, times))
+            return _decode_with_place(block, lambda: decode_parquet_data(block.content, columns, times))
     message = f"Log blocks of type {block.type.name} cannot be decoded into records here."
-    raise UnsupportedFeatureError(message, **_place(block))
+    raise UnsupportedFeatureError(message, **_describe_place(block))
 
 
-def decode_deleted(block: LogBlock) -> DeleteRecords:
+def decode_delete_block(block: LogBlock) -> DeleteRecords:
     """Decode the deletes of a DELETE block; errors as ``deletes.decode_deletes``."""
-    return _located(block, lambda: decode_deletes(block.content))
+    return _decode_with_place(block, lambda: decode_deletes(block.content))
 
 
 def decode_block_positions(block: LogBlock, count: int) -> npt.NDArray[np.int64] | None:
@@ -80,15 +80,15 @@ def decode_block_positions(block: LogBlock, count: int) -> npt.NDArray[np.int64]
     text = block.record_positions
     if text is None:
         return None
-    return _located(block, lambda: decode_positions(text, count))
+    return _decode_with_place(block, lambda: decode_positions(text, count))
 
 
-def _located(block: LogBlock, decode: Callable[[], T]) -> T:
+def _decode_with_place(block: LogBlock, decode: Callable[[], T]) -> T:
     try:
         return decode()
     except HoodieError as error:
-        raise error.locate(**_place(block)) from None
+        raise error.locate(**_describe_place(block)) from None
 
 
-def _place(block: LogBlock) -> dict[str, Any]:
+def _describe_place(block: LogBlock) -> dict[str, Any]:
     return {"block": block.type.name, "block_offset": block.offset, "instant": block.instant_time}

@@ -59,7 +59,7 @@ class BloomSettings:
     dynamic: bool = True
     fitted: bool = False
 
-    def shape(self) -> tuple[int, int]:
+    def compute_shape(self) -> tuple[int, int]:
         """Bits of a row and hashes of a key (Hudi BloomFilterUtils).
 
         Raises:
@@ -116,22 +116,22 @@ class BloomFilter:
             raise CorruptFileError("A bloom filter is not Base64.") from None
         if type_code not in (None, SIMPLE, DYNAMIC):
             raise UnsupportedFeatureError(f"Bloom filters of type {type_code[:40]!r} are not known.")
-        return _read(data, dynamic=type_code == DYNAMIC)
+        return _parse_filter(data, dynamic=type_code == DYNAMIC)
 
     def may_contain(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
         """Say of each key whether it may be in the file; False is certain."""
         found = np.zeros(len(keys), np.bool_)
         for places, hashes in hash_chains(keys, self.hashes):
-            bits = np.stack([_bit_numbers(h, self.bits) for h in hashes])
+            bits = np.stack([_compute_bit_numbers(h, self.bits) for h in hashes])
             octets, masks = bits >> 3, np.left_shift(np.uint8(1), (bits & 7).astype(np.uint8))
             for row in self.rows:
                 found[places] |= ((row[octets] & masks) != 0).all(axis=0)
         return found
 
 
-def _read(data: bytes, *, dynamic: bool) -> BloomFilter:
+def _parse_filter(data: bytes, *, dynamic: bool) -> BloomFilter:
     at = _ROW_HEADER.size
-    hashes, bits = _row_header(data, 0)
+    hashes, bits = _read_row_header(data, 0)
     per_row, in_last, count = None, 0, 1
     if dynamic:
         if len(data) < at + _DYNAMIC_HEADER.size:
@@ -144,13 +144,13 @@ def _read(data: bytes, *, dynamic: bool) -> BloomFilter:
         raise CorruptFileError(f"A bloom filter of {count} rows of {bits} bits cannot have {len(data)} bytes.")
     rows = []
     for end in range(at + step, len(data) + 1, step):
-        if dynamic and _row_header(data, end - step) != (hashes, bits):
+        if dynamic and _read_row_header(data, end - step) != (hashes, bits):
             raise CorruptFileError("The rows of a bloom filter differ.", offset=end - step)
         rows.append(np.frombuffer(data, np.uint8, size, end - size))
     return BloomFilter(bits, hashes, rows, per_row=per_row, in_last_row=in_last)
 
 
-def _row_header(data: bytes, at: int) -> tuple[int, int]:
+def _read_row_header(data: bytes, at: int) -> tuple[int, int]:
     if len(data) < at + _ROW_HEADER.size:
         raise CorruptFileError("A bloom filter is cut short.", offset=at)
     version, hashes, kind, bits = _ROW_HEADER.unpack_from(data, at)
@@ -168,18 +168,18 @@ class BloomBuilder:
         settings: the filter's size.
 
     Raises:
-        InvalidQueryError, UnsupportedFeatureError: as ``BloomSettings.shape``.
+        InvalidQueryError, UnsupportedFeatureError: as ``BloomSettings.compute_shape``.
     """
 
     def __init__(self, settings: BloomSettings | None = None) -> None:
         self._settings = settings or BloomSettings()
-        self._bits, self._hashes = self._settings.shape()
+        self._bits, self._hashes = self._settings.compute_shape()
         self._rows: list[Octets] = []
         self._added = 0
         # Keys of the first row wait, so that a filter that gets no more can be fitted.
         self._waiting: list[pa.Array] | None = [] if self._settings.fitted else None
 
-    def _empty_row(self) -> Octets:
+    def _make_empty_row(self) -> Octets:
         return np.zeros((self._bits + 7) // 8, np.uint8)
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
@@ -190,7 +190,7 @@ class BloomBuilder:
         """
         for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else (keys,):
             if self._waiting is None:
-                self._add(chunk)
+                self._add_now(chunk)
                 continue
             if chunk.null_count:
                 raise CorruptFileError("A record key is null.")
@@ -201,45 +201,45 @@ class BloomBuilder:
     def _add_waiting(self, waiting: list[pa.Array]) -> None:
         self._waiting = None
         for chunk in waiting:
-            self._add(chunk)
+            self._add_now(chunk)
 
-    def _add(self, keys: pa.Array) -> None:
+    def _add_now(self, keys: pa.Array) -> None:
         if not len(keys):
             return
-        row_numbers = self._row_numbers(len(keys))
+        row_numbers = self._assign_rows(len(keys))
         for number in np.unique(row_numbers).tolist():
             while number >= len(self._rows):
-                self._rows.append(self._empty_row())
-            self._fill(self._rows[number], keys.take(from_numpy(np.flatnonzero(row_numbers == number))))
+                self._rows.append(self._make_empty_row())
+            self._set_bits(self._rows[number], keys.take(from_numpy(np.flatnonzero(row_numbers == number))))
         self._added += len(keys)
 
-    def _fill(self, row: Octets, keys: pa.Array) -> None:
+    def _set_bits(self, row: Octets, keys: pa.Array) -> None:
         marks = np.zeros(self._bits, np.uint8)  # a byte a bit, since bytes can be set independently of each other
         for _, hashes in hash_chains(keys, self._hashes):
             for h in hashes:
-                marks[_bit_numbers(h, self._bits)] = 1
+                marks[_compute_bit_numbers(h, self._bits)] = 1
         row |= np.packbits(marks, bitorder="little")
 
-    def _row_numbers(self, count: int) -> npt.NDArray[np.int64]:
+    def _assign_rows(self, count: int) -> npt.NDArray[np.int64]:
         """Give the row of each of the next ``count`` keys."""
         places = np.arange(self._added, self._added + count)
         if not self._settings.dynamic:
             return np.zeros(count, np.int64)
-        rows = self._most_rows
+        rows = self._max_rows
         beyond = places - rows * self._settings.entries
         return np.where(beyond < 0, places // self._settings.entries, np.maximum(beyond - 1, 0) % rows)
 
     @property
-    def _most_rows(self) -> int:
+    def _max_rows(self) -> int:
         return -(-self._settings.max_entries // self._settings.entries)
 
     def finish(self) -> BloomFilter:
         """Give the filter of all keys so far."""
         if self._waiting is not None:
             self._settings = replace(self._settings, entries=max(1, sum(map(len, self._waiting))))
-            self._bits, self._hashes = self._settings.shape()
+            self._bits, self._hashes = self._settings.compute_shape()
             self._add_waiting(self._waiting)
-        self._rows = self._rows or [self._empty_row()]
+        self._rows = self._rows or [self._make_empty_row()]
         if not self._settings.dynamic:
             return BloomFilter(self._bits, self._hashes, self._rows, per_row=None, in_last_row=0)
         full = (len(self._rows) - 1) * self._settings.entries
@@ -252,7 +252,7 @@ class BloomBuilder:
         )
 
 
-def _bit_numbers(hashes: Hashes, bits: int) -> Hashes:
+def _compute_bit_numbers(hashes: Hashes, bits: int) -> Hashes:
     """Give ``abs(hash mod bits)``, the remainder of the signed division, which is that of the absolute value."""
     size = np.abs(hashes.view(np.int32)).view(np.uint32)  # the smallest number stays 2**31, which is right unsigned
     # Division by a constant is vectorised, the remainder is not.

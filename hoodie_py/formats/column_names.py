@@ -20,7 +20,7 @@ def check_name(name: str) -> None:
     Raises:
         InvalidQueryError: it cannot.
     """
-    if not name or not _starts(name[0]) or not all(map(_continues, name)):
+    if not name or not _can_start_name(name[0]) or not all(map(_can_continue_name, name)):
         raise InvalidQueryError(
             f"{name[:100]!r} cannot be the name of a column.",
             hint="Names have letters, digits and underscores and do not begin with a digit.",
@@ -35,7 +35,7 @@ def check_siblings(names: Iterable[str]) -> None:
     """
     seen: dict[str, str] = {}
     for name in names:
-        other = seen.get(folded(name))
+        other = seen.get(fold_case(name))
         if other == name:
             raise InvalidQueryError(f"The schema has the column {name!r} more than once.", column=name)
         if other is not None:
@@ -44,22 +44,22 @@ def check_siblings(names: Iterable[str]) -> None:
                 hint="Spark cannot tell them apart; rename one of them.",
                 column=name,
             )
-        seen[folded(name)] = name
+        seen[fold_case(name)] = name
 
 
-def folded(name: str) -> str:
+def fold_case(name: str) -> str:
     """Return what is the same for names that differ in case only, as Java's equalsIgnoreCase sees it."""
-    return "".join(map(_folded, name))
+    return "".join(map(_fold_character, name))
 
 
-def _folded(character: str) -> str:
+def _fold_character(character: str) -> str:
     upper = character.upper()
     return (upper if len(upper) == 1 else character).lower()[:1]
 
 
-def _starts(character: str) -> bool:
+def _can_start_name(character: str) -> bool:
     return character == "_" or (ord(character) <= _MOST_UNIT and character.isalpha())
 
 
-def _continues(character: str) -> bool:
-    return _starts(character) or (ord(character) <= _MOST_UNIT and character.isdecimal())
+def _can_continue_name(character: str) -> bool:
+    return _can_start_name(character) or (ord(character) <= _MOST_UNIT and character.isdecimal())

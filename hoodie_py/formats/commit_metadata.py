@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.metadata_fields import Fields, expect_file_id, expect_list, expect_number, expect_text
-from hoodie_py.formats.names import check_inside, file_name_of
+from hoodie_py.formats.names import check_inside, find_file_name
 
 SCHEMA_KEY = "schema"
 LATEST_SCHEMA_KEY = "latest_schema"
@@ -88,11 +88,11 @@ def _expect_path(value: Any) -> str:
 
 
 def _expect_file_name(value: Any) -> str | None:
-    return file_name_of(value) if expect_text(value) else None
+    return find_file_name(value) if expect_text(value) else None
 
 
 def _expect_file_names(value: Any) -> tuple[str, ...]:
-    return tuple(file_name_of(expect_text(item)) for item in expect_list(value))
+    return tuple(find_file_name(expect_text(item)) for item in expect_list(value))
 
 
 def _expect_cdc_stats(value: Any) -> dict[str, int]:
@@ -208,11 +208,11 @@ def parse_json(data: bytes) -> Any:
     Raises:
         CorruptFileError: not JSON, or nested beyond reason.
     """
-    if len(data) > limits().metadata_bytes:
-        refuse(CorruptFileError, f"A metadata file has {len(data)} bytes", "metadata_bytes")
+    if len(data) > get_limits().metadata_bytes:
+        raise_limit_error(CorruptFileError, f"A metadata file has {len(data)} bytes", "metadata_bytes")
     items = data.count(b"{") + data.count(b"[")  # each takes hundreds of bytes once it is parsed
-    if items > limits().metadata_items:
-        refuse(CorruptFileError, f"A metadata file has {items} lists and objects", "metadata_items")
+    if items > get_limits().metadata_items:
+        raise_limit_error(CorruptFileError, f"A metadata file has {items} lists and objects", "metadata_items")
     if data.lstrip()[:1] not in (b"{", b"["):
         raise CorruptFileError("the metadata file is neither JSON nor Avro", offset=0)
     try:

@@ -37,54 +37,54 @@ _LOGICAL = {
 _TIMES = {logical: type_ for type_, logical in _LOGICAL.items()}
 
 
-def declared_times(record: Record) -> pa.Schema | None:
+def list_declared_times(record: Record) -> pa.Schema | None:
     """Return the top-level columns that have times in them, in the units that a table's schema declares.
 
     Other values in such a column are of type null. None where no column has a time.
     """
-    fields = [pa.field(field.name, _declared(field.type)) for field in record.fields]
+    fields = [pa.field(field.name, _find_declared_times(field.type)) for field in record.fields]
     timed = [field for field in fields if not pa.types.is_null(field.type)]
     return pa.schema(timed) if timed else None
 
 
-def _declared(node: AvroType) -> pa.DataType:
+def _find_declared_times(node: AvroType) -> pa.DataType:
     """Return what is declared of times in a type; null where it has none."""
     match node:
         case Primitive(logical=logical) if logical in _TIMES:
             return _TIMES[logical]
         case Union() if len(node.members) == 1:
-            return _declared(node.members[0])
+            return _find_declared_times(node.members[0])
         case Array():
-            inner = _declared(node.items)
+            inner = _find_declared_times(node.items)
             return inner if pa.types.is_null(inner) else pa.list_(inner)
         case Map():
-            inner = _declared(node.values)
+            inner = _find_declared_times(node.values)
             return inner if pa.types.is_null(inner) else pa.map_(pa.string(), inner)
         case Record():
-            times = declared_times(node)
+            times = list_declared_times(node)
             return pa.null() if times is None else pa.struct(list(times))
     return pa.null()
 
 
-def stored_times(stored: pa.Schema, times: pa.Schema | None) -> dict[str, pa.DataType]:
+def find_mistyped_times(stored: pa.Schema, times: pa.Schema | None) -> dict[str, pa.DataType]:
     """Return the columns of a Parquet file whose type is not what their numbers are, with the type that is.
 
     Args:
         stored: the columns as the file types them.
-        times: what the table declares (``declared_times``).
+        times: what the table declares (``list_declared_times``).
     """
     found = {}
     for field in times or ():
         at = stored.get_field_index(field.name)
         if at >= 0:
-            type_ = _read_as(stored.field(at).type, field.type)
+            type_ = _correct_type(stored.field(at).type, field.type)
             if not type_.equals(stored.field(at).type):
                 found[field.name] = type_
     return found
 
 
-def with_stored_times(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """Return a file's rows with the columns' own types (``stored_times``); no value is copied."""
+def retype_times(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """Return a file's rows with the columns' own types (``find_mistyped_times``); no value is copied."""
     for name, type_ in types.items():
         at = batch.schema.get_field_index(name)
         if at >= 0:
@@ -92,22 +92,22 @@ def with_stored_times(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -
     return batch
 
 
-def _read_as(stored: pa.DataType, declared: pa.DataType) -> pa.DataType:
+def _correct_type(stored: pa.DataType, declared: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(declared):
         return declared if _is_mistyped(stored, declared) else stored
     if pa.types.is_struct(declared) and pa.types.is_struct(stored):
-        return pa.struct([_field_as(field, declared) for field in stored])
+        return pa.struct([_correct_field(field, declared) for field in stored])
     if pa.types.is_list(declared) and pa.types.is_list(stored):
-        return pa.list_(stored.value_field.with_type(_read_as(stored.value_type, declared.value_type)))
+        return pa.list_(stored.value_field.with_type(_correct_type(stored.value_type, declared.value_type)))
     if pa.types.is_map(declared) and pa.types.is_map(stored):
-        item = stored.item_field.with_type(_read_as(stored.item_type, declared.item_type))
+        item = stored.item_field.with_type(_correct_type(stored.item_type, declared.item_type))
         return pa.map_(stored.key_field, item, stored.keys_sorted)
     return stored
 
 
-def _field_as(field: pa.Field, declared: pa.StructType) -> pa.Field:
+def _correct_field(field: pa.Field, declared: pa.StructType) -> pa.Field:
     at = declared.get_field_index(field.name)
-    return field if at < 0 else field.with_type(_read_as(field.type, declared.field(at).type))
+    return field if at < 0 else field.with_type(_correct_type(field.type, declared.field(at).type))
 
 
 def _is_mistyped(stored: pa.DataType, declared: pa.DataType) -> bool:
@@ -118,43 +118,45 @@ def _is_mistyped(stored: pa.DataType, declared: pa.DataType) -> bool:
 
 
 @lru_cache(maxsize=64)
-def record_with_times(record: Record, times: pa.Schema) -> Record:
+def correct_record(record: Record, times: pa.Schema) -> Record:
     """Return the schema of a log block with the times that the table declares; the record itself if it has them.
 
     A column that is declared as int64 loses its time, and so is decoded as the number that the block has.
     """
     fields = tuple(
-        replace(field, type=_node_as(field.type, times.field(field.name).type)) if field.name in times.names else field
+        replace(field, type=_correct_node(field.type, times.field(field.name).type))
+        if field.name in times.names
+        else field
         for field in record.fields
     )
     same = all(mine.type is theirs.type for mine, theirs in zip(fields, record.fields, strict=True))
     return record if same else replace(record, fields=fields)
 
 
-def _node_as(node: AvroType, declared: pa.DataType) -> AvroType:
+def _correct_node(node: AvroType, declared: pa.DataType) -> AvroType:
     match node:
         case Primitive() if pa.types.is_timestamp(declared):
-            return _time_as(node, _LOGICAL[declared])
+            return _correct_time(node, _LOGICAL[declared])
         case Primitive(logical=logical) if pa.types.is_int64(declared) and logical in _TIMES:
             return replace(node, logical=None)
         case Union() if len(node.members) == 1:
-            member = _node_as(node.members[0], declared)
+            member = _correct_node(node.members[0], declared)
             if member is node.members[0]:
                 return node
             branches = tuple(member if branch is node.members[0] else branch for branch in node.branches)
             return Union(node.min_size, node.width, branches)
         case Array() if pa.types.is_list(declared):
-            items = _node_as(node.items, declared.value_type)
+            items = _correct_node(node.items, declared.value_type)
             return node if items is node.items else replace(node, items=items)
         case Map() if pa.types.is_map(declared):
-            values = _node_as(node.values, declared.item_type)
+            values = _correct_node(node.values, declared.item_type)
             return node if values is node.values else replace(node, values=values)
         case Record() if pa.types.is_struct(declared):
-            return record_with_times(node, pa.schema(list(declared)))
+            return correct_record(node, pa.schema(list(declared)))
     return node
 
 
-def _time_as(node: Primitive, declared: str) -> Primitive:
+def _correct_time(node: Primitive, declared: str) -> Primitive:
     """Return the type with the time that is declared; Avro's own rule gives a plain long what its reader declares."""
     plain = node.kind == "long" and node.logical is None
     micros = node.logical in _TIMES and node.logical not in MILLIS

@@ -63,48 +63,52 @@ def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: S
         raise InvalidTableError("a delete needs its record key")
     if any(len(column) != count for column in (partition_paths, *ordering)):
         raise InvalidTableError("deleted keys, partitions and ordering values differ in number")
-    text = _node('"string"')
-    pieces = [*encode_branch(keys, text, 1), *encode_branch(partition_paths, text, 1), *_ordering(ordering, count)]
+    text = _parse_type('"string"')
+    pieces = [
+        *encode_branch(keys, text, 1),
+        *encode_branch(partition_paths, text, 1),
+        *_encode_ordering(ordering, count),
+    ]
     rows = join_bytes(join_pieces(pieces))
     payload = encode_long(count) + rows + b"\0" if count else b"\0"
     return _HEADER.pack(AVRO_VERSION, len(payload)) + payload
 
 
-def _ordering(columns: Sequence[pa.Array], count: int) -> Pieces:
+def _encode_ordering(columns: Sequence[pa.Array], count: int) -> Pieces:
     if not columns:
         return [repeat_piece(_NO_ORDERING, count)]
     if len(columns) == 1:
-        return _value(columns[0])
+        return _encode_value(columns[0])
     head = encode_long(_ARRAY_BRANCH) + encode_long(1) + encode_long(len(columns))
-    values = [piece for column in columns for piece in _value(column)]
+    values = [piece for column in columns for piece in _encode_value(column)]
     arrays = join_pieces([repeat_piece(head, count), *values, repeat_piece(b"\0", count)])
     missing = np.logical_and.reduce([~is_valid(column) for column in columns])
-    return [pc.if_else(from_numpy(missing), _bytes(_NO_ORDERING), arrays)]
+    return [pc.if_else(from_numpy(missing), _make_scalar(_NO_ORDERING), arrays)]
 
 
-def _value(column: pa.Array) -> Pieces:
+def _encode_value(column: pa.Array) -> Pieces:
     t = column.type
     if pa.types.is_timestamp(t):
         column = column.cast(pa.timestamp("us", t.tz)).cast(pa.int64())
     elif pa.types.is_large_string(t):
         column = column.cast(pa.string())
     if pa.types.is_decimal(t):
-        return _encoded(_rescaled(column), _decimal(), 9)
+        return _encode_branch_or_zero(_rescale_decimal(column), _parse_decimal_type(), 9)
     if column.type not in _BRANCHES:
         raise UnsupportedFeatureError(f"Ordering values of type {t} cannot be written into delete blocks.")
     branch, kind = _BRANCHES[column.type]
-    return _encoded(column, _node(json.dumps(kind)), branch)
+    return _encode_branch_or_zero(column, _parse_type(json.dumps(kind)), branch)
 
 
-def _encoded(column: pa.Array, node: AvroType, branch: int) -> Pieces:
+def _encode_branch_or_zero(column: pa.Array, node: AvroType, branch: int) -> Pieces:
     """Encode ordering values of one field, the int 0 for those that are null."""
     pieces = encode_branch(column, node, branch, null=_INT_BRANCH)
     if not column.null_count:
         return pieces
-    return [*pieces, pc.if_else(from_numpy(is_valid(column)), _bytes(b""), _bytes(b"\0"))]
+    return [*pieces, pc.if_else(from_numpy(is_valid(column)), _make_scalar(b""), _make_scalar(b"\0"))]
 
 
-def _rescaled(column: pa.Array) -> pa.Array:
+def _rescale_decimal(column: pa.Array) -> pa.Array:
     try:
         return column.cast(pa.decimal128(38, DECIMAL_SCALE))
     except pa.ArrowInvalid:
@@ -112,17 +116,17 @@ def _rescaled(column: pa.Array) -> pa.Array:
         raise UnsupportedFeatureError(message) from None
 
 
-def _decimal() -> AvroType:
+def _parse_decimal_type() -> AvroType:
     logical = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": DECIMAL_SCALE}
-    return _node(json.dumps(logical))
+    return _parse_type(json.dumps(logical))
 
 
-def _bytes(value: bytes) -> pa.Scalar:
+def _make_scalar(value: bytes) -> pa.Scalar:
     return pa.scalar(value, pa.large_binary())
 
 
 @cache
-def _node(kind: str) -> AvroType:
+def _parse_type(kind: str) -> AvroType:
     return (
         parse_record(f'{{"type": "record", "name": "r", "fields": [{{"name": "v", "type": {kind}}}]}}').fields[0].type
     )

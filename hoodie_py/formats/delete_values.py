@@ -46,7 +46,7 @@ class OrderingKind(IntEnum):
     ARRAY = 12
 
 
-def read_null_or_value(payload: bytes, pos: int) -> int:
+def read_is_present(payload: bytes, pos: int) -> int:
     """Read the branch of a union of null and one other type, always a single byte."""
     byte = payload[pos]
     if byte not in (0, 2):
@@ -63,16 +63,16 @@ def read_ordering(payload: bytes, pos: int) -> _Value:
     if branch == _ARRAY_BRANCH:
         return _read_array(payload, pos)
     if not 0 <= branch < _ARRAY_BRANCH:
-        raise _unknown_branch(branch, pos)
+        raise _make_branch_error(branch, pos)
     return _READERS[branch](payload, pos)
 
 
-def _unknown_branch(branch: int, pos: int) -> UnsupportedFeatureError:
+def _make_branch_error(branch: int, pos: int) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(f"Delete ordering values of type number {branch} are not known.", offset=pos)
 
 
 def _read_array(payload: bytes, pos: int) -> _Value:
-    present = read_null_or_value(payload, pos)
+    present = read_is_present(payload, pos)
     pos += 1
     if not present:
         return OrderingKind.NONE, None, pos
@@ -84,7 +84,7 @@ def _read_array(payload: bytes, pos: int) -> _Value:
         for _ in range(count):
             branch, pos = read_varint(payload, pos)
             if not 0 <= branch <= _ARRAY_BRANCH:
-                raise _unknown_branch(branch, pos)
+                raise _make_branch_error(branch, pos)
             kind, value, pos = _read_date(payload, pos) if branch == _ARRAY_BRANCH else _READERS[branch](payload, pos)
             items.append((kind, value))
 

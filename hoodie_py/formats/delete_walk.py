@@ -14,7 +14,7 @@ from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.avro_bytes import read_span, read_varint
 from hoodie_py.formats.avro_cursor import FRONT, Budget, Misfit, Source, decode_zigzag
-from hoodie_py.formats.delete_values import OrderingKind, read_null_or_value, read_ordering
+from hoodie_py.formats.delete_values import OrderingKind, read_is_present, read_ordering
 from hoodie_py.formats.even_deletes import INT_LIMIT, INTEGER_TAGS, NOT_SHORT, PRESENT, SMALL_KINDS
 from hoodie_py.formats.kernels import cast, take
 
@@ -23,7 +23,7 @@ _IS_SMALL = np.array([kind in SMALL_KINDS for kind in OrderingKind])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Walked:
+class WalkedDeletes:
     """Keys, kinds of ordering values, those that are integers (0 elsewhere), and the others by the delete's number."""
 
     keys: pa.StringArray
@@ -32,7 +32,7 @@ class Walked:
     others: dict[int, Any]
 
 
-class DeleteWalk:
+class DeleteWalker:
     """Steps over deletes, noting where keys and integers lie: these are read together at the end.
 
     Args:
@@ -46,7 +46,7 @@ class DeleteWalk:
         self._places = array("q")  # of integers, zero for other kinds
         self._others: dict[int, Any] = {}
 
-    def over(self, pos: int, count: int) -> int:
+    def walk_deletes(self, pos: int, count: int) -> int:
         """Step over deletes that follow each other from a place on, and return the place behind them.
 
         Raises:
@@ -60,7 +60,7 @@ class DeleteWalk:
         for _ in range(count):
             stop = pos + 2 + (payload[pos + 1] >> 1)
             if payload[pos] != PRESENT or payload[pos + 1] & NOT_SHORT or stop >= end:
-                start, stop = self._key(pos)
+                start, stop = self._read_key(pos)
             else:
                 start = pos + 2
             note_bound(start)
@@ -70,11 +70,11 @@ class DeleteWalk:
             elif payload[stop] == PRESENT and not payload[stop + 1] & NOT_SHORT:
                 pos = stop + 2 + (payload[stop + 1] >> 1)
             else:
-                read_null_or_value(payload, stop)
+                read_is_present(payload, stop)
                 pos = read_span(payload, stop + 1, end)[1]
             kind = integers.get(payload[pos])
             if kind is None:
-                pos = self._other(pos)
+                pos = self._read_other_ordering(pos)
                 continue
             pos += 1
             note_kind(kind)
@@ -84,13 +84,13 @@ class DeleteWalk:
             pos += 1
         return pos
 
-    def _key(self, pos: int) -> tuple[int, int]:
+    def _read_key(self, pos: int) -> tuple[int, int]:
         """Read what is no short key."""
-        if read_null_or_value(self.payload, pos) == 0:
+        if read_is_present(self.payload, pos) == 0:
             raise CorruptFileError("A delete block has a record without a key.", offset=pos)
         return read_span(self.payload, pos + 1, len(self.payload))
 
-    def _other(self, pos: int) -> int:
+    def _read_other_ordering(self, pos: int) -> int:
         """Read an ordering value that is no integer."""
         kind, value, pos = read_ordering(self.payload, pos)
         if kind is not OrderingKind.NONE:
@@ -99,7 +99,7 @@ class DeleteWalk:
         self._places.append(0)
         return pos
 
-    def gathered(self) -> Walked:
+    def finish(self) -> WalkedDeletes:
         """Return what was stepped over.
 
         Raises:
@@ -109,15 +109,15 @@ class DeleteWalk:
         places = np.asarray(self._places)
         numbers = np.zeros(len(kinds), np.int64)
         at = np.flatnonzero(places)
-        numbers[at] = _integers(self.payload, places[at])
+        numbers[at] = _read_integers(self.payload, places[at])
         small = np.flatnonzero(((numbers < -INT_LIMIT) | (numbers >= INT_LIMIT)) & _IS_SMALL[kinds])
         if len(small):
             raise CorruptFileError("A number is too large for its type.", offset=int(places[small[0]]))
         kinds[(kinds == OrderingKind.INT) & (numbers == 0)] = OrderingKind.NONE
-        return Walked(_keys(self.payload, self._bounds), kinds, numbers, self._others)
+        return WalkedDeletes(_gather_keys(self.payload, self._bounds), kinds, numbers, self._others)
 
 
-def _integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | list[int]:
+def _read_integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | list[int]:
     """Read the integers at some places."""
     if len(places) >= _MANY:
         source = Source([payload], Budget(0))
@@ -128,7 +128,7 @@ def _integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.i
     return [read_varint(payload, place)[0] for place in places.tolist()]
 
 
-def _keys(payload: bytes, bounds: array[int]) -> pa.StringArray:
+def _gather_keys(payload: bytes, bounds: array[int]) -> pa.StringArray:
     """Gather the keys from the payload, given where each starts and stops."""
     count = len(bounds) // 2
     offsets = np.zeros(2 * count + 1, np.int64)

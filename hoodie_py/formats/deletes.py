@@ -28,9 +28,9 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro_bytes import read_count
 from hoodie_py.formats.delete_values import OrderingKind
-from hoodie_py.formats.delete_walk import DeleteWalk
-from hoodie_py.formats.even_deletes import EvenDeletes, even_deletes
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.delete_walk import DeleteWalker
+from hoodie_py.formats.even_deletes import UniformDeletes, decode_uniform_deletes
+from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 AVRO_VERSION = 3
 KRYO_VERSIONS = (1, 2)
@@ -56,7 +56,7 @@ class DeleteRecords:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JointDeletes:
+class DeletesOfBlocks:
     """The deletes of some blocks, block by block, and how many each block has."""
 
     records: DeleteRecords
@@ -83,7 +83,7 @@ def decode_deletes(content: memoryview | bytes) -> DeleteRecords:
     return _decode_avro(payload) if version == AVRO_VERSION else _decode_kryo(payload)
 
 
-def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> JointDeletes | None:
+def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> DeletesOfBlocks | None:
     """Decode DELETE blocks of version 3 in one go, which takes a fraction of the time where they are small.
 
     Returns:
@@ -98,11 +98,11 @@ def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> JointDele
     payloads = [memoryview(content)[_HEADER.size :] for content in contents]
     if any(length != len(payload) for (_, length), payload in zip(headers, payloads, strict=True)):
         return None
-    walk = DeleteWalk(b"".join(payloads))
+    walk = DeleteWalker(b"".join(payloads))
     bounds = pairwise(accumulate(map(len, payloads), initial=0))
     try:  # a delete that leaves its block never comes back to the block's end
         counts = tuple(_walk_runs(walk, start, end) for start, end in bounds)
-        return JointDeletes(_walked(walk), counts)
+        return DeletesOfBlocks(_finish_walk(walk), counts)
     except HoodieError:
         return None
 
@@ -125,7 +125,7 @@ def _decode_kryo(payload: bytes) -> DeleteRecords:
     from hoodie_py.formats.kryo import read_deletes
 
     deletes = read_deletes(payload)
-    pairs = [_without_default(_JAVA_KINDS[delete.kind], delete.value) for delete in deletes]
+    pairs = [_drop_default(_JAVA_KINDS[delete.kind], delete.value) for delete in deletes]
     try:
         keys = pa.array([delete.key for delete in deletes], pa.string())
     except (pa.ArrowException, UnicodeEncodeError):
@@ -134,31 +134,31 @@ def _decode_kryo(payload: bytes) -> DeleteRecords:
     return DeleteRecords(keys, kinds, [value for _, value in pairs])
 
 
-def _without_default(kind: OrderingKind, value: Any) -> tuple[OrderingKind, Any]:
+def _drop_default(kind: OrderingKind, value: Any) -> tuple[OrderingKind, Any]:
     if kind is OrderingKind.INT and value == 0:
         return OrderingKind.NONE, None
     return kind, value
 
 
 def _decode_avro(payload: bytes) -> DeleteRecords:
-    even = _even(payload)
+    even = _decode_uniform(payload)
     if even is not None:
-        return _records(even.keys, even.kinds, even.numbers)
-    walk = DeleteWalk(payload)
+        return _make_records(even.keys, even.kinds, even.numbers)
+    walk = DeleteWalker(payload)
     _walk_runs(walk, 0, len(payload))
-    return _walked(walk)
+    return _finish_walk(walk)
 
 
-def _even(payload: bytes) -> EvenDeletes | None:
+def _decode_uniform(payload: bytes) -> UniformDeletes | None:
     """Read deletes that are all of one shape, and not more than there may be."""
     try:
         count, pos = read_count(payload, 0, len(payload), _SMALLEST_DELETE)
     except (IndexError, CorruptFileError):
         return None
-    return even_deletes(payload, pos, count) if 0 < count <= limits().block_records else None
+    return decode_uniform_deletes(payload, pos, count) if 0 < count <= get_limits().block_records else None
 
 
-def _walk_runs(walk: DeleteWalk, pos: int, end: int) -> int:
+def _walk_runs(walk: DeleteWalker, pos: int, end: int) -> int:
     """Step over the deletes of a block whose payload has that place, and return how many there are."""
     total = 0
     try:
@@ -167,9 +167,9 @@ def _walk_runs(walk: DeleteWalk, pos: int, end: int) -> int:
             if count == 0:
                 break
             total += count
-            if total > limits().block_records:
-                refuse(UnsupportedFeatureError, f"A block has at least {total} deletes", "block_records")
-            pos = walk.over(pos, count)
+            if total > get_limits().block_records:
+                raise_limit_error(UnsupportedFeatureError, f"A block has at least {total} deletes", "block_records")
+            pos = walk.walk_deletes(pos, count)
     except (IndexError, struct.error):
         raise CorruptFileError("A delete block ends within a record.", offset=end) from None
     if pos != end:
@@ -177,9 +177,9 @@ def _walk_runs(walk: DeleteWalk, pos: int, end: int) -> int:
     return total
 
 
-def _walked(walk: DeleteWalk) -> DeleteRecords:
-    found = walk.gathered()
-    records = _records(found.keys, found.kinds, found.numbers)
+def _finish_walk(walk: DeleteWalker) -> DeleteRecords:
+    found = walk.finish()
+    records = _make_records(found.keys, found.kinds, found.numbers)
     if not found.others:
         return records
     for i, value in found.others.items():
@@ -187,7 +187,7 @@ def _walked(walk: DeleteWalk) -> DeleteRecords:
     return replace(records, numbers=None)
 
 
-def _records(keys: pa.StringArray, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64]) -> DeleteRecords:
+def _make_records(keys: pa.StringArray, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64]) -> DeleteRecords:
     """Put together deletes whose ordering values are integers."""
     values: list[Any] = numbers.tolist()
     for i in np.flatnonzero(kinds == OrderingKind.NONE).tolist():

@@ -35,7 +35,7 @@ _MOST_KEY_BYTES = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class EvenDeletes:
+class UniformDeletes:
     """Keys, kinds of ordering values and their numbers, 0 where there is none."""
 
     keys: pa.StringArray
@@ -44,7 +44,7 @@ class EvenDeletes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _RecordShape:
     """How a record is laid out: where its parts start, counted from its own start."""
 
     key_bytes: int
@@ -60,7 +60,7 @@ class _Shape:
         return [0, 1, *path, self.tag]
 
 
-def even_deletes(payload: bytes, pos: int, count: int) -> EvenDeletes | None:
+def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> UniformDeletes | None:
     """Read the deletes of a payload's only run; None if they are not all of the first one's shape, or are not sound.
 
     Args:
@@ -68,25 +68,25 @@ def even_deletes(payload: bytes, pos: int, count: int) -> EvenDeletes | None:
         pos: where the first delete starts.
         count: how many there are, at least one.
     """
-    shape = _shape(payload, pos)
+    shape = _find_shape(payload, pos)
     if shape is None or pos + count * shape.size + 1 != len(payload) or payload[-1] != 0:
         return None
     rows = np.frombuffer(payload, np.uint8, count * shape.size, pos).reshape(count, shape.size)
     fixed = rows[:, shape.fixed]
     integers = rows[:, shape.tag + 1 :]
-    if not (fixed == fixed[0]).all() or not _one_width(integers):
+    if not (fixed == fixed[0]).all() or not _has_one_width(integers):
         return None
-    numbers = _numbers(integers)
+    numbers = _decode_numbers(integers)
     if shape.kind in SMALL_KINDS and len(numbers) and not -INT_LIMIT <= numbers.min() <= numbers.max() < INT_LIMIT:
         return None
     kinds = np.full(count, shape.kind, np.int8)
     if shape.kind is OrderingKind.INT:
         kinds[numbers == 0] = OrderingKind.NONE
-    keys = _keys(rows[:, 2 : 2 + shape.key_bytes])
-    return None if keys is None else EvenDeletes(keys, kinds, numbers)
+    keys = _make_keys(rows[:, 2 : 2 + shape.key_bytes])
+    return None if keys is None else UniformDeletes(keys, kinds, numbers)
 
 
-def _shape(payload: bytes, pos: int) -> _Shape | None:
+def _find_shape(payload: bytes, pos: int) -> _RecordShape | None:
     """Look at the first record."""
     try:
         if payload[pos] != PRESENT or payload[pos + 1] & NOT_SHORT:
@@ -109,22 +109,22 @@ def _shape(payload: bytes, pos: int) -> _Shape | None:
             size += 1
     except IndexError:
         return None
-    return _Shape(key_bytes, path, tag, kind, size) if size - tag - 1 <= _WIDEST else None
+    return _RecordShape(key_bytes, path, tag, kind, size) if size - tag - 1 <= _WIDEST else None
 
 
-def _one_width(integers: npt.NDArray[np.uint8]) -> bool:
+def _has_one_width(integers: npt.NDArray[np.uint8]) -> bool:
     more = integers >= _MORE
     return bool(more[:, :-1].all() and not more[:, -1:].any())
 
 
-def _numbers(integers: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+def _decode_numbers(integers: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     raw = np.zeros(len(integers), np.uint64)
     for place in range(integers.shape[1]):
         raw |= (integers[:, place] & np.uint8(0x7F)).astype(np.uint64) << np.uint64(7 * place)
     return decode_zigzag(raw).astype(np.int64)
 
 
-def _keys(texts: npt.NDArray[np.uint8]) -> pa.StringArray | None:
+def _make_keys(texts: npt.NDArray[np.uint8]) -> pa.StringArray | None:
     count, width = texts.shape
     if count * width >= _MOST_KEY_BYTES:
         return None

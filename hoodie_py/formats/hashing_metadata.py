@@ -51,12 +51,12 @@ class HashingMetadata:
     file_ids: tuple[str, ...]
 
     @classmethod
-    def first(cls, partition_path: str, buckets: int) -> HashingMetadata:
+    def make_first(cls, partition_path: str, buckets: int) -> HashingMetadata:
         """Return what a partition begins with: ranges of about one size, and file ids that follow from them."""
         step = (LARGEST_HASH + buckets - 1) // buckets
         bounds = tuple(min(step * number, LARGEST_HASH) for number in range(1, buckets + 1))
         ids = tuple(
-            f"{_name_uuid(struct.pack('>qq', start, end) + partition_path.encode())}-0"
+            f"{_make_name_uuid(struct.pack('>qq', start, end) + partition_path.encode())}-0"
             for start, end in zip((0, *bounds), bounds, strict=False)
         )
         return cls(partition_path, FIRST_INSTANT, buckets, 0, bounds, ids)
@@ -69,21 +69,21 @@ class HashingMetadata:
             CorruptFileError: it is no such metadata, or ranges overlap.
             UnsupportedFeatureError: of a later version.
         """
-        found = _object(data, "hashing metadata")
+        found = _parse_object(data, "hashing metadata")
         if found.get("version") != _VERSION:
             raise UnsupportedFeatureError(f"Hashing metadata of version {str(found.get('version'))[:20]}.")
         nodes = found.get("nodes")
         if not isinstance(nodes, list) or not 0 < len(nodes) <= MOST_BUCKETS:
             raise CorruptFileError("Hashing metadata does not list the ranges of hashes.")
-        ranges = sorted(_range(node) for node in nodes)
+        ranges = sorted(_read_range(node) for node in nodes)
         bounds, prefixes = tuple(each[0] for each in ranges), [each[1] for each in ranges]
         if len(set(bounds)) < len(bounds) or len(set(prefixes)) < len(prefixes):
             raise CorruptFileError("Hashing metadata has a range or a file group twice.")
         return cls(
-            partition_path=_typed(found, "partitionPath", str),
-            instant=_typed(found, "instant", str),
-            first_buckets=_typed(found, "numBuckets", int),
-            number=_typed(found, "seqNo", int),
+            partition_path=_read_field(found, "partitionPath", str),
+            instant=_read_field(found, "instant", str),
+            first_buckets=_read_field(found, "numBuckets", int),
+            number=_read_field(found, "seqNo", int),
             bounds=bounds,
             file_ids=tuple(f"{each}-0" for each in prefixes),
         )
@@ -125,15 +125,15 @@ class BucketRules:
             CorruptFileError: it is no such configuration.
             UnsupportedFeatureError: rules of another kind.
         """
-        found = _object(data, "a hashing configuration")
-        kind = _typed(found, "rule", str)
+        found = _parse_object(data, "a hashing configuration")
+        kind = _read_field(found, "rule", str)
         if kind.lower() != "regex":
             raise UnsupportedFeatureError(f"Numbers of buckets by rules of the kind {kind[:40]!r}.")
-        default = _typed(found, "defaultBucketNumber", int)
+        default = _read_field(found, "defaultBucketNumber", int)
         if not 0 < default <= MOST_BUCKETS:
             raise CorruptFileError(f"A hashing configuration names {default} buckets.")
         try:
-            return cls.of(_typed(found, "expressions", str), default)
+            return cls.of(_read_field(found, "expressions", str), default)
         except InvalidQueryError as error:
             raise CorruptFileError("A hashing configuration has rules that are not 'pattern,buckets'.") from error
 
@@ -153,12 +153,12 @@ class BucketRules:
         return cls(tuple((pattern.strip(), int(count)) for pattern, count in rules), default)
 
 
-def instant_of(name: str) -> str:
+def parse_instant(name: str) -> str:
     """Return the instant that a file below ``.bucket_index`` is named after."""
     return name.partition(".")[0]
 
 
-def _object(data: bytes, what: str) -> Mapping[str, Any]:
+def _parse_object(data: bytes, what: str) -> Mapping[str, Any]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -168,14 +168,14 @@ def _object(data: bytes, what: str) -> Mapping[str, Any]:
     return found
 
 
-def _typed(found: Mapping[str, Any], name: str, type_: type[Any]) -> Any:
+def _read_field(found: Mapping[str, Any], name: str, type_: type[Any]) -> Any:
     value = found.get(name)
     if not isinstance(value, type_) or isinstance(value, bool):
         raise CorruptFileError(f"Metadata of buckets has no {name} of the right type.")
     return value
 
 
-def _range(node: Any) -> tuple[int, str]:
+def _read_range(node: Any) -> tuple[int, str]:
     value = node.get("value") if isinstance(node, dict) else None
     prefix = node.get("fileIdPrefix") if isinstance(node, dict) else None
     if not isinstance(value, int) or not 0 <= value <= LARGEST_HASH or not _is_file_id(prefix):
@@ -191,6 +191,6 @@ def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 8 and 0 < int(text) <= MOST_BUCKETS
 
 
-def _name_uuid(data: bytes) -> uuid.UUID:
+def _make_name_uuid(data: bytes) -> uuid.UUID:
     """Java's ``UUID.nameUUIDFromBytes``."""
     return uuid.UUID(bytes=hashlib.md5(data, usedforsecurity=False).digest(), version=3)

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.limits import limits, refuse
-from hoodie_py.formats.protobuf import number_field, octets_field, read_fields, read_varint, varint
+from hoodie_py.formats.limits import get_limits, raise_limit_error
+from hoodie_py.formats.protobuf import encode_number_field, encode_octets_field, encode_varint, read_fields, read_varint
 
 MAX_CONTENT_BYTES = 1 << 30
 _FREE_BYTES = 16 << 20  # what a block may have when decompressed, however small it is before
@@ -67,25 +67,25 @@ def write_hfile(entries: Sequence[Entry], *, schema: str, created_ms: int) -> by
         ValueError: a key that comes twice, is empty or longer than 32767 bytes; more than 1 GiB.
     """
     ordered = sorted(entries, key=lambda entry: entry[0])
-    _check(ordered)
+    _check_entries(ordered)
     out = bytearray()
     index: list[tuple[int, int, bytes]] = []
     plain_bytes = 0
-    for first, payload in _data_payloads(ordered):
-        block = _block(_DATA, payload)
+    for first, payload in _split_into_blocks(ordered):
+        block = _encode_block(_DATA, payload)
         index.append((len(out), len(block), first))
         out += block
         plain_bytes += len(payload)
     root_offset = len(out)
-    out += _block(_ROOT_INDEX, b"".join(_index_entry(*place) for place in index))
-    out += _block(_ROOT_INDEX, b"")
+    out += _encode_block(_ROOT_INDEX, b"".join(_encode_index_entry(*place) for place in index))
+    out += _encode_block(_ROOT_INDEX, b"")
     info_offset = len(out)
-    out += _block(_FILE_INFO, _file_info(ordered, schema, created_ms))
-    out += _trailer(info_offset, root_offset, index, len(ordered), plain_bytes)
+    out += _encode_block(_FILE_INFO, _encode_file_info(ordered, schema, created_ms))
+    out += _encode_trailer(info_offset, root_offset, index, len(ordered), plain_bytes)
     return bytes(out)
 
 
-def _check(ordered: Sequence[Entry]) -> None:
+def _check_entries(ordered: Sequence[Entry]) -> None:
     total = 0
     before = b""
     for key, value in ordered:
@@ -99,7 +99,7 @@ def _check(ordered: Sequence[Entry]) -> None:
         raise ValueError("an HFile of more than 1 GiB")
 
 
-def _data_payloads(ordered: Sequence[Entry]) -> Iterator[Entry]:
+def _split_into_blocks(ordered: Sequence[Entry]) -> Iterator[Entry]:
     """Give the payloads of the data blocks, each with its first key."""
     payload = bytearray()
     first = b""
@@ -115,19 +115,19 @@ def _data_payloads(ordered: Sequence[Entry]) -> Iterator[Entry]:
         yield first, bytes(payload)
 
 
-def _block(magic: bytes, payload: bytes) -> bytes:
+def _encode_block(magic: bytes, payload: bytes) -> bytes:
     on_disk = _HEADER.size + len(payload)
     checksums = bytes(4 * -(-on_disk // _CHECKSUM_STEP))
     body = len(payload) + len(checksums)
     return _HEADER.pack(magic, body, len(payload), -1, 0, _CHECKSUM_STEP, on_disk) + payload + checksums
 
 
-def _index_entry(offset: int, size: int, key: bytes) -> bytes:
+def _encode_index_entry(offset: int, size: int, key: bytes) -> bytes:
     stored = _SHORT.pack(len(key)) + key
-    return _INDEX_ENTRY.pack(offset, size) + _hadoop_varint(len(stored)) + stored
+    return _INDEX_ENTRY.pack(offset, size) + _encode_hadoop_varint(len(stored)) + stored
 
 
-def _hadoop_varint(value: int) -> bytes:
+def _encode_hadoop_varint(value: int) -> bytes:
     """Encode a length as Hadoop's WritableUtils.writeVInt does: one byte up to 127, else a byte count and the bytes."""
     if value <= 127:
         return bytes([value])
@@ -135,7 +135,7 @@ def _hadoop_varint(value: int) -> bytes:
     return bytes([0x90 - len(raw)]) + raw  # -112 - n as a signed byte
 
 
-def _file_info(ordered: Sequence[Entry], schema: str, created_ms: int) -> bytes:
+def _encode_file_info(ordered: Sequence[Entry], schema: str, created_ms: int) -> bytes:
     count = max(len(ordered), 1)
     last = ordered[-1][0] if ordered else b""
     facts: dict[bytes, bytes] = {
@@ -147,29 +147,31 @@ def _file_info(ordered: Sequence[Entry], schema: str, created_ms: int) -> bytes:
         b"KEY_VALUE_VERSION": _INT.pack(1),
         b"schema": schema.encode(),
     }
-    pairs = (octets_field(1, name) + octets_field(2, value) for name, value in facts.items())
-    message = b"".join(octets_field(1, pair) for pair in pairs)
-    return _INFO_MAGIC + varint(len(message)) + message
+    pairs = (encode_octets_field(1, name) + encode_octets_field(2, value) for name, value in facts.items())
+    message = b"".join(encode_octets_field(1, pair) for pair in pairs)
+    return _INFO_MAGIC + encode_varint(len(message)) + message
 
 
-def _trailer(info: int, root: int, index: Sequence[tuple[int, int, bytes]], entries: int, plain_bytes: int) -> bytes:
+def _encode_trailer(
+    info: int, root: int, index: Sequence[tuple[int, int, bytes]], entries: int, plain_bytes: int
+) -> bytes:
     no_block = (1 << 64) - 1
     message = b"".join(
         (
-            number_field(1, info),
-            number_field(2, root),
-            number_field(3, plain_bytes),
-            number_field(5, len(index)),
-            number_field(6, 0),
-            number_field(7, entries),
-            number_field(8, 1),
-            number_field(9, index[0][0] if index else no_block),
-            number_field(10, index[-1][0] if index else no_block),
-            octets_field(11, _COMPARATOR),
-            number_field(12, _NO_COMPRESSION),
+            encode_number_field(1, info),
+            encode_number_field(2, root),
+            encode_number_field(3, plain_bytes),
+            encode_number_field(5, len(index)),
+            encode_number_field(6, 0),
+            encode_number_field(7, entries),
+            encode_number_field(8, 1),
+            encode_number_field(9, index[0][0] if index else no_block),
+            encode_number_field(10, index[-1][0] if index else no_block),
+            encode_octets_field(11, _COMPARATOR),
+            encode_number_field(12, _NO_COMPRESSION),
         )
     )
-    head = _TRAILER + varint(len(message)) + message
+    head = _TRAILER + encode_varint(len(message)) + message
     return head.ljust(_TRAILER_SIZE - 4, b"\0") + _INT.pack(_MAJOR_VERSION)
 
 
@@ -241,7 +243,7 @@ def _read_trailer(view: memoryview) -> _Trailer:
     if length > len(body) - at:
         raise CorruptFileError("An HFile's trailer is cut short.", offset=start)
     fields = dict(read_fields(body[at : at + length]))
-    info, root, entries, codec = (_number(fields, number) for number in (1, 2, 7, 12))
+    info, root, entries, codec = (_read_number(fields, number) for number in (1, 2, 7, 12))
     if codec not in (_NO_COMPRESSION, _GZIP):
         raise UnsupportedFeatureError(f"HFiles with compression number {codec} are not supported.")
     if not root <= info <= start:
@@ -249,7 +251,7 @@ def _read_trailer(view: memoryview) -> _Trailer:
     return _Trailer(info, root, entries, codec)
 
 
-def _number(fields: dict[int, int | bytes], number: int) -> int:
+def _read_number(fields: dict[int, int | bytes], number: int) -> int:
     value = fields.get(number, 0)
     if not isinstance(value, int):
         raise CorruptFileError("An HFile's trailer is malformed.")
@@ -275,8 +277,10 @@ def _read_block(view: memoryview, at: int, codec: int) -> tuple[bytes, bytes, in
 def _inflate(payload: bytes, size: int, at: int) -> bytes:
     if size > MAX_CONTENT_BYTES:
         raise UnsupportedFeatureError("An HFile block of more than 1 GiB is not read.", offset=at)
-    if size > max(_FREE_BYTES, limits().metadata_ratio * len(payload)):
-        refuse(CorruptFileError, f"An HFile block of {len(payload)} bytes has {size}", "metadata_ratio", offset=at)
+    if size > max(_FREE_BYTES, get_limits().metadata_ratio * len(payload)):
+        raise_limit_error(
+            CorruptFileError, f"An HFile block of {len(payload)} bytes has {size}", "metadata_ratio", offset=at
+        )
     if size == 0:
         return b""
     stream = zlib.decompressobj(zlib.MAX_WBITS | 16)

@@ -30,7 +30,7 @@ class KeyRange:
             raise CorruptFileError("A record key is null.")
         if not len(keys):
             return
-        found = pc.min_max(comparable_keys(keys))
+        found = pc.min_max(make_comparable(keys))
         low, high = found["min"].as_py(), found["max"].as_py()
         if self._range is not None:
             low, high = min(low, self._range[0]), max(high, self._range[1])
@@ -47,17 +47,17 @@ class KeyRange:
         return None if self._range is None else self._range[1].translate(_BACK).decode()
 
 
-def comparable_keys(keys: pa.Array) -> pa.Array:
+def make_comparable(keys: pa.Array) -> pa.Array:
     """Give bytes (large_binary) that compare as Java compares the strings."""
     keys = keys.cast(pa.large_string())
     validity, offsets, data = keys.buffers()
     if data is None:
         return keys.cast(pa.large_binary())
-    moved = _MOVED[np.frombuffer(data, np.uint8)] if _may_need_moving(data) else data
+    moved = _MOVED[np.frombuffer(data, np.uint8)] if _needs_moving(data) else data
     buffers = [validity, offsets, pa.py_buffer(moved)]
     return pa.Array.from_buffers(pa.large_binary(), len(keys), buffers, keys.null_count, keys.offset)
 
 
-def _may_need_moving(data: pa.Buffer) -> bool:
+def _needs_moving(data: pa.Buffer) -> bool:
     octets = np.frombuffer(data, np.uint8)
     return len(octets) > 0 and int(octets.max()) >= 0xEE

@@ -97,7 +97,7 @@ class Limits:
 _NAMES = frozenset(each.name for each in fields(Limits))
 
 
-def limits(environment: Mapping[str, str] = os.environ) -> Limits:
+def get_limits(environment: Mapping[str, str] = os.environ) -> Limits:
     """Give the limits of this process.
 
     Raises:
@@ -109,7 +109,7 @@ def limits(environment: Mapping[str, str] = os.environ) -> Limits:
 _limits = lru_cache(maxsize=8)(Limits.from_text)
 
 
-def refuse(error: type[HoodieError], what: str, name: str, **where: Any) -> NoReturn:
+def raise_limit_error(error: type[HoodieError], what: str, name: str, **where: Any) -> NoReturn:
     """Raise the error for something that is beyond a limit.
 
     Args:
@@ -118,6 +118,6 @@ def refuse(error: type[HoodieError], what: str, name: str, **where: Any) -> NoRe
         name: the limit, an attribute of ``Limits``.
         where: the place, as far as it is known.
     """
-    most = getattr(limits(), name)
+    most = getattr(get_limits(), name)
     hint = f"If the table is to be trusted, set {VARIABLE}='{name}=...' in the environment."
     raise error(f"{what}, more than a reader takes ({name}={most}).", hint=hint, **where)

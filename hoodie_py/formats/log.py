@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.limits import Limits, limits, refuse
+from hoodie_py.formats.limits import Limits, get_limits, raise_limit_error
 
 MAGIC = b"#HUDI#"
 LOG_FORMAT_VERSION = 1
@@ -152,7 +152,7 @@ class CorruptBlock:
     reason: str
 
 
-def iter_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | CorruptBlock]:
+def iterate_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | CorruptBlock]:
     """Walk the blocks of one log file, front to back.
 
     Args:
@@ -165,16 +165,18 @@ def iter_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | Cor
     """
     view = memoryview(data).cast("B")
     offset = blocks = 0
-    most = limits()
+    most = get_limits()
     while offset + len(MAGIC) <= len(view):
         blocks += 1
         if blocks > most.log_blocks:
-            refuse(UnsupportedFeatureError, f"A log file has at least {blocks} blocks", "log_blocks", offset=offset)
+            raise_limit_error(
+                UnsupportedFeatureError, f"A log file has at least {blocks} blocks", "log_blocks", offset=offset
+            )
         if view[offset : offset + len(MAGIC)] != MAGIC:
             raise CorruptFileError("A log block must start with #HUDI#.", offset=offset)
-        reason = _flaw(view, offset)
+        reason = _find_flaw(view, offset)
         if reason is not None:
-            end = _next_magic(view, offset + len(MAGIC))
+            end = _find_magic(view, offset + len(MAGIC))
             if offset + len(MAGIC) < end:
                 yield CorruptBlock(offset, end, reason)
             offset = end
@@ -184,20 +186,20 @@ def iter_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | Cor
         offset += block.size
 
 
-def block_at(data: bytes | memoryview | mmap.mmap, offset: int) -> LogBlock:
-    """Parse the one block at an offset where ``iter_blocks`` found a whole block.
+def read_block_at(data: bytes | memoryview | mmap.mmap, offset: int) -> LogBlock:
+    """Parse the one block at an offset where ``iterate_blocks`` found a whole block.
 
     Raises:
-        CorruptFileError: as ``iter_blocks``, and if there is no whole block any longer.
-        UnsupportedFeatureError: as ``iter_blocks``.
+        CorruptFileError: as ``iterate_blocks``, and if there is no whole block any longer.
+        UnsupportedFeatureError: as ``iterate_blocks``.
     """
     view = memoryview(data).cast("B")
-    if view[offset : offset + len(MAGIC)] != MAGIC or _flaw(view, offset) is not None:
+    if view[offset : offset + len(MAGIC)] != MAGIC or _find_flaw(view, offset) is not None:
         raise CorruptFileError("A log block has gone or was cut short while its file was read.", offset=offset)
-    return _parse_block(view, offset, limits())
+    return _parse_block(view, offset, get_limits())
 
 
-def _flaw(view: memoryview, offset: int) -> str | None:
+def _find_flaw(view: memoryview, offset: int) -> str | None:
     """Say why the block at ``offset`` was not written whole, None when it was."""
     after_size = offset + len(MAGIC) + _LONG.size
     if after_size > len(view):
@@ -217,7 +219,7 @@ def _flaw(view: memoryview, offset: int) -> str | None:
     return None
 
 
-def _next_magic(view: memoryview, start: int) -> int:
+def _find_magic(view: memoryview, start: int) -> int:
     """Find the next magic at or after ``start``; the end of the data when there is none."""
     window = _SMALLEST_WINDOW  # growing, so that many magics close together are not searched over and over
     while start + len(MAGIC) <= len(view):
@@ -229,7 +231,7 @@ def _next_magic(view: memoryview, start: int) -> int:
     return len(view)
 
 
-class _Cursor:
+class _BlockCursor:
     """Reads the fields of one block in order and never past ``end``."""
 
     __slots__ = ("block", "end", "offset", "view")
@@ -240,7 +242,7 @@ class _Cursor:
         self.offset = offset
         self.end = end
 
-    def take(self, length: int, what: str) -> int:
+    def skip(self, length: int, what: str) -> int:
         """Step over ``length`` bytes and return where they start."""
         start = self.offset
         if length < 0 or length > self.end - start:
@@ -249,30 +251,30 @@ class _Cursor:
         self.offset = start + length
         return start
 
-    def int32(self, what: str) -> int:
-        value: int = _INT.unpack_from(self.view, self.take(_INT.size, what))[0]
+    def read_int32(self, what: str) -> int:
+        value: int = _INT.unpack_from(self.view, self.skip(_INT.size, what))[0]
         return value
 
-    def int64(self, what: str) -> int:
-        value: int = _LONG.unpack_from(self.view, self.take(_LONG.size, what))[0]
+    def read_int64(self, what: str) -> int:
+        value: int = _LONG.unpack_from(self.view, self.skip(_LONG.size, what))[0]
         return value
 
 
 def _parse_block(view: memoryview, offset: int, most: Limits) -> LogBlock:
     start = offset + len(MAGIC) + _LONG.size
     (size,) = _LONG.unpack_from(view, offset + len(MAGIC))
-    cursor = _Cursor(view, offset, start, start + size - _LONG.size)
-    version = cursor.int32("version")
+    cursor = _BlockCursor(view, offset, start, start + size - _LONG.size)
+    version = cursor.read_int32("version")
     if version != LOG_FORMAT_VERSION:
         message = f"Log format version {version} is not supported, only version {LOG_FORMAT_VERSION} is."
         raise UnsupportedFeatureError(message, offset=offset)
-    block_type = _block_type(cursor.int32("type"), offset)
-    headers = _headers(cursor, most)
-    length = cursor.int64("content length")
-    content_start = cursor.take(length, "content")
+    block_type = _parse_block_type(cursor.read_int32("type"), offset)
+    headers = _read_headers(cursor, most)
+    length = cursor.read_int64("content length")
+    content_start = cursor.skip(length, "content")
     if length > most.block_bytes:
-        refuse(UnsupportedFeatureError, f"A log block has {length} bytes", "block_bytes", offset=offset)
-    if cursor.int32("footer count") != 0:
+        raise_limit_error(UnsupportedFeatureError, f"A log block has {length} bytes", "block_bytes", offset=offset)
+    if cursor.read_int32("footer count") != 0:
         raise UnsupportedFeatureError("The log block has footers, and none are known.", offset=offset)
     if cursor.offset != cursor.end:
         message = f"{cursor.end - cursor.offset} bytes of the log block are not accounted for."
@@ -281,7 +283,7 @@ def _parse_block(view: memoryview, offset: int, most: Limits) -> LogBlock:
     return LogBlock(block_type, headers, offset, content, len(MAGIC) + _LONG.size + size)
 
 
-def _block_type(number: int, offset: int) -> BlockType:
+def _parse_block_type(number: int, offset: int) -> BlockType:
     try:
         block_type = BlockType(number)
     except ValueError:
@@ -291,16 +293,16 @@ def _block_type(number: int, offset: int) -> BlockType:
     return block_type
 
 
-def _headers(cursor: _Cursor, most: Limits) -> dict[HeaderKey, str]:
-    count = cursor.int32("header count")
+def _read_headers(cursor: _BlockCursor, most: Limits) -> dict[HeaderKey, str]:
+    count = cursor.read_int32("header count")
     if count < 0:
         raise CorruptFileError(f"A log block cannot have {count} headers.", offset=cursor.block)
     if count > most.log_headers:
-        refuse(CorruptFileError, f"A log block has {count} headers", "log_headers", offset=cursor.block)
+        raise_limit_error(CorruptFileError, f"A log block has {count} headers", "log_headers", offset=cursor.block)
     headers: dict[HeaderKey, str] = {}
     for _ in range(count):
-        number, length = _ENTRY.unpack_from(cursor.view, cursor.take(_ENTRY.size, "header entry"))
-        start = cursor.take(length, "header text")
+        number, length = _ENTRY.unpack_from(cursor.view, cursor.skip(_ENTRY.size, "header entry"))
+        start = cursor.skip(length, "header text")
         try:
             headers[HeaderKey(number)] = str(cursor.view[start : start + length], "utf-8")
         except UnicodeDecodeError:

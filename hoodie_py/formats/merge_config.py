@@ -96,7 +96,7 @@ def infer_merge(
     if mode is not None and mode is not inferred:
         raise InvalidTableError(f"merge mode {mode} contradicts payload class {payload} and merge strategy {strategy}")
     if inferred is not MergeMode.CUSTOM:
-        return MergeConfig(inferred, _STRATEGY_OF_MODE[inferred], _payload_of_mode(inferred, payload))
+        return MergeConfig(inferred, _STRATEGY_OF_MODE[inferred], _find_payload(inferred, payload))
     if not payload and not strategy:
         raise InvalidTableError("merge mode CUSTOM needs a merge strategy id or a payload class")
     if version < 8:
@@ -124,7 +124,7 @@ def _infer_mode(
     return mode or (MergeMode.EVENT_TIME_ORDERING if has_ordering else MergeMode.COMMIT_TIME_ORDERING)
 
 
-def _payload_of_mode(mode: MergeMode, payload: str | None) -> str:
+def _find_payload(mode: MergeMode, payload: str | None) -> str:
     if mode is MergeMode.COMMIT_TIME_ORDERING:
         return OVERWRITE_WITH_LATEST_PAYLOAD
     return EVENT_TIME_PAYLOAD if payload == EVENT_TIME_PAYLOAD else DEFAULT_PAYLOAD
@@ -143,14 +143,14 @@ def resolve_merge(
         InvalidTableError: contradictory values.
     """
     if version >= 9 and mode is not None:
-        return _as_stored(mode, payload, strategy)
+        return _resolve_stored(mode, payload, strategy)
     if version < 8 and not payload and (not strategy or strategy in _MODE_OF_STRATEGY):
         commit_time = mode is MergeMode.COMMIT_TIME_ORDERING
         payload = OVERWRITE_WITH_LATEST_PAYLOAD if commit_time else DEFAULT_PAYLOAD
     return infer_merge(version, mode, payload, strategy, has_ordering=has_ordering)
 
 
-def _as_stored(mode: MergeMode, payload: str | None, strategy: str | None) -> MergeConfig:
+def _resolve_stored(mode: MergeMode, payload: str | None, strategy: str | None) -> MergeConfig:
     if mode is not MergeMode.CUSTOM:
         if strategy and _MODE_OF_STRATEGY.get(strategy, MergeMode.CUSTOM) is not mode:
             raise InvalidTableError(f"merge mode {mode} contradicts merge strategy {strategy}")
@@ -164,7 +164,7 @@ def _as_stored(mode: MergeMode, payload: str | None, strategy: str | None) -> Me
     return MergeConfig(mode, strategy or PAYLOAD_STRATEGY_ID, payload)
 
 
-def merge_properties(
+def collect_merge_properties(
     properties: Mapping[str, str], prefix: str, delete_keys: tuple[str, str], version: int, payload: str | None
 ) -> Mapping[str, str]:
     """Collect what the table stores for its merger (Hudi HoodieTableConfig.getTableMergeProperties).

@@ -82,7 +82,7 @@ _REPLACEMENTS = {
 }
 
 
-def creation_properties(
+def make_creation_properties(
     mode: MergeMode | None,
     payload: str | None,
     strategy: str | None,
@@ -116,10 +116,10 @@ def creation_properties(
             PAYLOAD_CLASS: payload,
             MERGE_STRATEGY_ID: PAYLOAD_STRATEGY_ID,
         }
-    return _replaced(payload, replaced)
+    return _make_replacement_properties(payload, replaced)
 
 
-def _replaced(payload: str, replacement: _Replacement) -> dict[str, str]:
+def _make_replacement_properties(payload: str, replacement: _Replacement) -> dict[str, str]:
     stored = {MERGE_MODE: replacement.mode.value, LEGACY_PAYLOAD_CLASS: payload}
     if replacement.partial_update_mode is not None:
         stored[PARTIAL_UPDATE_MODE] = replacement.partial_update_mode
@@ -129,7 +129,7 @@ def _replaced(payload: str, replacement: _Replacement) -> dict[str, str]:
     return stored
 
 
-def payload_class_of(properties: Mapping[str, str]) -> str | None:
+def find_payload_class(properties: Mapping[str, str]) -> str | None:
     """Return the payload class that properties of a table or a write name (Hudi HoodieRecordPayload).
 
     The table's key comes first, then the writers' option; a commit-time table without either counts as overwriting with
@@ -144,7 +144,7 @@ def payload_class_of(properties: Mapping[str, str]) -> str | None:
     return None
 
 
-def merge_for_write(config: TableConfig, options: Mapping[str, str]) -> MergeConfig:
+def resolve_merge_for_write(config: TableConfig, options: Mapping[str, str]) -> MergeConfig:
     """Resolve how a write merges: as the table says, unless the write brings another payload class.
 
     Args:
@@ -154,16 +154,16 @@ def merge_for_write(config: TableConfig, options: Mapping[str, str]) -> MergeCon
     Raises:
         InvalidTableError: the payload class contradicts something.
     """
-    payload = _writer_payload(options)
-    if payload is None or payload == _payload_of(config):
+    payload = _find_writer_payload(options)
+    if payload is None or payload == _find_table_payload(config):
         return MergeConfig(config.merge_mode, config.merge_strategy_id, config.payload_class)
     if config.version < 9:
         return infer_merge(config.version, None, payload, None, has_ordering=bool(config.ordering_fields))
-    stored = creation_properties(None, payload, None, config.ordering_fields, config.version)
+    stored = make_creation_properties(None, payload, None, config.ordering_fields, config.version)
     return MergeConfig(MergeMode(stored[MERGE_MODE]), stored.get(MERGE_STRATEGY_ID), stored.get(PAYLOAD_CLASS))
 
 
-def config_for_write(config: TableConfig, options: Mapping[str, str], *, batch: bool) -> TableConfig:
+def resolve_config_for_write(config: TableConfig, options: Mapping[str, str], *, batch: bool) -> TableConfig:
     """Return a table's properties as the merges of one write take them (Hudi's BaseWriteHelper and merge handles).
 
     Where payload classes decide, rows of one batch merge by the write's class, and what came of them merges on what
@@ -177,10 +177,10 @@ def config_for_write(config: TableConfig, options: Mapping[str, str], *, batch: 
     Raises:
         InvalidTableError: the payload class contradicts something.
     """
-    if _writer_payload(options) is None:
+    if _find_writer_payload(options) is None:
         return config
-    merge = merge_for_write(config, options)
-    classes = payload_classes(config, merge, options)
+    merge = resolve_merge_for_write(config, options)
+    classes = find_payload_classes(config, merge, options)
     payload = merge.payload_class if classes is None else classes[1 if batch else 0]
     return replace(config, merge_mode=merge.mode, merge_strategy_id=merge.strategy_id, payload_class=payload)
 
@@ -190,7 +190,7 @@ def is_replaced(payload: str) -> bool:
     return payload in _REPLACEMENTS
 
 
-def payload_classes(config: TableConfig, merge: MergeConfig, options: Mapping[str, str]) -> tuple[str, str] | None:
+def find_payload_classes(config: TableConfig, merge: MergeConfig, options: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the payload classes of stored and of incoming records; None unless payload classes decide the merge.
 
     Args:
@@ -200,16 +200,16 @@ def payload_classes(config: TableConfig, merge: MergeConfig, options: Mapping[st
     """
     if not merge.is_payload_based:
         return None
-    stored = _payload_of(config)
-    return stored, _writer_payload(options) or stored
+    stored = _find_table_payload(config)
+    return stored, _find_writer_payload(options) or stored
 
 
-def _payload_of(config: TableConfig) -> str:
+def _find_table_payload(config: TableConfig) -> str:
     """Return a table's payload class, or the one that its merge mode stands for."""
     commit_time = config.merge_mode is MergeMode.COMMIT_TIME_ORDERING
     return config.payload_class or (OVERWRITE_WITH_LATEST_PAYLOAD if commit_time else DEFAULT_PAYLOAD)
 
 
-def _writer_payload(options: Mapping[str, str]) -> str | None:
+def _find_writer_payload(options: Mapping[str, str]) -> str | None:
     value = options.get(WRITER_PAYLOAD_CLASS, "").strip()
     return value.replace("com.uber.hoodie", "org.apache.hudi") if value else None

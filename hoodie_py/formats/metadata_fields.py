@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.names import check_bare, check_partition, file_name_of
+from hoodie_py.formats.names import check_bare, check_partition, find_file_name
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Fields:
     def file(self, name: str) -> str | None:
         """The file name of a path or URI; None when missing or empty."""
         value = self.text(name)
-        return file_name_of(value) if value else None
+        return find_file_name(value) if value else None
 
     def record(self, name: str) -> Fields | None:
         """A nested record."""
@@ -89,7 +89,7 @@ class Fields:
 
     def files(self, name: str) -> tuple[str, ...]:
         """The file names of an array of paths or URIs."""
-        return self.items(name, lambda item: file_name_of(expect_text(item)))
+        return self.items(name, lambda item: find_file_name(expect_text(item)))
 
     def mapping(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
         """A map field, its values converted; empty when missing."""

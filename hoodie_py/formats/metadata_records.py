@@ -18,7 +18,7 @@ from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.avro_container import vet_schema
 from hoodie_py.formats.avro_container_writer import encode_record
 from hoodie_py.formats.hfile import Entry
-from hoodie_py.formats.names import check_inside, file_name_of
+from hoodie_py.formats.names import check_inside, find_file_name
 
 ALL_PARTITIONS = "__all_partitions__"
 NO_PARTITION = "."
@@ -28,7 +28,7 @@ FILES_FILE_ID = "files-0000-0"
 _PARTITIONS_TYPE, _FILES_TYPE = 1, 2
 
 
-def files_entries(
+def encode_commit_entries(
     schema: str, added: Mapping[str, Mapping[str, int]], deleted: Mapping[str, Iterable[str]] | None = None
 ) -> list[Entry]:
     """Give the HFile entries that tell the metadata table of a commit: the partitions it touched, and their files.
@@ -44,37 +44,37 @@ def files_entries(
     """
     gone = deleted or {}
     partitions = sorted({*added, *gone})
-    entries = [(ALL_PARTITIONS.encode(), partitions_record(schema, partitions))]
+    entries = [(ALL_PARTITIONS.encode(), encode_partitions_record(schema, partitions))]
     for partition in partitions:
-        value = files_record(schema, added.get(partition, {}), gone.get(partition, ()))
-        entries.append((_key(partition).encode(), value))
+        value = encode_files_record(schema, added.get(partition, {}), gone.get(partition, ()))
+        entries.append((_make_key(partition).encode(), value))
     return entries
 
 
-def files_record(schema: str, added: Mapping[str, int], deleted: Iterable[str] = ()) -> bytes:
+def encode_files_record(schema: str, added: Mapping[str, int], deleted: Iterable[str] = ()) -> bytes:
     """Encode the files of one partition: sizes in bytes of those added, names of those deleted; errors as
-    ``files_entries``.
+    ``encode_commit_entries``.
     """
     files = {}
     for name, size in added.items():
         if size <= 0:
             raise InvalidTableError("a file of the metadata table needs its size", path=name)
-        files[_bare(name)] = {"size": size, "isDeleted": False}
-    files |= {_bare(name): {"size": 0, "isDeleted": True} for name in deleted}
+        files[_check_bare_name(name)] = {"size": size, "isDeleted": False}
+    files |= {_check_bare_name(name): {"size": 0, "isDeleted": True} for name in deleted}
     return _encode(schema, _FILES_TYPE, files)
 
 
-def partitions_record(schema: str, partitions: Iterable[str]) -> bytes:
-    """Encode the names of partitions; errors as ``files_entries``."""
-    return _encode(schema, _PARTITIONS_TYPE, {_key(path): {"size": 0, "isDeleted": False} for path in partitions})
+def encode_partitions_record(schema: str, partitions: Iterable[str]) -> bytes:
+    """Encode the names of partitions; errors as ``encode_commit_entries``."""
+    return _encode(schema, _PARTITIONS_TYPE, {_make_key(path): {"size": 0, "isDeleted": False} for path in partitions})
 
 
-def _key(partition: str) -> str:
+def _make_key(partition: str) -> str:
     return check_inside(partition) or NO_PARTITION
 
 
-def _bare(name: str) -> str:
-    if file_name_of(name) != name:
+def _check_bare_name(name: str) -> str:
+    if find_file_name(name) != name:
         raise InvalidTableError("the metadata table names files without their folder", path=name)
     return name
 

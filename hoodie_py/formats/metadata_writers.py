@@ -18,7 +18,7 @@ from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats import metadata_schemas as schemas
 from hoodie_py.formats.avro_container_writer import write_single
 from hoodie_py.formats.commit_metadata import NUMBER_FIELDS, RUNTIME_FIELDS, CommitMetadata, WriteStat
-from hoodie_py.formats.names import check_inside, file_name_of
+from hoodie_py.formats.names import check_inside, find_file_name
 from hoodie_py.formats.plans import (
     CleanedPartition,
     CleanMetadata,
@@ -302,7 +302,7 @@ def _to_instant(instant: RolledBackInstant) -> dict[str, str]:
 
 
 def _check_bare(name: str) -> str:
-    if file_name_of(name) != name:
+    if find_file_name(name) != name:
         raise InvalidTableError("a file is to be named without its folder", path=name)
     return name
 

@@ -42,7 +42,7 @@ def hash_chains(keys: pa.Array, count: int) -> Iterator[tuple[npt.NDArray[np.int
         raise CorruptFileError("A record key is null.")
     if not len(keys):
         return
-    starts, lengths, data = _buffers(keys)
+    starts, lengths, data = _find_bytes(keys)
     words = lengths >> 2
     order = np.argsort(words, kind="stable") if words.min() != words.max() else np.arange(len(words))
     sizes, firsts = np.unique(words[order], return_index=True)
@@ -50,10 +50,10 @@ def hash_chains(keys: pa.Array, count: int) -> Iterator[tuple[npt.NDArray[np.int
         step = max(1, min(_CHUNK_KEYS, _CHUNK_BYTES // (4 * size + 4)))
         for at in range(first, last, step):
             places = order[at : min(at + step, last)]
-            yield places, _chain(starts[places], lengths[places], data, size, count)
+            yield places, _hash_chunk(starts[places], lengths[places], data, size, count)
 
 
-def _buffers(keys: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+def _find_bytes(keys: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
     """Give where each key starts, its length, and the bytes.
 
     Three spare bytes come first, so that tails of short keys can be gathered.
@@ -68,15 +68,15 @@ def _buffers(keys: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
     return offsets[:-1] - base + _SPARE, np.diff(offsets), data
 
 
-def _chain(
+def _hash_chunk(
     starts: npt.NDArray[np.int64],
     lengths: npt.NDArray[np.int64],
     data: npt.NDArray[np.uint8],
     words: int,
     count: int,
 ) -> list[Hashes]:
-    mixed = _mixed_words(starts, data, words)
-    tail, factor = _tails(starts + lengths, lengths & 3, data)
+    mixed = _mix_words(starts, data, words)
+    tail, factor = _mix_tails(starts + lengths, lengths & 3, data)
     size = lengths.astype(np.uint32)
     hashes: list[Hashes] = []
     seed = np.zeros(len(starts), np.uint32)
@@ -99,7 +99,7 @@ def _chain(
     return hashes
 
 
-def _mixed_words(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: int) -> list[Hashes]:
+def _mix_words(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: int) -> list[Hashes]:
     octets = data[starts[:, None] + np.arange(4 * words)]
     values = octets.view("<u4").astype(np.uint32, copy=False).T.copy()
     values *= _M
@@ -108,7 +108,7 @@ def _mixed_words(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], wor
     return list(values)
 
 
-def _tails(
+def _mix_tails(
     ends: npt.NDArray[np.int64], left: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
 ) -> tuple[Hashes, Hashes | None]:
     """Give what the last bytes add, and the factor that follows them: 1 where there are none, None if nowhere any."""

@@ -18,7 +18,7 @@ from enum import StrEnum
 from sys import intern
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
-from hoodie_py.formats.limits import limits
+from hoodie_py.formats.limits import get_limits
 
 BASE_FILE_EXTENSIONS = (".parquet", ".orc", ".hfile", ".lance")
 CDC_SUFFIX = ".cdc"
@@ -87,7 +87,7 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
         UnsupportedFeatureError: the file was written by another system and only registered with the table
             (names ending in ``REGISTERED_SUFFIX``); leaving it out would lose rows.
     """
-    if len(name) > limits().name_chars:
+    if len(name) > get_limits().name_chars:
         return None
     if name.endswith(REGISTERED_SUFFIX):
         raise UnsupportedFeatureError("files that another system wrote and registered are not supported", path=name)
@@ -99,7 +99,7 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
 
 def parse_log_file_name(name: str) -> LogFileName | None:
     """Take a log file's name apart; None when ``name`` is not one."""
-    if len(name) > limits().name_chars:
+    if len(name) > get_limits().name_chars:
         return None
     match = _LOG_FILE.fullmatch(name)
     if match is None:
@@ -108,7 +108,7 @@ def parse_log_file_name(name: str) -> LogFileName | None:
     return LogFileName(intern(match[1]), intern(match[2]), int(match[3]), token, match[5] or "")
 
 
-def base_file_name(file_id: str, write_token: str, instant: str, extension: str = ".parquet") -> str:
+def make_base_file_name(file_id: str, write_token: str, instant: str, extension: str = ".parquet") -> str:
     """Build a base file's name.
 
     Raises:
@@ -120,7 +120,7 @@ def base_file_name(file_id: str, write_token: str, instant: str, extension: str 
     return parts.name
 
 
-def log_file_name(file_id: str, instant: str, version: int, write_token: str, suffix: str = "") -> str:
+def make_log_file_name(file_id: str, instant: str, version: int, write_token: str, suffix: str = "") -> str:
     """Build a log file's name; ``instant`` as ``LogFileName`` says.
 
     Raises:
@@ -144,22 +144,22 @@ class MarkerType(StrEnum):
     APPEND = "APPEND"
 
 
-def marker_folder(instant: str) -> str:
+def make_marker_folder(instant: str) -> str:
     """The folder of an instant's markers, relative to the table's base path."""
     return f".hoodie/.temp/{instant}"
 
 
-def marker_path(instant: str, partition_path: str, data_file: str, kind: MarkerType) -> str:
+def make_marker_path(instant: str, partition_path: str, data_file: str, kind: MarkerType) -> str:
     """The path of the empty file that announces a data file, relative to the table's base path (Hudi WriteMarkers).
 
     Raises:
         InvalidTableError: the partition leads out of the table.
     """
-    folder = "/".join(part for part in (marker_folder(instant), check_inside(partition_path)) if part)
+    folder = "/".join(part for part in (make_marker_folder(instant), check_inside(partition_path)) if part)
     return f"{folder}/{data_file}.marker.{kind}"
 
 
-def marked_file(marker: str) -> tuple[str, MarkerType] | None:
+def parse_marker(marker: str) -> tuple[str, MarkerType] | None:
     """The data file that a marker announces, and why; ``marker`` is a name or a path. None when it is no marker."""
     match = _MARKER.fullmatch(marker)
     return (match[1], MarkerType(match[2])) if match is not None else None
@@ -207,7 +207,7 @@ def check_bare(name: str) -> str:
     return name
 
 
-def file_name_of(path_or_uri: str) -> str:
+def find_file_name(path_or_uri: str) -> str:
     """Return the last segment of a path or URI, for plans that hold absolute locations.
 
     Raises:
@@ -240,20 +240,6 @@ def escape_partition_value(value: str) -> str:
 def unescape_partition_value(text: str) -> str:
     """Undo ``escape_partition_value``; a ``%`` that two hex digits do not follow stays as it is."""
     return _HEX_PAIR.sub(lambda match: chr(int(match[1], 16)), text)
-
-
-def partition_path(
-    fields: tuple[str, ...], values: tuple[str | None, ...], *, hive_style: bool = False, url_encode: bool = False
-) -> str:
-    """Build the path of a partition, relative to the table's base path (Hudi PartitionPathFormatterBase).
-
-    A null or empty value is written as ``__HIVE_DEFAULT_PARTITION__``; no fields give "".
-    """
-    segments = []
-    for field, value in zip(fields, values, strict=True):
-        text = DEFAULT_PARTITION if not value else escape_partition_value(value) if url_encode else value
-        segments.append(f"{field}={text}" if hive_style else text)
-    return "/".join(segments)
 
 
 def split_partition_path(

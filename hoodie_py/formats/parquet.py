@@ -1,8 +1,8 @@
 """Parquet as Hudi reads it: one set of Arrow types, whatever wrote the file, and where column chunks lie.
 
 Files of one file group come from different writers (two- and three-level lists, decimals as fixed or as integers, large
-or dictionary-encoded strings from Arrow writers). ``spark_type`` maps an Arrow type to the one Spark would give, which
-is also what ``avro_types`` gives for the same column:
+or dictionary-encoded strings from Arrow writers). ``convert_to_spark_type`` maps an Arrow type to the type that Spark
+would give. ``avro_types`` gives the same type for the same column:
 
     string, large_string, string_view, dictionary of them   string
     binary, large, view, fixed-size                          binary
@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.arrays import join_chunks, make_batch_without_columns
-from hoodie_py.formats.declared_times import stored_times, with_stored_times
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.declared_times import find_mistyped_times, retype_times
+from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.parquet_file import ParquetFile
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ _LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
 )
 
 
-def spark_type(t: pa.DataType) -> pa.DataType:
+def convert_to_spark_type(t: pa.DataType) -> pa.DataType:
     """Give the Arrow type that Spark would give a column of this type.
 
     Raises:
@@ -84,9 +84,9 @@ def spark_type(t: pa.DataType) -> pa.DataType:
     if t in _FIXED_TARGETS:
         return _FIXED_TARGETS[t]
     if isinstance(t, pa.BaseExtensionType):
-        return spark_type(t.storage_type)
+        return convert_to_spark_type(t.storage_type)
     if pa.types.is_dictionary(t) or pa.types.is_run_end_encoded(t):
-        return spark_type(t.value_type)
+        return convert_to_spark_type(t.value_type)
     if pa.types.is_fixed_size_binary(t):
         return pa.binary()
     if pa.types.is_timestamp(t):
@@ -95,25 +95,25 @@ def spark_type(t: pa.DataType) -> pa.DataType:
         return pa.int32() if pa.types.is_time32(t) else pa.int64()
     if pa.types.is_decimal(t) and t.precision <= MAX_DECIMAL_PRECISION:
         return pa.decimal128(t.precision, t.scale)
-    return _nested_type(t)
+    return _convert_nested_type(t)
 
 
-def _nested_type(t: pa.DataType) -> pa.DataType:
+def _convert_nested_type(t: pa.DataType) -> pa.DataType:
     if any(is_kind(t) for is_kind in _LISTS):
-        return pa.list_(spark_field(t.value_field).with_name("element"))
+        return pa.list_(convert_to_spark_field(t.value_field).with_name("element"))
     if pa.types.is_map(t):
-        return pa.map_(spark_type(t.key_type), spark_field(t.item_field).with_name("value"))
+        return pa.map_(convert_to_spark_type(t.key_type), convert_to_spark_field(t.item_field).with_name("value"))
     if pa.types.is_struct(t):
-        return pa.struct([spark_field(t.field(i)) for i in range(t.num_fields)])
+        return pa.struct([convert_to_spark_field(t.field(i)) for i in range(t.num_fields)])
     raise UnsupportedFeatureError(f"Columns of type {t} are not supported.")
 
 
-def spark_field(field: pa.Field) -> pa.Field:
+def convert_to_spark_field(field: pa.Field) -> pa.Field:
     """Give the same field with the type Spark would give; name and nullability stay, metadata goes."""
-    return pa.field(field.name, spark_type(field.type), nullable=field.nullable)
+    return pa.field(field.name, convert_to_spark_type(field.type), nullable=field.nullable)
 
 
-def spark_schema(s: pa.Schema) -> pa.Schema:
+def convert_to_spark_schema(s: pa.Schema) -> pa.Schema:
     """Give the same columns with the types Spark would give.
 
     Raises:
@@ -123,18 +123,18 @@ def spark_schema(s: pa.Schema) -> pa.Schema:
     fields: list[pa.Field] = []
     for field in s:
         try:
-            fields.append(spark_field(field))
+            fields.append(convert_to_spark_field(field))
         except UnsupportedFeatureError as error:
             raise error.locate(column=field.name) from None
     return pa.schema(fields)
 
 
-def file_schema(meta: pq.FileMetaData) -> pa.Schema:
+def read_file_schema(meta: pq.FileMetaData) -> pa.Schema:
     """Give the columns of a Parquet file with Spark's types.
 
     INT96, which old Spark versions write for timestamps and Arrow reads as a time without zone, is a point in time.
     """
-    schema = spark_schema(meta.schema.to_arrow_schema())
+    schema = convert_to_spark_schema(meta.schema.to_arrow_schema())
     for i in range(meta.num_columns):
         leaf = meta.schema.column(i)
         place = schema.get_field_index(leaf.path)
@@ -144,19 +144,19 @@ def file_schema(meta: pq.FileMetaData) -> pa.Schema:
     return schema
 
 
-def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Cast to a Spark type; times finer than a microsecond are rounded down."""
     source = array.type
     if source.equals(target):
         return array
     if isinstance(source, pa.BaseExtensionType):
-        return _convert(array.storage, target)
+        return _cast(array.storage, target)
     if pa.types.is_run_end_encoded(source):
         import pyarrow.compute as pc
 
-        return _convert(pc.run_end_decode(array), target)
+        return _cast(pc.run_end_decode(array), target)
     if pa.types.is_dictionary(source):
-        return _convert(array.dictionary_decode(), target)
+        return _cast(array.dictionary_decode(), target)
     if pa.types.is_timestamp(source) and source.unit == "ns":
         import pyarrow.compute as pc
 
@@ -166,7 +166,7 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     return array.cast(target)
 
 
-def column_chunk_ranges(
+def find_column_chunk_ranges(
     meta: pq.FileMetaData,
     row_group: int,
     columns: Collection[str] | None,
@@ -195,7 +195,7 @@ def column_chunk_ranges(
         if start < 0 or chunk.total_compressed_size < 0:
             raise CorruptFileError("A Parquet column chunk has a negative place or size.", column=chunk.path_in_schema)
         ranges.append((start, start + chunk.total_compressed_size))
-    return _joined(sorted(ranges))
+    return _join_ranges(sorted(ranges))
 
 
 def _is_wanted(path: str, columns: Collection[str]) -> bool:
@@ -204,7 +204,7 @@ def _is_wanted(path: str, columns: Collection[str]) -> bool:
     return any(".".join(parts[:n]) in columns for n in range(1, len(parts) + 1))
 
 
-def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     joined: list[tuple[int, int]] = []
     for start, stop in ranges:
         if joined and start <= joined[-1][1]:
@@ -241,25 +241,27 @@ def check_footer(
     counts = [group.num_rows for group in groups]
     if min(counts, default=0) < 0 or sum(counts) != meta.num_rows:
         raise CorruptFileError(f"A Parquet file of {meta.num_rows} rows has {sum(counts)} rows in its row groups.")
-    if meta.num_rows > limits().file_rows:
-        refuse(CorruptFileError, f"A Parquet file has {meta.num_rows} rows", "file_rows")
-    if meta.num_columns > limits().columns:
-        refuse(CorruptFileError, f"A Parquet file has {meta.num_columns} columns", "columns")
+    if meta.num_rows > get_limits().file_rows:
+        raise_limit_error(CorruptFileError, f"A Parquet file has {meta.num_rows} rows", "file_rows")
+    if meta.num_columns > get_limits().columns:
+        raise_limit_error(CorruptFileError, f"A Parquet file has {meta.num_columns} columns", "columns")
     rows = meta.num_rows if rows_at_once is None else min(meta.num_rows, rows_at_once)
-    decoded = rows * sum(_width(field.type) for field in file.schema_arrow)
+    decoded = rows * sum(_estimate_width(field.type) for field in file.schema_arrow)
     if rows_at_once is None:
         decoded += sum(max(group.total_byte_size, 0) for group in groups)
-    if decoded > limits().decoded_bytes:
-        refuse(CorruptFileError, f"A Parquet file has {decoded} bytes when decoded", "decoded_bytes")
-    if compressed is not None and decoded > max(_FREE_BYTES, limits().decoded_ratio * compressed):
-        refuse(CorruptFileError, f"A Parquet file of {compressed} bytes has {decoded} when decoded", "decoded_ratio")
+    if decoded > get_limits().decoded_bytes:
+        raise_limit_error(CorruptFileError, f"A Parquet file has {decoded} bytes when decoded", "decoded_bytes")
+    if compressed is not None and decoded > max(_FREE_BYTES, get_limits().decoded_ratio * compressed):
+        raise_limit_error(
+            CorruptFileError, f"A Parquet file of {compressed} bytes has {decoded} when decoded", "decoded_ratio"
+        )
 
 
-def _width(t: pa.DataType) -> int:
+def _estimate_width(t: pa.DataType) -> int:
     """The least bytes that Arrow keeps for a row of a column, null or not; a list counts as if it had one item."""
     if pa.types.is_nested(t):
         own = _OFFSET_BYTES if not pa.types.is_struct(t) else 0
-        return own + sum(_width(t.field(i).type) for i in range(t.num_fields))
+        return own + sum(_estimate_width(t.field(i).type) for i in range(t.num_fields))
     try:
         return max(1, int(t.bit_width) // 8)
     except ValueError:  # as wide as its value
@@ -284,10 +286,10 @@ def decode_parquet_data(
         UnsupportedFeatureError: a column, encoding or compression that cannot be read here.
 
     """
-    with _damage_named():
-        file = _opened(content)
+    with _name_damage():
+        file = _open(content)
         check_footer(file, compressed=len(content))
-        return _read(file, *_wanted(file, columns, times))
+        return _read(file, *_choose_columns(file, columns, times))
 
 
 def decode_parquet_parts(
@@ -305,59 +307,59 @@ def decode_parquet_parts(
         CorruptFileError, UnsupportedFeatureError: as ``decode_parquet_data``.
 
     """
-    with _damage_named():
-        file = _opened(content)
+    with _name_damage():
+        file = _open(content)
         meta = file.metadata
         stored = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
         at_once = max(1, min(_ROWS_AT_ONCE, size * meta.num_rows // max(stored, 1)))
         check_footer(file, at_once)
-        schema, types = _wanted(file, columns, times)
+        schema, types = _choose_columns(file, columns, times)
         if not schema.names or not meta.num_rows:
             yield _read(file, schema, types)
             return
         for stored_rows in file.iter_batches(at_once, columns=schema.names, use_threads=True):
-            batch = with_stored_times(stored_rows, types)
+            batch = retype_times(stored_rows, types)
             rows = pa.RecordBatch.from_arrays(
-                [_convert(batch.column(field.name), field.type) for field in schema], schema=schema
+                [_cast(batch.column(field.name), field.type) for field in schema], schema=schema
             )
             rows.validate(full=True)
             yield rows
 
 
-def parquet_rows(content: memoryview | bytes) -> int:
+def count_parquet_rows(content: memoryview | bytes) -> int:
     """Return how many rows the content of a PARQUET_DATA block has; raises as ``decode_parquet_data``."""
-    with _damage_named():
-        file = _opened(content)
+    with _name_damage():
+        file = _open(content)
         check_footer(file, 1)
         return int(file.metadata.num_rows)
 
 
-def _opened(content: memoryview | bytes) -> ParquetFile:
+def _open(content: memoryview | bytes) -> ParquetFile:
     return ParquetFile(pa.BufferReader(pa.py_buffer(content)), int96_unit="us")
 
 
-def _wanted(
+def _choose_columns(
     file: ParquetFile, columns: Collection[str] | None, times: pa.Schema | None
 ) -> tuple[pa.Schema, dict[str, pa.DataType]]:
     """Return the columns to read with Spark's types, and the types of those that the file types otherwise."""
-    schema = file_schema(file.metadata)
-    types = stored_times(file.metadata.schema.to_arrow_schema(), times)  # which tells INT96 from microseconds
+    schema = read_file_schema(file.metadata)
+    types = find_mistyped_times(file.metadata.schema.to_arrow_schema(), times)  # which tells INT96 from microseconds
     for name, type_ in types.items():
-        schema = schema.set(schema.get_field_index(name), spark_field(schema.field(name).with_type(type_)))
+        schema = schema.set(schema.get_field_index(name), convert_to_spark_field(schema.field(name).with_type(type_)))
     return pa.schema([field for field in schema if columns is None or field.name in columns]), types
 
 
 @contextmanager
-def _damage_named() -> Iterator[None]:
+def _name_damage() -> Iterator[None]:
     """Turn what Arrow raises for bytes that are no Parquet file, or a damaged one, into this package's errors."""
     try:
         yield
     except HoodieError:
         raise
     except pa.ArrowNotImplementedError as error:
-        raise UnsupportedFeatureError(f"A Parquet data block cannot be read: {_first_line(error)}.") from None
+        raise UnsupportedFeatureError(f"A Parquet data block cannot be read: {_find_first_line(error)}.") from None
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
-        raise CorruptFileError(f"A Parquet data block is damaged: {_first_line(error)}.") from None
+        raise CorruptFileError(f"A Parquet data block is damaged: {_find_first_line(error)}.") from None
 
 
 def _read(file: ParquetFile, schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
@@ -367,11 +369,11 @@ def _read(file: ParquetFile, schema: pa.Schema, types: Mapping[str, pa.DataType]
     arrays: list[pa.Array] = []
     for field in schema:
         array = join_chunks(table.column(field.name))
-        arrays.append(_convert(array.view(types[field.name]) if field.name in types else array, field.type))
+        arrays.append(_cast(array.view(types[field.name]) if field.name in types else array, field.type))
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     batch.validate(full=True)
     return batch
 
 
-def _first_line(error: BaseException) -> str:
+def _find_first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")

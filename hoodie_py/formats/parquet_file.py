@@ -90,7 +90,7 @@ class ParquetFile:
             pyarrow.ArrowException, OSError: pages that cannot be decoded.
         """
         groups = range(self._reader.num_row_groups) if row_groups is None else row_groups
-        batches: Any = self._reader.iter_batches(batch_size, groups, self._leaves(columns), use_threads)
+        batches: Any = self._reader.iter_batches(batch_size, groups, self._find_leaves(columns), use_threads)
         left = sum(self.metadata.row_group(group).num_rows for group in groups)
         batch = next(batches, None)
         while batch is not None:
@@ -102,7 +102,7 @@ class ParquetFile:
             if not is_last:
                 batch = next(batches, None)
 
-    def row_group(self, group: int, columns: Collection[str]) -> pa.RecordBatch | None:
+    def read_row_group(self, group: int, columns: Collection[str]) -> pa.RecordBatch | None:
         """Read a row group as one batch, some columns after others, so that pages of few of them are in memory.
 
         Args:
@@ -131,8 +131,8 @@ class ParquetFile:
 
     def read(self, columns: Collection[str], *, use_threads: bool = False) -> pa.Table:
         """Read all rows of some top-level columns; arguments and errors as for ``iter_batches``."""
-        return self._reader.read_all(self._leaves(columns), use_threads)
+        return self._reader.read_all(self._find_leaves(columns), use_threads)
 
-    def _leaves(self, columns: Collection[str]) -> list[int]:
+    def _find_leaves(self, columns: Collection[str]) -> list[int]:
         wanted = set(columns)
         return [at for at, path in enumerate(self._paths) if path[0] in wanted]

@@ -13,7 +13,7 @@ from typing import Any
 
 from hoodie_py.formats.avro_container import read_single
 from hoodie_py.formats.metadata_fields import Fields, expect_list, expect_number, expect_text
-from hoodie_py.formats.names import check_partition, file_name_of
+from hoodie_py.formats.names import check_partition, find_file_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +406,7 @@ def _expect_metric(value: Any) -> float:
 
 
 def _expect_file_names(value: Any) -> tuple[str, ...]:
-    return tuple(file_name_of(expect_text(item)) for item in expect_list(value))
+    return tuple(find_file_name(expect_text(item)) for item in expect_list(value))
 
 
 def _expect_clean_files(value: Any) -> tuple[str, ...]:
@@ -415,4 +415,4 @@ def _expect_clean_files(value: Any) -> tuple[str, ...]:
 
 
 def _get_sizes(done: Fields, name: str) -> dict[str, int]:
-    return {file_name_of(path): size for path, size in done.mapping(name, expect_number).items()}
+    return {find_file_name(path): size for path, size in done.mapping(name, expect_number).items()}

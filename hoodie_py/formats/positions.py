@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 _BUCKET_COUNT = struct.Struct("<Q")
 _SMALLEST_BUCKET = 12
@@ -62,8 +62,8 @@ def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int6
     found = len(bitmap)
     if count is not None and found != count:
         raise CorruptFileError(f"A block of {count} records has {found} record positions.")
-    if found > limits().block_records:
-        refuse(CorruptFileError, f"A block has {found} record positions", "block_records")
+    if found > get_limits().block_records:
+        raise_limit_error(CorruptFileError, f"A block has {found} record positions", "block_records")
     positions = np.asarray(bitmap.to_array(), dtype=np.uint64)
     if found and int(positions[-1]) >= 1 << 63:
         raise CorruptFileError(f"Record position {int(positions[-1])} is out of range.")

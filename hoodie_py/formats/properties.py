@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hoodie_py.errors import CorruptFileError, InvalidTableError
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 _BLANKS = " \t\f"
 _CONTROL_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -30,12 +30,12 @@ def parse_properties(data: bytes) -> dict[str, str]:
         InvalidTableError: a malformed ``\uXXXX`` escape.
         CorruptFileError: the file is unreasonably large.
     """
-    if len(data) > limits().properties_bytes:
-        refuse(CorruptFileError, f"A properties file has {len(data)} bytes", "properties_bytes")
+    if len(data) > get_limits().properties_bytes:
+        raise_limit_error(CorruptFileError, f"A properties file has {len(data)} bytes", "properties_bytes")
     properties: dict[str, str] = {}
-    for _, line in _lines(data.decode("iso-8859-1")):
+    for _, line in _split_lines(data.decode("iso-8859-1")):
         if line is not None:
-            key, value = _split(line)
+            key, value = _split_key(line)
             properties[_unescape(key)] = _unescape(value)
     return properties
 
@@ -43,11 +43,13 @@ def parse_properties(data: bytes) -> dict[str, str]:
 def format_properties(properties: Mapping[str, str], comment: str | None = None) -> bytes:
     """Write a properties file that ``parse_properties`` and Java read back to the same mapping."""
     lines = [f"#{line}" for line in (comment or "").splitlines()]
-    text = "".join(f"{line}\n" for line in lines) + "".join(_line(key, value) for key, value in properties.items())
+    text = "".join(f"{line}\n" for line in lines) + "".join(
+        _format_line(key, value) for key, value in properties.items()
+    )
     return text.encode("iso-8859-1", errors="replace")
 
 
-def render_properties(before: bytes, changes: Mapping[str, str | None]) -> bytes:
+def update_properties(before: bytes, changes: Mapping[str, str | None]) -> bytes:
     """Change some properties of a file and keep everything else as it stands: comments, order, escapes, line ends.
 
     Args:
@@ -61,22 +63,22 @@ def render_properties(before: bytes, changes: Mapping[str, str | None]) -> bytes
     expected = {key: value for key, value in changed.items() if value is not None}
     pending = {key: value for key, value in changes.items() if value is not None}
     lines: list[str] = []
-    for raw, logical in _lines(before.decode("iso-8859-1")):
-        key = _unescape(_split(logical)[0]) if logical is not None else None
+    for raw, logical in _split_lines(before.decode("iso-8859-1")):
+        key = _unescape(_split_key(logical)[0]) if logical is not None else None
         if key is None or key not in changes:
             lines.append(raw)
         elif key in pending:  # the first of several lines for a key takes the value, the others go
-            lines.append(_line(key, pending.pop(key)))
+            lines.append(_format_line(key, pending.pop(key)))
     if lines and lines[-1] and not lines[-1].endswith(("\n", "\r")):
         lines.append("\n")
-    lines += [_line(key, value) for key, value in pending.items()]
+    lines += [_format_line(key, value) for key, value in pending.items()]
     after = "".join(lines).encode("iso-8859-1")
     if parse_properties(after) != expected:  # a file that ends within a continued line
         after = format_properties(expected)
     return after
 
 
-def _line(key: str, value: str) -> str:
+def _format_line(key: str, value: str) -> str:
     return f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}\n"
 
 
@@ -96,7 +98,7 @@ def _escape(text: str, *, is_key: bool) -> str:
     return "".join(out)
 
 
-def _lines(text: str) -> Iterator[tuple[str, str | None]]:
+def _split_lines(text: str) -> Iterator[tuple[str, str | None]]:
     """Give each line as it stands, its end included, with its logical line; that is None for comments and blanks.
 
     Natural lines that continue each other come together.
@@ -120,7 +122,7 @@ def _lines(text: str) -> Iterator[tuple[str, str | None]]:
         yield "".join(raw), "".join(logical) or None
 
 
-def _split(line: str) -> tuple[str, str]:
+def _split_key(line: str) -> tuple[str, str]:
     match = _KEY.match(line)
     key = match[0] if match else ""
     rest = line[len(key) :].lstrip(_BLANKS)
@@ -132,13 +134,13 @@ def _split(line: str) -> tuple[str, str]:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    plain = _ESCAPE.sub(_escaped, text)
+    plain = _ESCAPE.sub(_decode_escape, text)
     if _SURROGATE.search(plain):
         return plain.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
     return plain
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     code = match[1]
     if code == "u":
         raise InvalidTableError("malformed \\uXXXX escape in a properties file")

@@ -14,7 +14,7 @@ _VARINT, _OCTETS = 0, 2
 _MOST_BITS = 64
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """Encode a number from 0 to 2**64 - 1, seven bits a byte, lowest first."""
     out = bytearray()
     while value > 0x7F:
@@ -24,14 +24,14 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def number_field(number: int, value: int) -> bytes:
+def encode_number_field(number: int, value: int) -> bytes:
     """Encode a field that holds a number."""
-    return varint(number << 3 | _VARINT) + varint(value)
+    return encode_varint(number << 3 | _VARINT) + encode_varint(value)
 
 
-def octets_field(number: int, value: bytes) -> bytes:
+def encode_octets_field(number: int, value: bytes) -> bytes:
     """Encode a field that holds bytes: a string or a message."""
-    return varint(number << 3 | _OCTETS) + varint(len(value)) + value
+    return encode_varint(number << 3 | _OCTETS) + encode_varint(len(value)) + value
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:

@@ -23,13 +23,13 @@ from hoodie_py.formats.merge_config import (
     PAYLOAD_STRATEGY_ID,
     MergeConfig,
     MergeMode,
-    merge_properties,
+    collect_merge_properties,
     resolve_merge,
 )
 from hoodie_py.formats.names import check_inside
 from hoodie_py.formats.properties import format_properties, parse_properties
 
-__all__ = ["MergeMode", "TableConfig", "format_properties", "parse_properties", "table_checksum"]
+__all__ = ["MergeMode", "TableConfig", "compute_table_checksum", "format_properties", "parse_properties"]
 
 PROPERTIES_FILE = "hoodie.properties"
 PROPERTIES_BACKUP_FILE = "hoodie.properties.backup"
@@ -102,7 +102,7 @@ _KEY_GENERATOR_TYPES = {
 }
 
 
-def table_checksum(name: str, database: str = "") -> int:
+def compute_table_checksum(name: str, database: str = "") -> int:
     """Return the checksum of a properties file: CRC-32 of ``database.name`` in UTF-8, unsigned."""
     return zlib.crc32(f"{database}.{name}".encode())
 
@@ -170,7 +170,7 @@ class TableConfig:
         """Resolve properties that are already parsed; raises as ``from_bytes``."""
         name = properties.get(NAME, "")
         try:
-            return _Reader(properties).table_config(cls)
+            return _PropertyReader(properties).read_config(cls)
         except (InvalidTableError, UnsupportedFeatureError) as error:
             raise error.locate(table=name or None, path=PROPERTIES_FILE) from error.__cause__
 
@@ -202,18 +202,20 @@ class TableConfig:
     @property
     def timestamp_keygen(self) -> Mapping[str, str]:
         """Settings of the timestamp key generator, key prefix stripped (``timestamp.type``, ``output.dateformat``)."""
-        return timestamp_keygen_settings(self.properties)
+        return find_timestamp_keygen_settings(self.properties)
 
-    def timeline_dir(self) -> str:
+    def find_timeline_folder(self) -> str:
         """The directory of the active timeline, relative to the base path."""
         return ".hoodie" if self.timeline_layout == 1 else f".hoodie/{self.timeline_path}"
 
-    def history_dir(self) -> str:
+    def find_history_folder(self) -> str:
         """The directory of the archived timeline, relative to the base path."""
-        return f"{self.timeline_dir()}/{self.archive_folder if self.timeline_layout == 1 else self.history_path}"
+        return (
+            f"{self.find_timeline_folder()}/{self.archive_folder if self.timeline_layout == 1 else self.history_path}"
+        )
 
 
-def timestamp_keygen_settings(properties: Mapping[str, str]) -> dict[str, str]:
+def find_timestamp_keygen_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Return what properties, or options, say of the timestamp key generator, key prefix stripped."""
     found: dict[str, str] = {}
     for prefix in reversed(TIMESTAMP_KEYGEN_PREFIXES):
@@ -221,13 +223,13 @@ def timestamp_keygen_settings(properties: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-class _Reader:
+class _PropertyReader:
     """Typed access to raw properties, and the resolution of what several of them say together."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
 
-    def text(self, *keys: str) -> str | None:
+    def read_text(self, *keys: str) -> str | None:
         """The first non-empty value of the keys, stripped."""
         for key in keys:
             value = self._properties.get(key, "").strip()
@@ -235,42 +237,42 @@ class _Reader:
                 return value
         return None
 
-    def names(self, *keys: str) -> tuple[str, ...]:
-        return tuple(name.strip() for name in (self.text(*keys) or "").split(",") if name.strip())
+    def read_names(self, *keys: str) -> tuple[str, ...]:
+        return tuple(name.strip() for name in (self.read_text(*keys) or "").split(",") if name.strip())
 
-    def flag(self, key: str, default: bool = False) -> bool:
-        value = self.text(key)
+    def read_flag(self, key: str, default: bool = False) -> bool:
+        value = self.read_text(key)
         return default if value is None else value.lower() == "true"
 
-    def number(self, key: str) -> int | None:
-        value = self.text(key)
+    def read_number(self, key: str) -> int | None:
+        value = self.read_text(key)
         if value is None:
             return None
         if not (value.isascii() and value.isdigit() and len(value) < 10):
             raise InvalidTableError(f"{key} is not a number", value=value[:100])
         return int(value)
 
-    def choice(self, key: str, choices: tuple[str, ...], default: str | None) -> str | None:
-        value = self.text(key)
+    def read_choice(self, key: str, choices: tuple[str, ...], default: str | None) -> str | None:
+        value = self.read_text(key)
         if value is None:
             return default
         if value not in choices:
             raise InvalidTableError(f"{key} has an unknown value", value=value[:100], known=", ".join(choices))
         return value
 
-    def folder(self, key: str, default: str) -> str:
-        return check_inside((self.text(key) or default).strip("/") or default)
+    def read_folder(self, key: str, default: str) -> str:
+        return check_inside((self.read_text(key) or default).strip("/") or default)
 
-    def class_name(self, *keys: str) -> str | None:
-        value = self.text(*keys)
+    def read_class_name(self, *keys: str) -> str | None:
+        value = self.read_text(*keys)
         return value.replace("com.uber.hoodie", "org.apache.hudi") if value else None
 
-    def table_config(self, cls: type[TableConfig]) -> TableConfig:
-        name = self.checked_name()
-        version = self.version()
-        merge = self.merge(version)
-        table_type = self.choice(TYPE, TABLE_TYPES, "COPY_ON_WRITE")
-        cdc_mode = (self.text(CDC_MODE) or "DATA_BEFORE_AFTER").upper()
+    def read_config(self, cls: type[TableConfig]) -> TableConfig:
+        name = self.read_name()
+        version = self.read_version()
+        merge = self.read_merge(version)
+        table_type = self.read_choice(TYPE, TABLE_TYPES, "COPY_ON_WRITE")
+        cdc_mode = (self.read_text(CDC_MODE) or "DATA_BEFORE_AFTER").upper()
         if cdc_mode not in CDC_MODES:
             raise InvalidTableError(f"{CDC_MODE} has an unknown value", value=cdc_mode[:100])
         config = cls(
@@ -281,44 +283,46 @@ class _Reader:
             payload_class=merge.payload_class,
             database=self._properties.get(DATABASE, ""),
             table_type=table_type or "",
-            timeline_layout=self.layout(version),
-            timeline_path=self.folder(TIMELINE_PATH, "timeline"),
-            history_path=self.folder(HISTORY_PATH, "history"),
-            archive_folder=self.folder(ARCHIVE_FOLDER, "archived"),
-            record_key_fields=self.names(RECORD_KEY_FIELDS),
-            ordering_fields=self.names(ORDERING_FIELDS, PRECOMBINE_FIELD),
-            legacy_payload_class=self.class_name(LEGACY_PAYLOAD_CLASS),
-            partial_update_mode=self.choice(PARTIAL_UPDATE_MODE, PARTIAL_UPDATE_MODES, None) if version >= 9 else None,
-            merge_properties=merge_properties(
+            timeline_layout=self.read_layout(version),
+            timeline_path=self.read_folder(TIMELINE_PATH, "timeline"),
+            history_path=self.read_folder(HISTORY_PATH, "history"),
+            archive_folder=self.read_folder(ARCHIVE_FOLDER, "archived"),
+            record_key_fields=self.read_names(RECORD_KEY_FIELDS),
+            ordering_fields=self.read_names(ORDERING_FIELDS, PRECOMBINE_FIELD),
+            legacy_payload_class=self.read_class_name(LEGACY_PAYLOAD_CLASS),
+            partial_update_mode=self.read_choice(PARTIAL_UPDATE_MODE, PARTIAL_UPDATE_MODES, None)
+            if version >= 9
+            else None,
+            merge_properties=collect_merge_properties(
                 self._properties, MERGE_PROPERTY_PREFIX, (DELETE_FIELD, DELETE_MARKER), version, merge.payload_class
             ),
-            populate_meta_fields=self.flag(POPULATE_META_FIELDS, default=True),
-            key_generator=self.key_generator(),
-            create_schema=self.text(CREATE_SCHEMA),
-            base_file_format=(self.text(BASE_FILE_FORMAT) or "PARQUET").upper(),
-            multiple_base_file_formats=self.flag(MULTIPLE_BASE_FORMATS),
-            cdc_enabled=self.flag(CDC_ENABLED),
+            populate_meta_fields=self.read_flag(POPULATE_META_FIELDS, default=True),
+            key_generator=self.read_key_generator(),
+            create_schema=self.read_text(CREATE_SCHEMA),
+            base_file_format=(self.read_text(BASE_FILE_FORMAT) or "PARQUET").upper(),
+            multiple_base_file_formats=self.read_flag(MULTIPLE_BASE_FORMATS),
+            cdc_enabled=self.read_flag(CDC_ENABLED),
             cdc_mode=cdc_mode,
-            metadata_partitions=self.names(METADATA_PARTITIONS),
-            metadata_partitions_inflight=self.names(METADATA_PARTITIONS_INFLIGHT),
-            timezone=self.choice(TIMEZONE, ("LOCAL", "UTC"), "LOCAL") or "LOCAL",
-            bootstrap_base_path=self.text(BOOTSTRAP_BASE_PATH),
-            table_format=self.table_format(),
+            metadata_partitions=self.read_names(METADATA_PARTITIONS),
+            metadata_partitions_inflight=self.read_names(METADATA_PARTITIONS_INFLIGHT),
+            timezone=self.read_choice(TIMEZONE, ("LOCAL", "UTC"), "LOCAL") or "LOCAL",
+            bootstrap_base_path=self.read_text(BOOTSTRAP_BASE_PATH),
+            table_format=self.read_table_format(),
             properties=dict(self._properties),
         )
-        return replace(config, **self.partitioning())
+        return replace(config, **self.read_partitioning())
 
-    def checked_name(self) -> str:
+    def read_name(self) -> str:
         name = self._properties.get(NAME)
         if not name:
             raise InvalidTableError(f"{NAME} is missing, so this is no table's properties file")
-        stored = self.text(CHECKSUM)
-        if stored is not None and stored != str(table_checksum(name, self._properties.get(DATABASE, ""))):
+        stored = self.read_text(CHECKSUM)
+        if stored is not None and stored != str(compute_table_checksum(name, self._properties.get(DATABASE, ""))):
             raise InvalidTableError("checksum mismatch: the properties file is torn or was edited by hand")
         return name
 
-    def version(self) -> int:
-        version = self.number(VERSION)
+    def read_version(self) -> int:
+        version = self.read_number(VERSION)
         if version is None:
             raise InvalidTableError(f"{VERSION} is missing")
         if version not in SUPPORTED_VERSIONS:
@@ -328,44 +332,44 @@ class _Reader:
             )
         return version
 
-    def layout(self, version: int) -> int:
+    def read_layout(self, version: int) -> int:
         expected = 1 if version < 8 else 2
-        layout = self.number(TIMELINE_LAYOUT)
+        layout = self.read_number(TIMELINE_LAYOUT)
         if layout not in (None, expected):
             raise InvalidTableError(f"timeline layout {layout} contradicts table version {version}")
         return expected
 
-    def table_format(self) -> str:
-        table_format = self.text(TABLE_FORMAT) or "native"
+    def read_table_format(self) -> str:
+        table_format = self.read_text(TABLE_FORMAT) or "native"
         if table_format.lower() != "native":
             raise UnsupportedFeatureError(f"the table's format is {table_format[:100]!r}, not Hudi's own")
         return table_format
 
-    def merge(self, version: int) -> MergeConfig:
-        mode = self.choice(MERGE_MODE, tuple(MergeMode), None)
+    def read_merge(self, version: int) -> MergeConfig:
+        mode = self.read_choice(MERGE_MODE, tuple(MergeMode), None)
         return resolve_merge(
             version,
             MergeMode(mode) if mode else None,
-            self.class_name(PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS),
-            self.text(MERGE_STRATEGY_ID, MERGE_STRATEGY_ID_ALIAS),
-            has_ordering=bool(self.names(ORDERING_FIELDS, PRECOMBINE_FIELD)),
+            self.read_class_name(PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS),
+            self.read_text(MERGE_STRATEGY_ID, MERGE_STRATEGY_ID_ALIAS),
+            has_ordering=bool(self.read_names(ORDERING_FIELDS, PRECOMBINE_FIELD)),
         )
 
-    def key_generator(self) -> str | None:
-        class_name = self.class_name(KEY_GENERATOR_CLASS)
+    def read_key_generator(self) -> str | None:
+        class_name = self.read_class_name(KEY_GENERATOR_CLASS)
         if class_name is not None:
             return _KEY_GENERATOR_TYPES.get(class_name, class_name)
-        kind = self.text(KEY_GENERATOR_TYPE)
+        kind = self.read_text(KEY_GENERATOR_TYPE)
         return kind.upper().removesuffix("_AVRO") if kind else None
 
-    def partitioning(self) -> dict[str, Any]:
-        pairs = [entry.partition(":") for entry in self.names(PARTITION_FIELDS)]
+    def read_partitioning(self) -> dict[str, Any]:
+        pairs = [entry.partition(":") for entry in self.read_names(PARTITION_FIELDS)]
         return {
             "partition_fields": tuple(pair[0].strip() for pair in pairs),
             "partition_field_types": tuple(pair[2].strip().upper() or None for pair in pairs),
-            "drop_partition_columns": self.flag(DROP_PARTITION_COLUMNS),
-            "hive_style_partitioning": self.flag(HIVE_STYLE_PARTITIONING),
-            "url_encode_partitioning": self.flag(URL_ENCODE_PARTITIONING),
-            "slash_separated_date_partitioning": self.flag(SLASH_SEPARATED_DATES),
-            "partition_metafile_base_format": self.flag(PARTITION_METAFILE_BASE_FORMAT),
+            "drop_partition_columns": self.read_flag(DROP_PARTITION_COLUMNS),
+            "hive_style_partitioning": self.read_flag(HIVE_STYLE_PARTITIONING),
+            "url_encode_partitioning": self.read_flag(URL_ENCODE_PARTITIONING),
+            "slash_separated_date_partitioning": self.read_flag(SLASH_SEPARATED_DATES),
+            "partition_metafile_base_format": self.read_flag(PARTITION_METAFILE_BASE_FORMAT),
         }

@@ -37,7 +37,7 @@ _TOGETHER = {keys.TIMEZONE: (keys.POPULATE_META_FIELDS, keys.BASE_FILE_FORMAT)}
 _PARTITIONING = frozenset({"SIMPLE", "TIMESTAMP", "CUSTOM"})
 
 
-def whole_table_config(data: bytes) -> TableConfig:
+def parse_whole_table_config(data: bytes) -> TableConfig:
     """Parse a ``hoodie.properties`` file that is whole.
 
     Raises:
@@ -46,16 +46,16 @@ def whole_table_config(data: bytes) -> TableConfig:
     """
     is_sealed = _FIRST_LINE in data
     if is_sealed and b"\n" + _LAST_LINE not in data:
-        raise _cut_off("its last line is missing")
+        raise _make_cut_off_error("its last line is missing")
     if not is_sealed and not data.endswith((b"\n", b"\r")):
-        raise _cut_off("its last line has no end")
+        raise _make_cut_off_error("its last line has no end")
     config = TableConfig.from_bytes(data)
     if not is_sealed:
         _check_whole(config)
     return config
 
 
-def seal(data: bytes) -> bytes:
+def seal_properties(data: bytes) -> bytes:
     """Return a properties file with the lines that show it to be whole."""
     lines = [line for line in _LINE.findall(data) if line.rstrip(b"\r\n") not in (_FIRST_LINE, _LAST_LINE)]
     text = b"".join(lines)
@@ -65,15 +65,15 @@ def seal(data: bytes) -> bytes:
 
 def _check_whole(config: TableConfig) -> None:
     properties = config.properties
-    missing = next((key for key in _wanted(config) if key not in properties), None)
+    missing = next((key for key in _list_expected_keys(config) if key not in properties), None)
     if missing is not None:
-        raise _cut_off(f"{missing} is missing, which Hudi always writes for such a table")
+        raise _make_cut_off_error(f"{missing} is missing, which Hudi always writes for such a table")
     by_ordering = config.merge_mode is not MergeMode.COMMIT_TIME_ORDERING
     if by_ordering and not config.ordering_fields and list(properties)[-1:] == [keys.TIMELINE_PATH]:
-        raise _cut_off(f"{keys.ORDERING_FIELDS} is missing, which Hudi writes next")
+        raise _make_cut_off_error(f"{keys.ORDERING_FIELDS} is missing, which Hudi writes next")
 
 
-def _wanted(config: TableConfig) -> Iterator[str]:
+def _list_expected_keys(config: TableConfig) -> Iterator[str]:
     yield from ALWAYS
     if config.version >= _FIRST_VERSION_WITH_MERGE_MODE:
         yield from SINCE_8
@@ -86,7 +86,7 @@ def _wanted(config: TableConfig) -> Iterator[str]:
         yield keys.MERGE_PROPERTY_PREFIX + UNAVAILABLE_VALUE
 
 
-def _cut_off(what: str) -> InvalidTableError:
+def _make_cut_off_error(what: str) -> InvalidTableError:
     return InvalidTableError(
         f"The properties file is not whole: {what}.",
         hint="Restore it, or its backup; if it was edited by hand, put the line back.",

@@ -18,7 +18,7 @@ _P1, _P2, _P3, _P4, _P5 = map(np.uint32, (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x
 _CHUNK_BYTES = 1 << 22
 
 
-def xxhash32(texts: pa.Array) -> Hashes:
+def hash_xxhash32(texts: pa.Array) -> Hashes:
     """Return the hash of each string; null counts as an empty one."""
     texts = texts.cast(pa.large_string()).fill_null("")
     _, offset_buffer, data_buffer = texts.buffers()
@@ -34,29 +34,29 @@ def xxhash32(texts: pa.Array) -> Hashes:
         step = max(1, _CHUNK_BYTES // (length + 1))
         for at in range(first, last, step):
             places = order[at : min(at + step, last)]
-            hashes[places] = _of_one_length(data[starts[places][:, None] + np.arange(length)], length)
+            hashes[places] = _hash_one_length(data[starts[places][:, None] + np.arange(length)], length)
     return hashes
 
 
-def _of_one_length(octets: npt.NDArray[np.uint8], length: int) -> Hashes:
+def _hash_one_length(octets: npt.NDArray[np.uint8], length: int) -> Hashes:
     """Hash strings that lie below each other."""
     words = octets[:, : length & ~3].copy().view("<u4").astype(np.uint32, copy=False).T
     striped = length // 16 * 4  # words in whole stripes
-    result = _striped(words[:striped]) if striped else np.full(len(octets), _P5)
+    result = _hash_stripes(words[:striped]) if striped else np.full(len(octets), _P5)
     result += np.uint32(length)
     for word in words[striped:]:
         result += word * _P3
-        result = _turned(result, 17) * _P4
+        result = _rotate_left(result, 17) * _P4
     for octet in octets[:, length & ~3 :].T:
         result += octet.astype(np.uint32) * _P5
-        result = _turned(result, 11) * _P1
+        result = _rotate_left(result, 11) * _P1
     for shift, factor in ((15, _P2), (13, _P3)):
         result ^= result >> np.uint32(shift)
         result *= factor
     return result ^ (result >> np.uint32(16))
 
 
-def _striped(words: Hashes) -> Hashes:
+def _hash_stripes(words: Hashes) -> Hashes:
     sums = np.zeros((4, words.shape[1]), np.uint32)
     sums[0] += _P1
     sums[0] += _P2
@@ -64,9 +64,9 @@ def _striped(words: Hashes) -> Hashes:
     sums[3] -= _P1
     for at in range(0, len(words), 4):
         sums += words[at : at + 4] * _P2
-        sums = _turned(sums, 13) * _P1
-    return _turned(sums[0], 1) + _turned(sums[1], 7) + _turned(sums[2], 12) + _turned(sums[3], 18)
+        sums = _rotate_left(sums, 13) * _P1
+    return _rotate_left(sums[0], 1) + _rotate_left(sums[1], 7) + _rotate_left(sums[2], 12) + _rotate_left(sums[3], 18)
 
 
-def _turned(values: Hashes, bits: int) -> Hashes:
+def _rotate_left(values: Hashes, bits: int) -> Hashes:
     return (values << np.uint32(bits)) | (values >> np.uint32(32 - bits))

@@ -4,7 +4,8 @@
   ``properties``) must have a text that it takes.
 * What Java Hudi would do and is not done here is an error or a warning (``undone``).
 * A name that nobody has, but that looks like one, is an error. Names count as known where they are declared, table
-  properties, or Java Hudi's (``hudi_names``). Other names are passed over, as Java does: mergers may have their own.
+  properties, or Java Hudi's (``list_hudi_names``). Other names are passed over, as Java does: mergers may have their
+  own.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import NoReturn
 from hoodie_py.errors import HoodieWarning, InvalidQueryError
 from hoodie_py.formats import table_config
 from hoodie_py.options import cleaning, input, locks, properties, read, source, undone, write  # noqa: A004 - a module
-from hoodie_py.options.hudi_names import hudi_names
+from hoodie_py.options.hudi_names import list_hudi_names
 from hoodie_py.options.parse import Option
-from hoodie_py.options.undone import Undone
+from hoodie_py.options.undone import UnsupportedOption
 
 OF_READS: tuple[Option, ...] = read.OPTIONS
 OF_WRITES: tuple[Option, ...] = (
@@ -65,8 +66,8 @@ def check_table_properties(given: Mapping[str, str]) -> None:
         UnsupportedFeatureError: a kind of table that is not handled.
     """
     _check(given, properties.OPTIONS, ())
-    stored = {*_names(properties.OPTIONS), *_property_names()}
-    options = {*_names(OF_WRITES), *(each.option for each in (*undone.OF_READS, *undone.OF_WRITES))}
+    stored = {*_list_names(properties.OPTIONS), *_list_property_names()}
+    options = {*_list_names(OF_WRITES), *(each.option for each in (*undone.OF_READS, *undone.OF_WRITES))}
     for name in given:
         if name in options - stored and name not in _MERGE_PROPERTIES and not name.startswith(_OWN_PREFIXES):
             raise InvalidQueryError(
@@ -76,72 +77,72 @@ def check_table_properties(given: Mapping[str, str]) -> None:
 
 
 def _check(
-    options: Mapping[str, str], concerned: Iterable[Option], not_done: Iterable[Undone], *, warn: bool = True
+    options: Mapping[str, str], concerned: Iterable[Option], not_done: Iterable[UnsupportedOption], *, warn: bool = True
 ) -> None:
     for name in options:
         if not _is_known(name):
-            _suggest(name)
+            _refuse_similar(name)
     if not options:
         return
     for option in concerned:
         option.check(options)
     for each in not_done:
-        if each.asked(options):
+        if each.is_asked(options):
             if each.refused:
                 each.refuse(options)
             if warn:
                 warnings.warn(HoodieWarning(each.message), stacklevel=4)
 
 
-def _suggest(name: str) -> None:
+def _refuse_similar(name: str) -> None:
     """Refuse a name that looks like a known one."""
-    meant = _known().get(name.lower())
+    meant = _list_known().get(name.lower())
     if meant is None:
         begin = _HUDI if name.lower().startswith(_HUDI) else ""
-        meant = _closest(name.lower().removeprefix(begin), begin)
+        meant = _find_closest(name.lower().removeprefix(begin), begin)
     if meant is not None:
-        _refuse(name, meant)
+        _raise_unknown(name, meant)
     if name.startswith(_OURS):
         raise InvalidQueryError(f"Unknown option {name!r}.", hint=f"There is {read.READ_THREADS}.")
 
 
-def _closest(rest: str, begin: str) -> str | None:
-    candidates = {known.removeprefix(begin): meant for known, meant in _known().items() if known.startswith(begin)}
+def _find_closest(rest: str, begin: str) -> str | None:
+    candidates = {known.removeprefix(begin): meant for known, meant in _list_known().items() if known.startswith(begin)}
     if not begin:
         candidates = {known: known for known in (str(read.AS_OF_INSTANT), str(read.READ_THREADS))}
     found = difflib.get_close_matches(rest, candidates, 1, _SIMILAR)
     return candidates[found[0]] if found else None
 
 
-def _refuse(name: str, meant: str) -> NoReturn:
+def _raise_unknown(name: str, meant: str) -> NoReturn:
     raise InvalidQueryError(f"Unknown option {name[:200]!r}.", hint=f"Did you mean {meant}?")
 
 
 def _is_known(name: str) -> bool:
-    if "." not in name or name.startswith(_OWN_PREFIXES) or name in _declared():
+    if "." not in name or name.startswith(_OWN_PREFIXES) or name in _list_declared():
         return True
-    known = _known().get(name) or _known().get(name.lower())
+    known = _list_known().get(name) or _list_known().get(name.lower())
     return known is not None and (name in (known, known.lower()))
 
 
 @lru_cache(maxsize=1)
-def _declared() -> frozenset[str]:
+def _list_declared() -> frozenset[str]:
     undone_names = (each.option for each in (*undone.OF_READS, *undone.OF_WRITES))
-    return frozenset((*_names(OF_WRITES), *_names(undone_names), *_property_names()))
+    return frozenset((*_list_names(OF_WRITES), *_list_names(undone_names), *_list_property_names()))
 
 
 @lru_cache(maxsize=1)
-def _known() -> dict[str, str]:
+def _list_known() -> dict[str, str]:
     """Every known name by its lower-case form, as Spark gives it."""
-    return {name.lower(): name for name in (*sorted(hudi_names()), *sorted(_declared()))}
+    return {name.lower(): name for name in (*sorted(list_hudi_names()), *sorted(_list_declared()))}
 
 
-def _names(options: Iterable[Option]) -> tuple[str, ...]:
+def _list_names(options: Iterable[Option]) -> tuple[str, ...]:
     return tuple(name for option in options for name in option.names)
 
 
 @lru_cache(maxsize=1)
-def _property_names() -> frozenset[str]:
+def _list_property_names() -> frozenset[str]:
     values = [value for name, value in vars(table_config).items() if name.isupper()]
     return frozenset(value for value in values if isinstance(value, str) and value.startswith(_HUDI))
 

@@ -245,7 +245,7 @@ writestatus: class
 
 
 @lru_cache(maxsize=1)
-def hudi_names() -> frozenset[str]:
+def list_hudi_names() -> frozenset[str]:
     """Return the names."""
     found: set[str] = set()
     begin = ""

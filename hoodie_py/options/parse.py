@@ -46,7 +46,7 @@ class Option(str):
         """The key and its older names."""
         return (str(self), *self.aliases)
 
-    def text(self, options: Mapping[str, str]) -> str | None:
+    def find_text(self, options: Mapping[str, str]) -> str | None:
         """Return what is given, without blanks around it; None where there is nothing."""
         for name in self.names:
             value = options.get(name)
@@ -69,17 +69,17 @@ class Option(str):
 class Text(Option):
     """Any text."""
 
-    def of(self, options: Mapping[str, str]) -> str | None:
+    def read(self, options: Mapping[str, str]) -> str | None:
         """Return the text given, None where there is none."""
-        return self.text(options)
+        return self.find_text(options)
 
 
 class Names(Option):
     """Texts with commas between them."""
 
-    def of(self, options: Mapping[str, str]) -> tuple[str, ...]:
+    def read(self, options: Mapping[str, str]) -> tuple[str, ...]:
         """Return the texts given, none where there are none."""
-        return tuple(name.strip() for name in (self.text(options) or "").split(",") if name.strip())
+        return tuple(name.strip() for name in (self.find_text(options) or "").split(",") if name.strip())
 
 
 class Flag(Option):
@@ -94,28 +94,28 @@ class Flag(Option):
         made.default = default
         return made
 
-    def given(self, options: Mapping[str, str]) -> bool | None:
+    def read_given(self, options: Mapping[str, str]) -> bool | None:
         """Return what is said; None for nothing. Raises InvalidQueryError."""
-        value = self.text(options)
+        value = self.find_text(options)
         if value is None:
             return None
         if value.lower() not in ("true", "false"):
             self.refuse(value, "true or false")
         return value.lower() == "true"
 
-    def of(self, options: Mapping[str, str]) -> bool:
+    def read(self, options: Mapping[str, str]) -> bool:
         """Return what is said, or the default. Raises InvalidQueryError."""
-        found = self.given(options)
+        found = self.read_given(options)
         return self.default if found is None else found
 
-    def as_java(self, properties: Mapping[str, str]) -> bool:
+    def read_as_java(self, properties: Mapping[str, str]) -> bool:
         """Return what Java finds in properties that a table may have brought: all but ``true`` is no."""
-        value = self.text(properties)
+        value = self.find_text(properties)
         return self.default if value is None else value.lower() == "true"
 
     def check(self, options: Mapping[str, str]) -> None:
         """See ``Option``."""
-        self.given(options)
+        self.read_given(options)
 
 
 class Number(Option):
@@ -150,25 +150,25 @@ class Number(Option):
         made.default, made.least, made.most, made.unit = default, least, most, unit
         return made
 
-    def given(self, options: Mapping[str, str]) -> int | None:
+    def read_given(self, options: Mapping[str, str]) -> int | None:
         """Return the number given; None for none. Raises InvalidQueryError."""
-        value = self.text(options)
+        value = self.find_text(options)
         if value is None:
             return None
         if not _WHOLE.fullmatch(value) or not self.least <= int(value) <= self.most:
-            self.refuse(value, self._wanted())
+            self.refuse(value, self._describe_wanted())
         return int(value)
 
-    def of(self, options: Mapping[str, str]) -> int:
+    def read(self, options: Mapping[str, str]) -> int:
         """Return the number given, or the default. Raises InvalidQueryError."""
-        found = self.given(options)
+        found = self.read_given(options)
         return self.default if found is None else found
 
     def check(self, options: Mapping[str, str]) -> None:
         """See ``Option``."""
-        self.given(options)
+        self.read_given(options)
 
-    def _wanted(self) -> str:
+    def _describe_wanted(self) -> str:
         of = f" of {self.unit}" if self.unit else ""
         return f"a whole number{of} from {self.least} {'on' if self.most == _LARGEST else f'to {self.most}'}"
 
@@ -180,8 +180,8 @@ class Size(Number):
         """Make a size."""
         return super().__new__(cls, key, default, least, aliases, "bytes")
 
-    def _wanted(self) -> str:
-        return f"{super()._wanted()}, such as 1073741824 for 1 GB"
+    def _describe_wanted(self) -> str:
+        return f"{super()._describe_wanted()}, such as 1073741824 for 1 GB"
 
 
 class Real(Option):
@@ -204,12 +204,12 @@ class Real(Option):
         made.default, made.above, made.below = default, above, below
         return made
 
-    def of(self, options: Mapping[str, str]) -> float:
+    def read(self, options: Mapping[str, str]) -> float:
         """Return the number given, or the default. Raises InvalidQueryError."""
-        value = self.text(options)
+        value = self.find_text(options)
         if value is None:
             return self.default
-        if not _REAL.fullmatch(value) or not self._fits(float(value)):
+        if not _REAL.fullmatch(value) or not self._is_in_range(float(value)):
             self.refuse(
                 value, "a number from 0 on" if self.above < 0 else f"a number over {self.above}, below {self.below}"
             )
@@ -217,9 +217,9 @@ class Real(Option):
 
     def check(self, options: Mapping[str, str]) -> None:
         """See ``Option``."""
-        self.of(options)
+        self.read(options)
 
-    def _fits(self, value: float) -> bool:
+    def _is_in_range(self, value: float) -> bool:
         return (value >= 0 if self.above < 0 else value > self.above) and value < self.below
 
 
@@ -245,14 +245,14 @@ class Choice(Option):
         made.choices, made.unhandled = choices, unhandled
         return made
 
-    def given(self, options: Mapping[str, str]) -> str | None:
+    def read_given(self, options: Mapping[str, str]) -> str | None:
         """Return the word given, spelled as it is declared; None for none.
 
         Raises:
             InvalidQueryError: another word.
             UnsupportedFeatureError: a word of Java Hudi's for what is not handled here.
         """
-        value = self.text(options)
+        value = self.find_text(options)
         if value is None:
             return None
         for choice in self.choices:
@@ -262,10 +262,10 @@ class Choice(Option):
             raise UnsupportedFeatureError(f"{self}={value}.", hint=f"Give one of {', '.join(self.choices)}.")
         return self.refuse(value, f"one of {', '.join(self.choices)}")
 
-    def of(self, options: Mapping[str, str]) -> str:
-        """Return the word given, or the default; errors as for ``given``."""
-        return self.given(options) or self.choices[0]
+    def read(self, options: Mapping[str, str]) -> str:
+        """Return the word given, or the default; errors as for ``read_given``."""
+        return self.read_given(options) or self.choices[0]
 
     def check(self, options: Mapping[str, str]) -> None:
         """See ``Option``."""
-        self.given(options)
+        self.read_given(options)

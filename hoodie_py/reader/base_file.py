@@ -17,8 +17,8 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.arrays import make_batch_without_columns
-from hoodie_py.formats.declared_times import stored_times, with_stored_times
-from hoodie_py.formats.parquet import check_footer, column_chunk_ranges
+from hoodie_py.formats.declared_times import find_mistyped_times, retype_times
+from hoodie_py.formats.parquet import check_footer, find_column_chunk_ranges
 from hoodie_py.formats.parquet_file import ParquetFile
 from hoodie_py.reader.coded import find_coded_columns, to_plain_array, to_plain_type
 from hoodie_py.reader.conform import Conformer, conform_batch
@@ -73,7 +73,7 @@ class BaseFileReader:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._make_corrupt_error(error) from error
         self.columns = frozenset(self._parquet.schema_arrow.names)
-        self._types = stored_times(self._parquet.schema_arrow, times)
+        self._types = find_mistyped_times(self._parquet.schema_arrow, times)
         self.retyped = frozenset(self._types)
 
     def _open_source(self, files: TableFiles, base_file: BaseFile) -> pa.NativeFile:
@@ -158,7 +158,7 @@ class BaseFileReader:
             coming: Future[list[tuple[int, bytes]]] | None = None
             for group, following in zip_longest(groups, groups[1:]):
                 if coming is None:
-                    self._ranged.prefetch(column_chunk_ranges(self._parquet.metadata, group, names))
+                    self._ranged.prefetch(find_column_chunk_ranges(self._parquet.metadata, group, names))
                 else:
                     self._ranged.keep(coming.result())
                 coming = None if following is None else self._fetch_ahead(pool, following, names)
@@ -168,7 +168,7 @@ class BaseFileReader:
     def _fetch_ahead(
         self, pool: ThreadPoolExecutor, group: int, names: list[str]
     ) -> Future[list[tuple[int, bytes]]] | None:
-        ranges = column_chunk_ranges(self._parquet.metadata, group, names)
+        ranges = find_column_chunk_ranges(self._parquet.metadata, group, names)
         if sum(stop - start for start, stop in ranges) > _MOST_AHEAD:
             return None
         return pool.submit(self._ranged.fetch, ranges)
@@ -190,7 +190,7 @@ class BaseFileReader:
         types = {name: type_ for name, type_ in self._types.items() if name in schema.names}
         if not plain and not types:
             return conform
-        return lambda batch: _decode_columns(conform(with_stored_times(batch, types)), plain, schema)
+        return lambda batch: _decode_columns(conform(retype_times(batch, types)), plain, schema)
 
     def _read_row_group(
         self, group: int, names: list[str], conform: _Conform, batch_rows: int, threads: bool
@@ -198,7 +198,7 @@ class BaseFileReader:
         facts = self._parquet.metadata.row_group(group)
         try:
             if facts.num_rows <= batch_rows and facts.total_byte_size >= _MANY_BYTES and not threads:
-                whole = [self._parquet.row_group(group, names)]
+                whole = [self._parquet.read_row_group(group, names)]
                 if whole[0] is not None:
                     yield conform(whole.pop())
                     return

@@ -14,10 +14,10 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro import decode_avro_blocks
 from hoodie_py.formats.block_parts import count_records, decode_avro_parts
-from hoodie_py.formats.blocks import block_schema, decode_records
+from hoodie_py.formats.blocks import decode_records, parse_block_schema
 from hoodie_py.formats.joint_rows import BlockRows
 from hoodie_py.formats.log import BlockType, LogBlock
-from hoodie_py.formats.parquet import decode_parquet_parts, parquet_rows
+from hoodie_py.formats.parquet import count_parquet_rows, decode_parquet_parts
 from hoodie_py.reader.log_bytes import ScannedBlock
 
 TOGETHER = 64 << 20  # bytes of blocks decoded in one go
@@ -84,7 +84,7 @@ class BlockDecoder:
         if block.type is BlockType.AVRO_DATA and block.size > self._size:
             return count_records(block.content)
         if block.type is BlockType.PARQUET_DATA:
-            return parquet_rows(block.content)
+            return count_parquet_rows(block.content)
         return int(rows.num_rows)
 
     def _decode_alone(self, index: int) -> Iterator[pa.RecordBatch]:
@@ -93,7 +93,7 @@ class BlockDecoder:
             if block.type is BlockType.PARQUET_DATA:
                 yield from decode_parquet_parts(block.content, self._columns, self._size, self._times)
             elif block.type is BlockType.AVRO_DATA and block.size > self._size:
-                schema = block_schema(block, self._times)
+                schema = parse_block_schema(block, self._times)
                 yield from decode_avro_parts(block.content, schema, self._columns, self._size)
             else:
                 yield decode_records(block, self._columns, self._times)
@@ -118,7 +118,7 @@ class BlockDecoder:
 
     def _decode_group(self, group: Sequence[int]) -> list[tuple[Sequence[int], BlockRows]]:
         try:
-            schema = block_schema(self._blocks[group[0]].block, self._times)
+            schema = parse_block_schema(self._blocks[group[0]].block, self._times)
             decoded = list(decode_avro_blocks([self._take_content(i) for i in group], schema, self._columns))
         except HoodieError as error:
             at = self._blocks[group[error.where.pop("content", 0)]]

@@ -23,8 +23,8 @@ import pyarrow as pa
 from hoodie_py.errors import FileMissingError, StorageError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro_cursor import BACK
-from hoodie_py.formats.limits import limits, refuse
-from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, block_at
+from hoodie_py.formats.limits import get_limits, raise_limit_error
+from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, read_block_at
 from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.spill import Spill
 
@@ -98,9 +98,9 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
         UnsupportedFeatureError: a file is larger than a reader takes.
     """
     for log_file in log_files:
-        if log_file.size > limits().log_bytes:
+        if log_file.size > get_limits().log_bytes:
             what = f"A log file has {log_file.size} bytes"
-            refuse(UnsupportedFeatureError, what, "log_bytes", path=log_file.path)
+            raise_limit_error(UnsupportedFeatureError, what, "log_bytes", path=log_file.path)
     size = sum(log_file.size for log_file in log_files)
     if size > spill.budget.log_bytes_held:
         turns = _LastFile(files, spill)
@@ -156,7 +156,7 @@ class LogOnDemand:
 
     def read_block(self, offset: int) -> LogBlock:
         """Parse the block at an offset that a scan has found."""
-        return block_at(self.read(), offset)
+        return read_block_at(self.read(), offset)
 
 
 class _LastFile:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, HoodieWarning
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.log import BlockType, CorruptBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, CorruptBlock, iterate_blocks
 from hoodie_py.reader.file_slice import BlockRules, LogFile
 from hoodie_py.reader.log_bytes import OpenLog, ScannedBlock, open_logs
 from hoodie_py.reader.read_info import CommittedFiles
@@ -122,7 +122,7 @@ def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _Bl
     data = log.read()
     stats.files += 1
     stats.bytes += len(data)
-    for block in iter_blocks(data):
+    for block in iterate_blocks(data):
         stats.blocks += 1
         if isinstance(block, CorruptBlock):
             _report_corrupt(block, log.path, stats, strict)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.blocks import decode_block_positions, decode_deleted
+from hoodie_py.formats.blocks import decode_block_positions, decode_delete_block
 from hoodie_py.formats.log import BlockType
 from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.arrow_context import ArrowRecordContext
@@ -122,7 +122,7 @@ class LogReader:
         self.deciding = pa.schema([field for field in self.schema if field.name in decides])
         self._custom = custom is not None
         self._conform = Conformer(self.schema, {**info.defaults, **info.fallbacks})
-        self._use_positions = MERGE_USE_POSITIONS.of(options.options)
+        self._use_positions = MERGE_USE_POSITIONS.read(options.options)
         self._buffer = LogBuffer(self.strategy, self.spill)
         self._folded: FoldedLog | None = None
         self._is_folded = False
@@ -281,7 +281,7 @@ class LogReader:
     def _read_deletes(self, scanned: ScannedBlock, entries: BufferedBatch | None) -> BlockEntries:
         """Return the entries of a delete block, which may be made already."""
         if entries is None:
-            deleted = decode_deleted(scanned.load())
+            deleted = decode_delete_block(scanned.load())
             ordering = make_delete_ordering_column(deleted, self.context.declared_ordering_types)
             entries = BufferedBatch.of_deletes(self.context, deleted.keys, ordering)
         count = len(entries)

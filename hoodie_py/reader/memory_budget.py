@@ -36,8 +36,8 @@ class MemoryBudget:
         """Return the budget that a read's settings give each slice."""
         limit = options.memory_limit
         if limit is None:
-            limit = MERGE_MEMORY.of(options.options) or None
-        directories = SPILL_PATH.of(options.options)
+            limit = MERGE_MEMORY.read(options.options) or None
+        directories = SPILL_PATH.read(options.options)
         return cls(compute_memory_share(limit, options.readers), directories[0] if directories else None)
 
     @property

@@ -55,4 +55,4 @@ def needs_merge(options: Mapping[str, str]) -> bool:
     Raises:
         InvalidQueryError: an unknown merge type.
     """
-    return MERGE_TYPE.of(options) != SKIP_MERGE
+    return MERGE_TYPE.read(options) != SKIP_MERGE

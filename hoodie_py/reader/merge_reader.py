@@ -77,7 +77,7 @@ class MergeReader(FileGroupReader):
             self.options.options,
             streaming=incoming is not None,
             sort_output=sort_output,
-            use_positions=MERGE_USE_POSITIONS.of(self.options.options),
+            use_positions=MERGE_USE_POSITIONS.read(self.options.options),
             has_base_file=file_slice.base_file is not None,
         )
 

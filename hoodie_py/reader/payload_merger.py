@@ -86,7 +86,7 @@ class PayloadMerger(RecordMerger):
         return np.asarray(batch.deletes | (batch.rows == NO_ROW) | find_flagged(batch))
 
     def mandatory_fields(self, schema: pa.Schema, config: TableConfig, props: Props) -> Sequence[str]:
-        marker = DELETE_FIELD.of(props)
+        marker = DELETE_FIELD.read(props)
         extra = (*self.columns, *list_option_ordering_fields(props), *((marker,) if marker else ()))
         return (*super().mandatory_fields(schema, config, props), *(name for name in extra if has_field(schema, name)))
 

@@ -37,7 +37,7 @@ def find_payload_ordering_fields(context: ArrowRecordContext, props: Mapping[str
 
 def list_option_ordering_fields(props: Mapping[str, str]) -> list[str]:
     """Return the ordering fields that options name."""
-    text = ORDERING_FIELDS_PROPERTY.text(props) or ORDERING_FIELD_PROPERTY.text(props) or ""
+    text = ORDERING_FIELDS_PROPERTY.find_text(props) or ORDERING_FIELD_PROPERTY.find_text(props) or ""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

@@ -81,7 +81,7 @@ def find_delete_marker(props: Mapping[str, str]) -> tuple[str, str] | None:
     Raises:
         InvalidQueryError: a delete field without a marker.
     """
-    field, marker = DELETE_FIELD.of(props), DELETE_MARKER.of(props)
+    field, marker = DELETE_FIELD.read(props), DELETE_MARKER.read(props)
     if field is None:
         return None
     if marker is None:

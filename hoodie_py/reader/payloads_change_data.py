@@ -163,7 +163,7 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
         return to_true_mask(pc.less(newer, older))
 
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
-        result, placeholder = super().combine(older, newer, context, props), UNAVAILABLE_VALUE.of(props)
+        result, placeholder = super().combine(older, newer, context, props), UNAVAILABLE_VALUE.read(props)
         if result is not newer or placeholder is None:
             return result
         places = (placeholder, placeholder.encode())
@@ -175,7 +175,7 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
         return make_merged_record(newer, values, newer.record_key, context) if values else newer
 
     def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> CombineResult:
-        combined, placeholder = super().combine_batch(older, newer, props), UNAVAILABLE_VALUE.of(props)
+        combined, placeholder = super().combine_batch(older, newer, props), UNAVAILABLE_VALUE.read(props)
         if placeholder is None:
             return combined
         taken = ~combined.absent & (combined.records.rows == newer.rows)

@@ -128,7 +128,7 @@ class DefaultHoodieRecordPayload(OrderingPreCombinePayload):
         sign = compare_row(mine, theirs, list_field_types(context, fields))
         if sign is None:
             raise make_incomparable_error(newer.record_key, mine, theirs, fields)
-        return SAME_ORDERING_UPDATES.as_java(props) if sign == 0 else (sign > 0) == self.lowest_wins
+        return SAME_ORDERING_UPDATES.read_as_java(props) if sign == 0 else (sign > 0) == self.lowest_wins
 
     def _find_updates(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> np.ndarray:
         fields = find_payload_ordering_fields(older.context, props)
@@ -138,7 +138,7 @@ class DefaultHoodieRecordPayload(OrderingPreCombinePayload):
         sign, stuck = compare_rows(older, newer, fields)
         check_comparable(older, newer, stuck & ~unordered)
         wins = sign > 0 if self.lowest_wins else sign < 0
-        return np.asarray(unordered | wins | ((sign == 0) & SAME_ORDERING_UPDATES.as_java(props)))
+        return np.asarray(unordered | wins | ((sign == 0) & SAME_ORDERING_UPDATES.read_as_java(props)))
 
 
 class EventTimeAvroPayload(DefaultHoodieRecordPayload):

@@ -157,7 +157,7 @@ def _get_name(cls: type[RecordMerger]) -> tuple[str, str]:
 
 def _import_named(options: Mapping[str, str], passed_over: list[str]) -> Iterator[type[RecordMerger]]:
     """Yield the classes of the user's option in its order; what is no Python path is passed over."""
-    for path in CUSTOM_MERGER_CLASSES.of(options):
+    for path in CUSTOM_MERGER_CLASSES.read(options):
         cls = _import_class(path)
         if cls is None:
             passed_over.append(f"{path} is no Python class (Java classes are not loaded)")

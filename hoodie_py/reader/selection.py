@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie_py.formats.merge_config import POSTGRES_DEBEZIUM_PAYLOAD
-from hoodie_py.formats.merge_creation import DEBEZIUM_UNAVAILABLE, config_for_write
+from hoodie_py.formats.merge_creation import DEBEZIUM_UNAVAILABLE, resolve_config_for_write
 from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, UNAVAILABLE_VALUE
 from hoodie_py.reader.custom_strategy import CustomStrategy
@@ -65,7 +65,7 @@ def select_strategy(
         InvalidTableError: an unknown partial update mode.
     """
     if writing:
-        config = config_for_write(config, options, batch=batch)
+        config = resolve_config_for_write(config, options, batch=batch)
     props = make_merge_props(config, options)
     custom = as_merger(merger) if merger is not None else None
     if custom is None and config.merge_mode is MergeMode.CUSTOM:

@@ -85,8 +85,8 @@ class LoadOptions:
             as_of=given.get(AS_OF_INSTANT),
             timezone=given.get(TIMEZONE) or None,
             integrity=given.get(INTEGRITY) or "default",
-            batch_rows=BATCH_ROWS.given(given),
-            memory_limit=MEMORY_LIMIT.given(given),
+            batch_rows=BATCH_ROWS.read_given(given),
+            memory_limit=MEMORY_LIMIT.read_given(given),
             hoodie={name: value for name, value in given.items() if name not in {*_OURS, PATH} and name not in s3a},
         )
 

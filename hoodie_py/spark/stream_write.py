@@ -91,7 +91,7 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
         Raises:
             HoodieError: Spark does not say which query this is.
         """
-        named = STREAM_IDENTIFIER.of(self.job.options.settings)
+        named = STREAM_IDENTIFIER.read(self.job.options.settings)
         found = named or next((each.query for each in staged if each.query), None)
         if found is None:
             raise HoodieError(

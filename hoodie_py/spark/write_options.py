@@ -278,7 +278,7 @@ def _join_names(names: Iterable[str]) -> str:
 
 def _choose_operation(options: Mapping[str, str], *, overwrite: bool) -> tuple[WriteOperation, Mapping[str, str]]:
     """Return what to do, and the writer options that go with it."""
-    named = source_keys.OPERATION.of(options)
+    named = source_keys.OPERATION.read(options)
     known = {each.value: each for each in WriteOperation}
     operation = known.get((named or WriteOperation.UPSERT).lower())
     if operation is None:

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import ConflictError, InvalidQueryError
 from hoodie_py.formats.merge_config import MergeMode
-from hoodie_py.formats.merge_creation import config_for_write
+from hoodie_py.formats.merge_creation import resolve_config_for_write
 from hoodie_py.options import source as source_keys
 from hoodie_py.reader.registry import find_supplied_merger
 from hoodie_py.spark.mergers import pack_mergers
@@ -176,7 +176,7 @@ class DistributedWrite:
 
     def _make_facts(self, snapshot: Snapshot, payload_format: PayloadFormat) -> WriteFacts:
         merger = self.merger
-        config = config_for_write(snapshot.config, self.session.settings.options, batch=False)
+        config = resolve_config_for_write(snapshot.config, self.session.settings.options, batch=False)
         if merger is None and config.merge_mode is MergeMode.CUSTOM:
             merger = find_supplied_merger(config, self.session.settings.options)
         return WriteFacts(

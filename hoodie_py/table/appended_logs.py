@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.log import LogBlock, iterate_blocks
 from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.table.bounded import read_bounded
 
@@ -40,7 +40,7 @@ def is_held_by_others(
         expected.update(wrote.get(path, {}))
     held: Counter[str] = Counter()
     for log in there:
-        for block in iter_blocks(read_bounded(files, log.path, "log_bytes")):
+        for block in iterate_blocks(read_bounded(files, log.path, "log_bytes")):
             if isinstance(block, LogBlock) and block.instant_time:
                 held[block.instant_time] += block.size
     commits = wrote.get(missing, {})

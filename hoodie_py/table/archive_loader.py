@@ -91,9 +91,9 @@ def load_archive(files: TableFiles, config: TableConfig) -> ArchivedTimeline:
         StorageError: reading failed.
     """
     if config.timeline_layout < 2:
-        return ArchivedTimeline(_read_archive_logs(files, config.history_dir()))
-    times = _read_history(files, config.history_dir(), contents=False)
-    return ArchivedTimeline(times, partial(_read_history, files, config.history_dir(), contents=True))
+        return ArchivedTimeline(_read_archive_logs(files, config.find_history_folder()))
+    times = _read_history(files, config.find_history_folder(), contents=False)
+    return ArchivedTimeline(times, partial(_read_history, files, config.find_history_folder(), contents=True))
 
 
 def _read_archive_logs(files: TableFiles, folder: str) -> Entries:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 
 def read_bounded(files: TableFiles, path: str, limit: str = "metadata_bytes") -> bytes:
@@ -23,8 +23,8 @@ def read_bounded(files: TableFiles, path: str, limit: str = "metadata_bytes") ->
         FileMissingError: there is no such file.
         StorageError: the store refused.
     """
-    most = getattr(limits(), limit)
+    most = getattr(get_limits(), limit)
     data = files.read(path, most + 1)
     if len(data) > most:
-        refuse(CorruptFileError, f"A file has more than {most} bytes", limit, path=path)
+        raise_limit_error(CorruptFileError, f"A file has more than {most} bytes", limit, path=path)
     return data

@@ -80,14 +80,14 @@ def _iterate_written_files(timeline: TableTimeline, instants: Iterable[Instant])
 
 
 def _read_parquet_schema(files: TableFiles, path: str) -> pa.Schema:
-    from hoodie_py.formats.parquet import check_footer, spark_schema
+    from hoodie_py.formats.parquet import check_footer, convert_to_spark_schema
     from hoodie_py.formats.parquet_file import ParquetFile
 
     try:
         with files.open_file(path) as source:
             parquet = ParquetFile(source)
             check_footer(parquet, 1)
-            return spark_schema(parquet.schema_arrow)
+            return convert_to_spark_schema(parquet.schema_arrow)
     except HoodieError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -96,7 +96,7 @@ def _read_parquet_schema(files: TableFiles, path: str) -> pa.Schema:
 
 def _read_log_schema(files: TableFiles, path: str) -> pa.Schema | None:
     from hoodie_py.formats.avro import AvroSchema
-    from hoodie_py.formats.log import LogBlock, iter_blocks
+    from hoodie_py.formats.log import LogBlock, iterate_blocks
 
     size = files.stat(path).size
     stop = min(size, _FIRST_READ)
@@ -105,7 +105,7 @@ def _read_log_schema(files: TableFiles, path: str) -> pa.Schema | None:
         wanted = min(size, _FRAME_HEAD + max(0, int.from_bytes(data[6:_FRAME_HEAD], "big", signed=True)))
         if stop < wanted <= _MOST_BLOCK_BYTES:
             data = files.read_range(path, 0, wanted)
-    for block in iter_blocks(data):
+    for block in iterate_blocks(data):
         if isinstance(block, LogBlock) and block.is_data and block.schema_text and not block.is_partial:
             return AvroSchema.parse(block.schema_text).arrow
     return None

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, InvalidQueryError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.deletes import decode_deletes
-from hoodie_py.formats.log import BlockType, CorruptBlock, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, CorruptBlock, LogBlock, iterate_blocks
 from hoodie_py.formats.names import check_inside, parse_log_file_name
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.bounded import read_bounded
@@ -197,7 +197,7 @@ def make_log_block_table(data: bytes) -> pa.Table:
 
 
 def _iterate_block_rows(data: bytes) -> Iterator[Mapping[str, Any]]:
-    for block in iter_blocks(data):
+    for block in iterate_blocks(data):
         if isinstance(block, CorruptBlock):
             yield {"offset": block.offset, "size": block.end - block.offset, "type": "CORRUPT", "problem": block.reason}
             continue

@@ -43,7 +43,7 @@ def count_threads(options: Mapping[str, str]) -> int:
     Raises:
         InvalidQueryError: the option or the variable is no positive number.
     """
-    given = READ_THREADS.given(options)
+    given = READ_THREADS.read_given(options)
     if given is not None:
         return given
     text = os.environ.get(_VARIABLE, "").strip()

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, InvalidTableError
 from hoodie_py.files import FileInfo, TableFiles
-from hoodie_py.formats.limits import limits, refuse
+from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.names import REGISTERED_SUFFIX, parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.partition_values import may_hold_slash, parse_partition_constants
@@ -172,8 +172,10 @@ class _FolderWalk:
                 path=link.path[:500],
             )
         self._linked += 1
-        if self._linked > limits().linked_folders:
-            refuse(InvalidTableError, f"Links lead to {self._linked} folders", "linked_folders", path=link.path[:500])
+        if self._linked > get_limits().linked_folders:
+            raise_limit_error(
+                InvalidTableError, f"Links lead to {self._linked} folders", "linked_folders", path=link.path[:500]
+            )
         return (*folder.links, target)
 
 

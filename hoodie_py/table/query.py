@@ -85,7 +85,7 @@ def choose_batch_rows(columns: int) -> int:
 
 def _find_asked_type(options: Mapping[str, str]) -> str:
     """Return the query type that options name; as in Java, what tables synchronized to Hive say counts least."""
-    return QUERY_TYPE.given(options) or ("read_optimized" if AS_READ_OPTIMIZED.of(options) else "snapshot")
+    return QUERY_TYPE.read_given(options) or ("read_optimized" if AS_READ_OPTIMIZED.read(options) else "snapshot")
 
 
 def _check_query_type(text: str) -> str:

@@ -19,7 +19,7 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_texts, to_booleans
 from hoodie_py.formats.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, RECORD_KEY
 from hoodie_py.formats.bloom import BloomFilter
-from hoodie_py.formats.parquet import column_chunk_ranges
+from hoodie_py.formats.parquet import find_column_chunk_ranges
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.table.evaluate import evaluate
 from hoodie_py.table.predicate import Column, Comparison, InList, Literal, Predicate, split_conjuncts
@@ -120,7 +120,7 @@ def _iterate_matching_groups(
 
 def _count_bytes(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> int:
     """Return the size of some columns in some row groups."""
-    ranges = (each for group in groups for each in column_chunk_ranges(metadata, group, columns))
+    ranges = (each for group in groups for each in find_column_chunk_ranges(metadata, group, columns))
     return sum(stop - start for start, stop in ranges)
 
 

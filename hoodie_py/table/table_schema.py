@@ -24,7 +24,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, InvalidTableError
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.commit_metadata import CommitMetadata
-from hoodie_py.formats.declared_times import declared_times
+from hoodie_py.formats.declared_times import list_declared_times
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.formats.timeline import Instant
 from hoodie_py.table.data_schema import read_newest_data_schema
@@ -46,7 +46,7 @@ class TableSchema:
         defaults: values other than null that rows take where a file lacks the column, by column.
         text: the Avro schema (JSON) as stored; None when a data file gave the columns.
         instant: request time of the write it comes from; None for the create schema or a data file.
-        times: columns with times as the Avro schema declares them (``declared_times``); None without.
+        times: columns with times as the Avro schema declares them (``list_declared_times``); None without.
         schema_on_read: whether columns of older files must be matched by id: they were renamed, re-added or retyped.
     """
 
@@ -81,7 +81,7 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
         data = read_newest_data_schema(timeline, writes, tolerant=text is not None)
     if text is not None:
         avro = _parse(text, instant)
-        arrow, defaults, times = avro.arrow, avro.defaults, declared_times(avro.record)
+        arrow, defaults, times = avro.arrow, avro.defaults, list_declared_times(avro.record)
     else:
         arrow, defaults, times = data, {}, None
     if arrow is None:

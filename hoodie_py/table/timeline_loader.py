@@ -29,7 +29,7 @@ from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.instants import CLEAN, INFLIGHT, REQUESTED
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
 from hoodie_py.formats.timeline import Instant, Timeline, parse_instant_file
-from hoodie_py.formats.whole_properties import whole_table_config
+from hoodie_py.formats.whole_properties import parse_whole_table_config
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.undone import find_undone_writes
 
@@ -63,7 +63,7 @@ def load_config(files: TableFiles) -> TableConfig:
         for name in (PROPERTIES_FILE, PROPERTIES_BACKUP_FILE):
             path = f"{METADATA_FOLDER}/{name}"
             try:
-                return whole_table_config(read_bounded(files, path, "properties_bytes"))
+                return parse_whole_table_config(read_bounded(files, path, "properties_bytes"))
             except FileMissingError:
                 continue
             except (UnsupportedFeatureError, StorageError):
@@ -87,7 +87,7 @@ def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
         StorageError: the listing failed.
     """
     try:
-        listing = files.list(config.timeline_dir())
+        listing = files.list(config.find_timeline_folder())
     except FileMissingError:
         listing = []
     instants: list[Instant] = []
@@ -211,7 +211,7 @@ class TableTimeline:
         """
         from hoodie_py.formats.plans import RequestedReplace
 
-        path = f"{self.config.timeline_dir()}/{instant.request_time}.{instant.action}.{REQUESTED}"
+        path = f"{self.config.find_timeline_folder()}/{instant.request_time}.{instant.action}.{REQUESTED}"
         try:
             return RequestedReplace.from_bytes(self._read(path))
         except InvalidTableError as error:
@@ -257,7 +257,7 @@ class TableTimeline:
             InvalidTableError: the file is gone.
             CorruptFileError: it is damaged.
         """
-        path = f"{self.config.timeline_dir()}/{instant.file_name(self.config.timeline_layout)}"
+        path = f"{self.config.find_timeline_folder()}/{instant.file_name(self.config.timeline_layout)}"
         try:
             return parse(self._read(path))
         except HoodieError as error:
@@ -276,7 +276,7 @@ class TableTimeline:
         return load_archive(self.files, self.config)
 
     def _load_metadata(self, instant: Instant) -> CommitMetadata:
-        path = f"{self.config.timeline_dir()}/{instant.file_name(self.config.timeline_layout)}"
+        path = f"{self.config.find_timeline_folder()}/{instant.file_name(self.config.timeline_layout)}"
         try:
             data = read_bounded(self.files, path)
         except FileMissingError as fault:
@@ -292,7 +292,7 @@ class TableTimeline:
 
     def _make_plan_path(self, instant: Instant) -> str:
         action = "logcompaction" if instant.comparable_action == "deltacommit" else "compaction"
-        return f"{self.config.timeline_dir()}/{instant.request_time}.{action}.requested"
+        return f"{self.config.find_timeline_folder()}/{instant.request_time}.{action}.requested"
 
     def _read(self, path: str) -> bytes:
         try:

@@ -70,7 +70,7 @@ def _read_rolled_back(files: TableFiles, config: TableConfig, rollback: Instant)
     """
     from hoodie_py.formats.plans import RollbackMetadata
 
-    path = f"{config.timeline_dir()}/{rollback.file_name(config.timeline_layout)}"
+    path = f"{config.find_timeline_folder()}/{rollback.file_name(config.timeline_layout)}"
     try:
         return RollbackMetadata.from_bytes(read_bounded(files, path)).commits_rolled_back
     except FileMissingError:  # archived since the listing, and so is what it undid

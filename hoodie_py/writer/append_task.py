@@ -24,7 +24,7 @@ from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.formats.delete_encoder import encode_delete_content
 from hoodie_py.formats.log import BlockType, HeaderKey
 from hoodie_py.formats.log_writer import encode_block
-from hoodie_py.formats.names import MarkerType, log_file_name
+from hoodie_py.formats.names import MarkerType, make_log_file_name
 from hoodie_py.formats.positions import encode_positions
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.write import RECORD_POSITIONS
@@ -42,7 +42,7 @@ FIRST_VERSION_OF_FREE_LOGS = 8
 def writes_positions(config: TableConfig, options: Mapping[str, str]) -> bool:
     """Say whether log files tell which rows of the base file their records are about."""
     free_logs = config.is_merge_on_read and config.version >= FIRST_VERSION_OF_FREE_LOGS
-    return free_logs and RECORD_POSITIONS.of(options)
+    return free_logs and RECORD_POSITIONS.read(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class AppendTask:
         """
         began = time.monotonic()
         instant = self.facts.instant if self.is_named_by_commit else self.base_instant
-        name = log_file_name(self.file_id, instant, self.version, self.facts.make_token(self.index))
+        name = make_log_file_name(self.file_id, instant, self.version, self.facts.make_token(self.index))
         marker = Marker(self.partition_path, name, MarkerType.CREATE if self.is_named_by_commit else MarkerType.APPEND)
         order, known = self._sort_by_position(positions)
         ordered = records if order is None else records.take(order)

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.formats.arrays import from_numpy, to_booleans, to_numbers
-from hoodie_py.formats.xxhash import xxhash32
+from hoodie_py.formats.xxhash import hash_xxhash32
 
 _DIGITS = 8
 _CHUNK_KEYS = 1 << 14  # a chunk's arrays stay in the processor's cache
@@ -76,7 +76,7 @@ def find_hash_ranges(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds
     for chunk in keys.chunks:
         for start in range(0, len(chunk), _CHUNK_KEYS):
             texts = _join_values(chunk.slice(start, _CHUNK_KEYS), hash_fields)
-            hashes = (xxhash32(texts) & np.uint32(_POSITIVE)).astype(np.int64)
+            hashes = (hash_xxhash32(texts) & np.uint32(_POSITIVE)).astype(np.int64)
             parts.append(np.searchsorted(edges, hashes, side="left") % len(edges))
     return np.concatenate(parts)
 

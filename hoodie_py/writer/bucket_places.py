@@ -29,7 +29,7 @@ from hoodie_py.formats.hashing_metadata import (
     FIRST_INSTANT,
     HASHING_SUFFIX,
     HashingMetadata,
-    instant_of,
+    parse_instant,
 )
 from hoodie_py.options.write import BUCKET_COUNT, BUCKET_EXPRESSIONS, BUCKET_HASH_FIELD
 from hoodie_py.reader.file_slice import FileSlice
@@ -230,7 +230,7 @@ def load_hash_ranges(snapshot: Snapshot, partition: str, buckets: int) -> Hashin
         path = f"{folder}/{_find_instant_in_force(snapshot, known, folder)}{HASHING_SUFFIX}"
         found = HashingMetadata.from_bytes(read_bounded(snapshot.files, path))
     else:
-        found = HashingMetadata.first(partition, buckets)
+        found = HashingMetadata.make_first(partition, buckets)
         try:
             snapshot.files.put_if_absent(f"{folder}/{FIRST_INSTANT}{HASHING_SUFFIX}", found.to_bytes())
         except ConflictError:  # another writer began the partition, perhaps with another number of ranges
@@ -248,8 +248,8 @@ def _find_instant_in_force(snapshot: Snapshot, names: Sequence[str], folder: str
     Those of a clustering are once it has completed. Where the timeline does not have it any more a file beside them
     tells; without one Java would look which file groups there are.
     """
-    instants = sorted(instant_of(each) for each in names if each.endswith(HASHING_SUFFIX))
-    committed = {instant_of(each) for each in names if each.endswith(COMMIT_SUFFIX)} | {FIRST_INSTANT}
+    instants = sorted(parse_instant(each) for each in names if each.endswith(HASHING_SUFFIX))
+    committed = {parse_instant(each) for each in names if each.endswith(COMMIT_SUFFIX)} | {FIRST_INSTANT}
     committed |= {each.request_time for each in snapshot.timeline.list_completed_writes()}
     pending = {each.request_time for each in snapshot.timeline.timeline.pending()}
     for instant in reversed(instants):

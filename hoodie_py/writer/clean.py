@@ -183,7 +183,7 @@ def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
 def _read_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
     config = snapshot.config
     name = replace(pending, state=REQUESTED).file_name(config.timeline_layout)
-    path = f"{config.timeline_dir()}/{name}"
+    path = f"{config.find_timeline_folder()}/{name}"
     try:
         data = read_bounded(snapshot.files, path)
         return CleanPlan.from_bytes(data) if data else None

@@ -42,11 +42,11 @@ class CleanSettings:
             UnsupportedFeatureError: another policy.
             InvalidQueryError: a number that is none, or less than 1.
         """
-        policy = keys.POLICY.of(options)
-        commits = keys.COMMITS_RETAINED.of(options) if retain_commits is None else retain_commits
+        policy = keys.POLICY.read(options)
+        commits = keys.COMMITS_RETAINED.read(options) if retain_commits is None else retain_commits
         if commits < 1:
             raise InvalidQueryError("A clean must retain at least one commit.")
-        return cls(policy, commits, keys.VERSIONS_RETAINED.of(options))
+        return cls(policy, commits, keys.VERSIONS_RETAINED.read(options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ def _find_savepoint_files(snapshot: Snapshot) -> dict[str, str]:
     """Paths that savepoints name, and which savepoint it is."""
     saved: dict[str, str] = {}
     for instant in snapshot.timeline.timeline.completed().of(SAVEPOINT):
-        path = f"{snapshot.config.timeline_dir()}/{instant.file_name(snapshot.config.timeline_layout)}"
+        path = f"{snapshot.config.find_timeline_folder()}/{instant.file_name(snapshot.config.timeline_layout)}"
         for partition, names in SavepointMetadata.from_bytes(read_bounded(snapshot.files, path)).files.items():
             _add_paths(saved, partition, names, f"savepoint {instant.request_time} names it")
     return saved

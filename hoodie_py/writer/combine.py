@@ -29,7 +29,7 @@ _OPTIONS = {
 
 def needs_combining(operation: WriteOperation, options: Mapping[str, str]) -> bool:
     """Say whether a write makes one record of those of a key, by Hudi's options and their defaults."""
-    return _OPTIONS.get(operation, write_keys.COMBINE_BEFORE_INSERT).of(options)
+    return _OPTIONS.get(operation, write_keys.COMBINE_BEFORE_INSERT).read(options)
 
 
 def combine(

@@ -220,7 +220,7 @@ def _plan_tasks(
         file=choose_codec(session.settings.file, snapshot, slices),
     )
     options = ReadOptions(
-        memory_limit=COMPACTION_MEMORY.of(session.settings.options) or None, options=session.settings.options
+        memory_limit=COMPACTION_MEMORY.read(session.settings.options) or None, options=session.settings.options
     )
     tasks = tuple(
         CompactionTask(

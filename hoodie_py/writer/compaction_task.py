@@ -20,7 +20,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import from_texts
 from hoodie_py.formats.commit_metadata import WriteStat
-from hoodie_py.formats.names import MarkerType, base_file_name
+from hoodie_py.formats.names import MarkerType, make_base_file_name
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
@@ -106,7 +106,7 @@ class CompactionTask:
                 refuses; whatever was written stays invisible.
         """
         began = time.monotonic()
-        name = base_file_name(self.file_slice.file_id, self.facts.make_token(self.index), self.facts.instant)
+        name = make_base_file_name(self.file_slice.file_id, self.facts.make_token(self.index), self.facts.instant)
         marker = Marker(self.file_slice.partition_path, name, MarkerType.MERGE)
         reader = FileGroupReader(self.file_slice, self.info, None, self.merger, self.options)
         try:

@@ -16,7 +16,7 @@ from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.avro_from_arrow import make_schema_text
 from hoodie_py.formats.avro_schema import AvroType, Enum, Union
-from hoodie_py.formats.base_schema import stored_schema
+from hoodie_py.formats.base_schema import make_stored_schema
 from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
@@ -68,7 +68,7 @@ def conform_input(
         schema = parse_output_schema(make_schema_text(columns, snapshot.config.name), META_COLUMNS)
     else:
         schema = parse_output_schema(evolve_schema(known.table, columns), _list_meta_columns(known))
-    fill = NULL_FOR_MISSING.of(options) or RECONCILE_SCHEMA.of(options)
+    fill = NULL_FOR_MISSING.read(options) or RECONCILE_SCHEMA.read(options)
     target = select_data_columns(schema.arrow)
     _refuse_missing(target, columns, schema, fill_missing=fill)
     arrays = [_make_column(table, field, schema, fill_missing=fill) for field in target]
@@ -134,7 +134,7 @@ def _make_column(table: pa.Table, field: pa.Field, schema: OutputSchema, *, fill
 def _refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
     """Refuse values that files cannot hold though the type in memory can: of enums, milliseconds, fixed lengths."""
     avro = AvroSchema.parse(schema.avro)
-    for field, stored in zip(avro.record.fields, stored_schema(avro), strict=True):
+    for field, stored in zip(avro.record.fields, make_stored_schema(avro), strict=True):
         name, node = field.name, _unwrap_union(field.type)
         if name in NOT_DATA:
             continue

@@ -10,11 +10,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.column_names import folded
+from hoodie_py.formats.column_names import fold_case
 from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
 
 NOT_DATA = (*META_COLUMNS, OPERATION_COLUMN)
-_RESERVED = {folded(name): name for name in NOT_DATA}
+_RESERVED = {fold_case(name): name for name in NOT_DATA}
 
 
 def select_data_columns(schema: pa.Schema) -> pa.Schema:
@@ -32,7 +32,7 @@ def select_user_columns(schema: pa.Schema) -> pa.Schema:
     """
     scanned = set(META_COLUMNS) <= set(schema.names)
     for field in schema:
-        name = _RESERVED.get(folded(field.name))
+        name = _RESERVED.get(fold_case(field.name))
         if name is None or (name == field.name and _is_text(field.type) and (scanned or name == OPERATION_COLUMN)):
             continue
         raise InvalidQueryError(

@@ -31,7 +31,7 @@ from hoodie_py.formats.instants import (
     SAVEPOINT,
     Instant,
 )
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
@@ -214,6 +214,6 @@ def _remove_rollback_blocks(files: TableFiles, rollback: str) -> None:
         if parse_log_file_name(marker.file_name) is None:
             continue
         with suppress(FileMissingError):
-            blocks = list(iter_blocks(read_bounded(files, marker.path, "log_bytes")))
+            blocks = list(iterate_blocks(read_bounded(files, marker.path, "log_bytes")))
             if all(isinstance(each, LogBlock) and each.type is BlockType.COMMAND for each in blocks):
                 delete_with_checksum(files, marker.path)

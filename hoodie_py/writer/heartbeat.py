@@ -257,5 +257,5 @@ def _read_write_time(files: TableFiles, path: str, now: Callable[[], float]) -> 
 
 def _read_times(options: Mapping[str, str]) -> tuple[float, float]:
     """Return interval and tolerance in seconds."""
-    interval = lock_keys.HEARTBEAT_INTERVAL_MS.of(options) / 1000
-    return interval, interval * lock_keys.HEARTBEAT_MISSES.of(options)
+    interval = lock_keys.HEARTBEAT_INTERVAL_MS.read(options) / 1000
+    return interval, interval * lock_keys.HEARTBEAT_MISSES.read(options)

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.base_schema import stored_schema
-from hoodie_py.formats.merge_creation import config_for_write
+from hoodie_py.formats.base_schema import make_stored_schema
+from hoodie_py.formats.merge_creation import resolve_config_for_write
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.write import ROW_WRITER
 from hoodie_py.reader.delete_rules import DeleteRules
@@ -78,7 +78,7 @@ def make_records(
 
 def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
     """Refuse keys of times that files keep in milliseconds: their text in Java would be another than here."""
-    stored = stored_schema(AvroSchema.parse(schema.avro))
+    stored = make_stored_schema(AvroSchema.parse(schema.avro))
     for name in generator.columns:
         if name not in generator.key_fields and generator.find_time(name) is not None:
             continue
@@ -95,7 +95,7 @@ def _find_deletes(
     if OPERATION_COLUMN in table.column_names:
         marked = rows.append_column(OPERATION_COLUMN, table.column(OPERATION_COLUMN))
     rules = DeleteRules.of(marked.schema, config.merge_properties, options)
-    if operation is WriteOperation.BULK_INSERT and ROW_WRITER.of(options):
+    if operation is WriteOperation.BULK_INSERT and ROW_WRITER.read(options):
         rules = DeleteRules(operation=rules.operation)
     columns = [name for name in rules.columns if name in marked.column_names]
     if not columns:
@@ -109,7 +109,9 @@ def _read_ordering_values(
     rows: pa.Table, config: TableConfig, options: Mapping[str, str]
 ) -> tuple[pa.ChunkedArray, ...]:
     """Return the ordering values that the table's merges want, or those of this write alone."""
-    fields = config.merge_ordering_fields or config_for_write(config, options, batch=False).merge_ordering_fields
+    fields = (
+        config.merge_ordering_fields or resolve_config_for_write(config, options, batch=False).merge_ordering_fields
+    )
     missing = [name for name in fields if find_field_type(rows.schema, name) is None]
     if missing:
         raise InvalidQueryError(

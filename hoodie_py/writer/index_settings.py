@@ -85,7 +85,7 @@ class IndexSettings:
             UnsupportedFeatureError: another index of Hudi's, or consistent hashing.
             InvalidQueryError: a number of buckets that is none.
         """
-        named = (keys.INDEX_TYPE.of(options) or IndexType.SIMPLE).upper()
+        named = (keys.INDEX_TYPE.read(options) or IndexType.SIMPLE).upper()
         if named not in set(IndexType):
             raise UnsupportedFeatureError(
                 f"Writing with the index {named[:100]!r}.",
@@ -96,14 +96,14 @@ class IndexSettings:
             return cls(type_, buckets=_read_bucket_count(options), hash_fields=read_hash_fields(options))
         bloom = type_ is IndexType.GLOBAL_BLOOM
         key = keys.BLOOM_UPDATE_PARTITION if bloom else keys.SIMPLE_UPDATE_PARTITION
-        return cls(type_, update_partition=key.of(options))
+        return cls(type_, update_partition=key.read(options))
 
 
 def _read_bucket_count(options: Mapping[str, str]) -> int:
-    engine = keys.BUCKET_ENGINE.of(options) or _SIMPLE_ENGINE
+    engine = keys.BUCKET_ENGINE.read(options) or _SIMPLE_ENGINE
     if engine.upper() != _SIMPLE_ENGINE:
         raise UnsupportedFeatureError(f"Writing with a bucket index of the engine {engine[:100]!r}.")
-    if keys.BUCKET_EXPRESSIONS.of(options):
+    if keys.BUCKET_EXPRESSIONS.read(options):
         raise UnsupportedFeatureError(f"Numbers of buckets that differ between partitions ({keys.BUCKET_EXPRESSIONS}).")
     return read_given_buckets(options) or DEFAULT_BUCKETS
 
@@ -114,9 +114,9 @@ def read_given_buckets(options: Mapping[str, str]) -> int | None:
     Raises:
         InvalidQueryError: it is none.
     """
-    return keys.BUCKET_COUNT.given(options)
+    return keys.BUCKET_COUNT.read_given(options)
 
 
 def read_hash_fields(options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the fields of the record key that choose the bucket; none for all."""
-    return keys.BUCKET_HASH_FIELD.of(options)
+    return keys.BUCKET_HASH_FIELD.read(options)

@@ -45,9 +45,9 @@ def run_inline_services(
             merged by the table's rules.
     """
     options = session.settings.options
-    inline, schedule = INLINE_COMPACT.of(options), INLINE_SCHEDULE.of(options)
+    inline, schedule = INLINE_COMPACT.read(options), INLINE_SCHEDULE.read(options)
     done = ServiceResults()
-    if not TABLE_SERVICES.of(options):
+    if not TABLE_SERVICES.read(options):
         return done
     try:
         if merge_on_read and (inline or schedule):
@@ -58,7 +58,7 @@ def run_inline_services(
             own = keep_if_own(session.look().config, merger)
             result = compaction.run(session, done.scheduled, runner=runner, merger=own)
             done = replace(done, compaction=result)
-        if AUTOMATIC_CLEAN.of(options):
+        if AUTOMATIC_CLEAN.read(options):
             done = replace(done, clean=clean.clean(session, None))
     except HoodieError as error:
         warnings.warn(HoodieWarning(f"The write is committed; a table service after it failed: {error}"), stacklevel=3)

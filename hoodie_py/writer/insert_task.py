@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.commit_metadata import WriteStat
-from hoodie_py.formats.names import MarkerType, base_file_name
+from hoodie_py.formats.names import MarkerType, make_base_file_name
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, DataFile
 from hoodie_py.writer.markers import Marker
@@ -50,7 +50,7 @@ class InsertTask:
             HoodieError: a value that cannot be written, or a store that refuses; what was written stays invisible.
         """
         began = time.monotonic()
-        name = base_file_name(self.file_id, self.facts.make_token(self.index), self.facts.instant)
+        name = make_base_file_name(self.file_id, self.facts.make_token(self.index), self.facts.instant)
         marker = Marker(self.partition_path, name, MarkerType.CREATE)
         stamp = RowStamp(self.facts.instant, self.index, self.partition_path, name)
         rows = 0

@@ -20,7 +20,7 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_numpy, to_booleans
 from hoodie_py.formats.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
 from hoodie_py.formats.bloom import BloomFilter
-from hoodie_py.formats.key_range import comparable_keys
+from hoodie_py.formats.key_range import make_comparable
 
 _SAMPLE = 64
 _ROWS_A_PROBE = 32  # reading so many keys of a file takes as long as one key's look-up in its bloom filter
@@ -37,7 +37,7 @@ class KeyFilter:
         self._keys = keys
         self._lock = Lock()
         step = max(1, len(keys) // _SAMPLE)
-        self._sample = comparable_keys(keys.take(from_numpy(np.arange(0, len(keys), step))))
+        self._sample = make_comparable(keys.take(from_numpy(np.arange(0, len(keys), step))))
 
     def may_hold(self, footer: pq.FileMetaData) -> bool:
         """Say whether a base file may hold one of the keys; False is certain.
@@ -70,7 +70,7 @@ class KeyFilter:
 
     @cached_property
     def _sorted(self) -> tuple[pa.Array, pa.Array]:
-        comparable = comparable_keys(self._keys)
+        comparable = make_comparable(self._keys)
         order = pc.sort_indices(comparable)
         return order, comparable.take(order)
 
@@ -87,7 +87,7 @@ def _read_bounds(said: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
     if least is None or greatest is None:
         return None
     try:
-        both = comparable_keys(pa.array([least.decode(), greatest.decode()]))
+        both = make_comparable(pa.array([least.decode(), greatest.decode()]))
     except UnicodeDecodeError:  # a range that cannot be read leaves the file in
         return None
     return both[0].as_py(), both[1].as_py()

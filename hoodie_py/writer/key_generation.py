@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.arrays import join_chunks
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
-from hoodie_py.formats.table_config import TableConfig, timestamp_keygen_settings
+from hoodie_py.formats.table_config import TableConfig, find_timestamp_keygen_settings
 from hoodie_py.options import input as input_keys
 from hoodie_py.reader.fields import find_field_type
 from hoodie_py.table.snapshot import Snapshot
@@ -91,7 +91,7 @@ class KeyGenerator:
             raise UnsupportedFeatureError(f"Writing with the key generator {generator[:100]}.", table=config.name)
         if generator in _PLAIN_KEY and len(fields) > 1:
             raise InvalidTableError(f"key generator {generator} takes one key field", table=config.name)
-        as_texts = input_keys.CONSISTENT_TIMESTAMPS.of(given)
+        as_texts = input_keys.CONSISTENT_TIMESTAMPS.read(given)
         partitioned = generator != "NON_PARTITION"
         partition_fields = config.partition_fields if partitioned else ()
         return cls(
@@ -278,15 +278,15 @@ def _is_single_key_named(config: TableConfig, options: Mapping[str, str]) -> boo
     """
     if config.version >= _FIRST_WITH_NAMED_KEYS:
         return True
-    told = input_keys.COMPLEX_KEY_VALUE_ONLY.given(options) is not None
-    if not told and input_keys.COMPLEX_KEY_CHECK.of(options):
+    told = input_keys.COMPLEX_KEY_VALUE_ONLY.read_given(options) is not None
+    if not told and input_keys.COMPLEX_KEY_CHECK.read(options):
         raise InvalidQueryError(
             "The table has the complex key generator with one key field, which releases of Hudi encode differently.",
             hint=f"Look at its _hoodie_record_key and set {input_keys.COMPLEX_KEY_VALUE_ONLY} to false where keys are "
             "'field:value', to true where they are bare values.",
             table=config.name,
         )
-    return not input_keys.COMPLEX_KEY_VALUE_ONLY.of(options)
+    return not input_keys.COMPLEX_KEY_VALUE_ONLY.read(options)
 
 
 def _read_partition_times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, PartitionTime]:
@@ -304,7 +304,7 @@ def _read_partition_times(config: TableConfig, generator: str, options: Mapping[
         fields = tuple(name for name, type_ in typed if type_ == "TIMESTAMP")
     else:
         return {}
-    settings = {**timestamp_keygen_settings(options), **config.timestamp_keygen}
+    settings = {**find_timestamp_keygen_settings(options), **config.timestamp_keygen}
     try:
         return {name: PartitionTime.from_settings(settings) for name in fields}
     except InvalidTableError as error:

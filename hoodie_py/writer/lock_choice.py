@@ -35,8 +35,8 @@ def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None
     """
     if lock is not None:
         return lock
-    provider = write_keys.LOCK_PROVIDER.of(options)
-    mode = write_keys.CONCURRENCY_MODE.of(options)
+    provider = write_keys.LOCK_PROVIDER.read(options)
+    mode = write_keys.CONCURRENCY_MODE.read(options)
     if provider is None and mode != write_keys.SINGLE_WRITER:
         raise InvalidQueryError(
             f"{write_keys.CONCURRENCY_MODE}={mode} needs {write_keys.LOCK_PROVIDER}: the one of the other writers."
@@ -54,11 +54,11 @@ def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None
 
 def read_wait_seconds(options: Mapping[str, str]) -> float:
     """How long to wait for a lock, in seconds. Raises InvalidQueryError."""
-    return lock_keys.WAIT_MS.of(options) / 1000
+    return lock_keys.WAIT_MS.read(options) / 1000
 
 
 def _read_pause(options: Mapping[str, str]) -> float:
-    return lock_keys.RETRY_WAIT_MS.of(options) / 1000
+    return lock_keys.RETRY_WAIT_MS.read(options) / 1000
 
 
 def _make_file_system_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
@@ -68,8 +68,8 @@ def _make_file_system_lock(options: Mapping[str, str], files: TableFiles) -> Loc
             "create its file atomically.",
             hint=f"All writers should use {lock_keys.STORAGE_PROVIDER} there.",
         )
-    place, path = _find_lock_file(lock_keys.FILE_SYSTEM_PATH.of(options), files)
-    expire = lock_keys.FILE_SYSTEM_EXPIRE.of(options)
+    place, path = _find_lock_file(lock_keys.FILE_SYSTEM_PATH.read(options), files)
+    expire = lock_keys.FILE_SYSTEM_EXPIRE.read(options)
     return FileSystemLock(place, path, expire_minutes=expire, pause=_read_pause(options))
 
 
@@ -89,6 +89,6 @@ def _make_storage_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
             f"The lock provider {lock_keys.STORAGE_PROVIDER} on local disks, which have no conditional writes.",
             hint=f"All writers should use {lock_keys.FILE_SYSTEM_PROVIDER} there.",
         )
-    validity = lock_keys.STORAGE_VALIDITY.of(options)
-    renew_every = lock_keys.STORAGE_RENEW.of(options)
+    validity = lock_keys.STORAGE_VALIDITY.read(options)
+    renew_every = lock_keys.STORAGE_RENEW.read(options)
     return StorageLock(files, validity=validity, renew_every=renew_every, pause=_read_pause(options))

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
-from hoodie_py.formats.merge_creation import is_replaced, merge_for_write
+from hoodie_py.formats.merge_creation import is_replaced, resolve_merge_for_write
 from hoodie_py.formats.table_config import PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS, MergeMode, TableConfig
 from hoodie_py.options.source import RECORD_MERGE_MODE, RECORD_MERGE_STRATEGY
 from hoodie_py.reader.payloads import make_builtin_payload_merger
@@ -58,7 +58,7 @@ def check_compaction_options(config: TableConfig, options: Mapping[str, str]) ->
     payload = _find_option(options, [WRITER_PAYLOAD_CLASS])
     if payload is None or _normalize_class(payload[1]) == _find_payload_class(config):
         return
-    mode = merge_for_write(config, options).mode
+    mode = resolve_merge_for_write(config, options).mode
     if mode is MergeMode.CUSTOM or mode is not config.merge_mode:
         raise _make_error(*payload, _find_payload_class(config) or config.merge_mode.value)
 

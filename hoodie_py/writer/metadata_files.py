@@ -15,9 +15,9 @@ from hoodie_py.errors import InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from hoodie_py.formats.hfile import read_file_info
-from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.log import LogBlock, iterate_blocks
 from hoodie_py.formats.metadata_records import FILES_FILE_ID, FILES_PARTITION
-from hoodie_py.formats.names import log_file_name
+from hoodie_py.formats.names import make_log_file_name
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.file_groups import FileGroup, group_files
@@ -60,7 +60,7 @@ class MetadataFiles:
         """Return a name for the log file of an instant."""
         time = instant if self._own_names else self.base_instant
         versions = [log.name.version for log in self._group.log_files if log.name.instant == time]
-        return log_file_name(FILES_FILE_ID, time, max(versions, default=0) + 1, f"0-0-{secrets.randbits(31)}")
+        return make_log_file_name(FILES_FILE_ID, time, max(versions, default=0) + 1, f"0-0-{secrets.randbits(31)}")
 
     def list_logs_of(self, instant: str) -> list[str]:
         """Return paths of log files that the instant wrote, where names tell that."""
@@ -73,7 +73,7 @@ class MetadataFiles:
             InvalidTableError: no file has one.
         """
         for log in reversed(self._group.log_files):
-            for block in iter_blocks(read_bounded(self._files, log.path, "log_bytes")):
+            for block in iterate_blocks(read_bounded(self._files, log.path, "log_bytes")):
                 if isinstance(block, LogBlock) and block.schema_text:
                     return block.schema_text
         for base in reversed(self._group.base_files):

@@ -32,9 +32,9 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.hfile import write_hfile
 from hoodie_py.formats.instants import COMMIT, COMPACTION, COMPLETED, DELTA_COMMIT, INDEXING, INFLIGHT, REQUESTED
-from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iterate_blocks
 from hoodie_py.formats.log_writer import encode_block
-from hoodie_py.formats.metadata_records import FILES_PARTITION, files_entries
+from hoodie_py.formats.metadata_records import FILES_PARTITION, encode_commit_entries
 from hoodie_py.formats.metadata_writers import write_commit_metadata
 from hoodie_py.formats.names import MarkerType
 from hoodie_py.formats.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
@@ -164,7 +164,7 @@ class MetadataTable:
         compaction = timeline.pending_compactions().last
         place = MetadataFiles(self._files, config, None if compaction is None else compaction.request_time)
         schema = place.read_schema()
-        entries = files_entries(schema, added, deleted)
+        entries = encode_commit_entries(schema, added, deleted)
         content = write_hfile(entries, schema=schema, created_ms=time.time_ns() // 1_000_000)
         headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
         block = encode_block(BlockType.HFILE_DATA, headers, content)
@@ -262,7 +262,7 @@ def _check_own_log(files: TableFiles, path: str, instant: str) -> None:
         data = read_bounded(files, path)
     except FileMissingError:
         return
-    blocks = [block for block in iter_blocks(data) if isinstance(block, LogBlock)]
+    blocks = [block for block in iterate_blocks(data) if isinstance(block, LogBlock)]
     if any(block.instant_time != instant for block in blocks):
         raise UnsupportedFeatureError(
             "Undoing a commit of the metadata table that shares a log file with others.",

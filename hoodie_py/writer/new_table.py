@@ -16,8 +16,8 @@ from hoodie_py.errors import HoodieError, InvalidQueryError, InvalidTableError, 
 from hoodie_py.formats import table_config as keys
 from hoodie_py.formats.avro_from_arrow import make_schema_text
 from hoodie_py.formats.merge_config import DEFAULT_PAYLOAD, OVERWRITE_WITH_LATEST_PAYLOAD, MergeMode, infer_merge
-from hoodie_py.formats.merge_creation import creation_properties, payload_class_of
-from hoodie_py.formats.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, TableConfig, table_checksum
+from hoodie_py.formats.merge_creation import find_payload_class, make_creation_properties
+from hoodie_py.formats.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, TableConfig, compute_table_checksum
 from hoodie_py.options.check import check_table_properties
 from hoodie_py.options.input import OUTPUT_DATE_FORMAT, PARTITION_EXTRACTOR, TIMESTAMP_TYPE
 from hoodie_py.reader.fields import find_field_type
@@ -107,7 +107,7 @@ class NewTable:
             **self._make_merge_properties(),
             **{key: value for key, value in self.properties.items() if key not in _PAYLOAD_CLASS},
         }
-        found[keys.CHECKSUM] = str(table_checksum(self.name, found.get(keys.DATABASE, "")))
+        found[keys.CHECKSUM] = str(compute_table_checksum(self.name, found.get(keys.DATABASE, "")))
         _check_result(found)
         return found
 
@@ -231,11 +231,11 @@ class NewTable:
                 raise InvalidQueryError(f"{argument} names a column more than once.")
 
     def _make_merge_properties(self) -> dict[str, str]:
-        payload = payload_class_of({key: self.properties.get(key, "") for key in _PAYLOAD_CLASS})
+        payload = find_payload_class({key: self.properties.get(key, "") for key in _PAYLOAD_CLASS})
         mode = MergeMode(self.merge_mode) if self.merge_mode else None
         try:
             if self.version >= 9:
-                return creation_properties(mode, payload, self.merge_strategy_id, self.ordering, self.version)
+                return make_creation_properties(mode, payload, self.merge_strategy_id, self.ordering, self.version)
             if mode is MergeMode.COMMIT_TIME_ORDERING and payload is None and self.merge_strategy_id is None:
                 payload = OVERWRITE_WITH_LATEST_PAYLOAD
             merge = infer_merge(self.version, mode, payload, self.merge_strategy_id, has_ordering=bool(self.ordering))

@@ -69,7 +69,7 @@ def assign_records(
     if operation is WriteOperation.INSERT and read_duplicate_policy(settings.options) != "none":
         records = _apply_duplicate_policy(tag_records(), read_duplicate_policy(settings.options))
     if operation is WriteOperation.BULK_INSERT:
-        records = _sort(records, BULK_INSERT_SORT.of(settings.options))
+        records = _sort(records, BULK_INSERT_SORT.read(settings.options))
     return assign_new_files(records, file_bytes)
 
 
@@ -94,7 +94,7 @@ def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
         return False
     if settings.index.is_bucket:
         return False
-    return BULK_INSERT_SORT.of(settings.options) == "NONE"
+    return BULK_INSERT_SORT.read(settings.options) == "NONE"
 
 
 def read_duplicate_policy(options: Mapping[str, str]) -> str:
@@ -103,7 +103,7 @@ def read_duplicate_policy(options: Mapping[str, str]) -> str:
     Raises:
         InvalidQueryError: not one of the policies.
     """
-    return INSERT_DUPLICATES.of(options)
+    return INSERT_DUPLICATES.read(options)
 
 
 def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:

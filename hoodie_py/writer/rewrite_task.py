@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import from_numpy, join_chunks, repeat_value, to_booleans
 from hoodie_py.formats.commit_metadata import WriteStat
-from hoodie_py.formats.names import MarkerType, base_file_name
+from hoodie_py.formats.names import MarkerType, make_base_file_name
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.merge_reader import MergeReader
@@ -74,7 +74,7 @@ class RewriteTask:
         """
         began = time.monotonic()
         partition, base = self.file_slice.partition_path, self.file_slice.base_file
-        name = base_file_name(self.file_slice.file_id, self.facts.make_token(self.index), self.facts.instant)
+        name = make_base_file_name(self.file_slice.file_id, self.facts.make_token(self.index), self.facts.instant)
         marker = Marker(partition, name, MarkerType.CREATE if base is None else MarkerType.MERGE)
         stamp = RowStamp(self.facts.instant, self.index, partition, name)
         incoming = list(self._make_incoming(records, stamp))

@@ -94,7 +94,7 @@ def _read_targets(snapshot: Snapshot, rollback: Instant) -> tuple[str, ...]:
     if not rollback.is_completed:
         plan = _read_plan(snapshot, rollback)
         return () if plan is None or plan.instant is None else (plan.instant.time,)
-    path = f"{snapshot.config.timeline_dir()}/{rollback.file_name(snapshot.config.timeline_layout)}"
+    path = f"{snapshot.config.find_timeline_folder()}/{rollback.file_name(snapshot.config.timeline_layout)}"
     try:
         return RollbackMetadata.from_bytes(read_bounded(snapshot.files, path)).commits_rolled_back
     except HoodieError as error:
@@ -102,4 +102,4 @@ def _read_targets(snapshot: Snapshot, rollback: Instant) -> tuple[str, ...]:
 
 
 def _find_plan_path(snapshot: Snapshot, rollback: Instant) -> str:
-    return f"{snapshot.config.timeline_dir()}/{rollback.request_time}.{ROLLBACK}.{REQUESTED}"
+    return f"{snapshot.config.find_timeline_folder()}/{rollback.request_time}.{ROLLBACK}.{REQUESTED}"

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro_from_arrow import is_any_list, make_field
-from hoodie_py.formats.column_names import folded
+from hoodie_py.formats.column_names import fold_case
 
 
 def evolve_schema(text: str, columns: pa.Schema) -> str:
@@ -36,21 +36,21 @@ def evolve_schema(text: str, columns: pa.Schema) -> str:
 def _evolve_record(record: dict[str, Any], fields: pa.Schema | pa.StructType, outer: str, path: str) -> dict[str, Any]:
     full_name = record["name"] if "." in record["name"] else f"{record.get('namespace', outer)}.{record['name']}"
     found = {each["name"]: each for each in record["fields"]}
-    by_case = {folded(name): name for name in found}
+    by_case = {fold_case(name): name for name in found}
     for field in fields:
         place = f"{path}{field.name}"
         known = found.get(field.name)
         if known is not None:
             found[field.name] = {**known, "type": _evolve_type(known["type"], field.type, full_name, place)}
-        elif folded(field.name) in by_case:
+        elif fold_case(field.name) in by_case:
             raise InvalidQueryError(
-                f"The rows have the column {place!r}, the table {by_case[folded(field.name)]!r}.",
+                f"The rows have the column {place!r}, the table {by_case[fold_case(field.name)]!r}.",
                 hint="Spark cannot tell them apart; write the name as the table does.",
                 column=place,
             )
         elif not pa.types.is_null(field.type):
             found[field.name] = make_field(field.with_nullable(True), full_name)
-            by_case[folded(field.name)] = field.name
+            by_case[fold_case(field.name)] = field.name
     return {**record, "fields": list(found.values())}
 
 

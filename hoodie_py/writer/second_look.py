@@ -106,7 +106,7 @@ class CompletedInstant:
         )
 
     def _list_names(self, now: Snapshot) -> set[str]:
-        return {info.name for info in self.session.files.list(now.config.timeline_dir())}
+        return {info.name for info in self.session.files.list(now.config.find_timeline_folder())}
 
     def _was_run_again(self, names: set[str]) -> bool:
         """Whether another has completed the instant, too: from layout 2 on each has a file of his own."""

@@ -100,56 +100,56 @@ class WriteSettings:
         return cls(
             plan=_read_plan_settings(texts, strategy),
             file=_read_file_settings(texts),
-            metadata_mode=cast("MetadataMode", keys.METADATA_MODE.of(texts)),
+            metadata_mode=cast("MetadataMode", keys.METADATA_MODE.read(texts)),
             multi_writer=_is_multi_writer(texts),
-            clock_skew_ms=keys.CLOCK_SKEW_MS.of(texts),
-            small_file_bytes=keys.PARQUET_SMALL_FILE_LIMIT.of(texts),
+            clock_skew_ms=keys.CLOCK_SKEW_MS.read(texts),
+            small_file_bytes=keys.PARQUET_SMALL_FILE_LIMIT.read(texts),
             options=texts,
         )
 
 
 def _read_plan_settings(texts: Mapping[str, str], strategy: str | None) -> PlanSettings:
-    named = (strategy,) if strategy else keys.COMPACTION_STRATEGY.of(texts) or PlanSettings().strategies
+    named = (strategy,) if strategy else keys.COMPACTION_STRATEGY.read(texts) or PlanSettings().strategies
     triggers = (keys.TRIGGER_STRATEGY, keys.TRIGGER_DELTA_COMMITS, keys.TRIGGER_DELTA_SECONDS)
-    asked = any(key.text(texts) for key in triggers)
+    asked = any(key.find_text(texts) for key in triggers)
     return PlanSettings(
         strategies=tuple(each.strip().rpartition(".")[2] for name in named for each in name.split(",") if each.strip()),
-        target_io_mb=keys.COMPACTION_TARGET_IO.of(texts),
-        log_size_threshold=keys.COMPACTION_LOG_SIZE_THRESHOLD.of(texts),
-        log_number_threshold=keys.COMPACTION_LOG_NUMBER_THRESHOLD.of(texts),
-        target_partitions=keys.COMPACTION_TARGET_PARTITIONS.of(texts),
-        partition_regex=keys.COMPACTION_PARTITION_REGEX.of(texts),
-        max_file_size=keys.PARQUET_MAX_FILE_SIZE.of(texts),
-        trigger=keys.TRIGGER_STRATEGY.of(texts) if asked else None,
-        delta_commits=keys.TRIGGER_DELTA_COMMITS.of(texts),
-        delta_seconds=keys.TRIGGER_DELTA_SECONDS.of(texts),
+        target_io_mb=keys.COMPACTION_TARGET_IO.read(texts),
+        log_size_threshold=keys.COMPACTION_LOG_SIZE_THRESHOLD.read(texts),
+        log_number_threshold=keys.COMPACTION_LOG_NUMBER_THRESHOLD.read(texts),
+        target_partitions=keys.COMPACTION_TARGET_PARTITIONS.read(texts),
+        partition_regex=keys.COMPACTION_PARTITION_REGEX.read(texts),
+        max_file_size=keys.PARQUET_MAX_FILE_SIZE.read(texts),
+        trigger=keys.TRIGGER_STRATEGY.read(texts) if asked else None,
+        delta_commits=keys.TRIGGER_DELTA_COMMITS.read(texts),
+        delta_seconds=keys.TRIGGER_DELTA_SECONDS.read(texts),
     )
 
 
 def _read_file_settings(texts: Mapping[str, str]) -> FileSettings:
     return FileSettings(
-        codec=keys.PARQUET_CODEC.given(texts),
-        level=keys.PARQUET_CODEC_LEVEL.given(texts),
-        row_group_bytes=keys.PARQUET_BLOCK_SIZE.of(texts),
-        bloom=_read_bloom_settings(texts) if keys.BLOOM_ENABLED.of(texts) else None,
+        codec=keys.PARQUET_CODEC.read_given(texts),
+        level=keys.PARQUET_CODEC_LEVEL.read_given(texts),
+        row_group_bytes=keys.PARQUET_BLOCK_SIZE.read(texts),
+        bloom=_read_bloom_settings(texts) if keys.BLOOM_ENABLED.read(texts) else None,
     )
 
 
 def _read_bloom_settings(texts: Mapping[str, str]) -> BloomSettings:
     """Return the settings of a filter; without a number of entries small filters are fitted."""
     settings = BloomSettings(
-        keys.BLOOM_ENTRIES.of(texts),
-        keys.BLOOM_FPP.of(texts),
-        keys.BLOOM_MAX_ENTRIES.of(texts),
-        dynamic=keys.BLOOM_TYPE.of(texts) == keys.BLOOM_TYPE.choices[0],
-        fitted=keys.BLOOM_ENTRIES.given(texts) is None,
+        keys.BLOOM_ENTRIES.read(texts),
+        keys.BLOOM_FPP.read(texts),
+        keys.BLOOM_MAX_ENTRIES.read(texts),
+        dynamic=keys.BLOOM_TYPE.read(texts) == keys.BLOOM_TYPE.choices[0],
+        fitted=keys.BLOOM_ENTRIES.read_given(texts) is None,
     )
-    settings.shape()
+    settings.compute_shape()
     return settings
 
 
 def _is_multi_writer(texts: Mapping[str, str]) -> bool:
-    return keys.CONCURRENCY_MODE.of(texts) != keys.SINGLE_WRITER or keys.FAILED_WRITES_POLICY.of(texts) == "LAZY"
+    return keys.CONCURRENCY_MODE.read(texts) != keys.SINGLE_WRITER or keys.FAILED_WRITES_POLICY.read(texts) == "LAZY"
 
 
 def _to_text(value: object) -> str:

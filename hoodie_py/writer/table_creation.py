@@ -16,7 +16,7 @@ from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissing
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.properties import format_properties
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
-from hoodie_py.formats.whole_properties import seal
+from hoodie_py.formats.whole_properties import seal_properties
 from hoodie_py.table.timeline_loader import METADATA_FOLDER, load_timeline
 from hoodie_py.writer.folder_tree import remove_tree
 from hoodie_py.writer.lock import hold
@@ -85,9 +85,11 @@ def create_table(files: TableFiles, new: NewTable) -> CreatedTable:
     _refuse_existing(files)
     config = TableConfig.from_properties(stored)
     if config.timeline_layout > 1:
-        files.put(f"{config.history_dir()}/{PLACEHOLDER}", b"")
+        files.put(f"{config.find_history_folder()}/{PLACEHOLDER}", b"")
     now = datetime.now(UTC).isoformat()
-    content = seal(format_properties(stored, comment=f"Properties saved on {now}\nMade by hoodie_py, {uuid.uuid4()}"))
+    content = seal_properties(
+        format_properties(stored, comment=f"Properties saved on {now}\nMade by hoodie_py, {uuid.uuid4()}")
+    )
     try:
         files.put_if_absent(f"{METADATA_FOLDER}/{PROPERTIES_FILE}", content, unique=True)
     except ConflictError as error:

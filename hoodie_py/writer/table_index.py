@@ -24,7 +24,7 @@ from hoodie_py.formats.hashing_metadata import (
     RULES_FOLDER,
     RULES_SUFFIX,
     BucketRules,
-    instant_of,
+    parse_instant,
 )
 from hoodie_py.options import write as keys
 from hoodie_py.reader.file_slice import FileSlice
@@ -98,10 +98,10 @@ def _find_index(
         if index.is_bucket and shown is _FileGroupKind.OTHER:
             raise _make_contradiction_error(snapshot, keys.INDEX_TYPE, _BUCKET, "file groups that are no buckets")
         return index
-    given = keys.INDEX_TYPE.of(options)
+    given = keys.INDEX_TYPE.read(options)
     if given is not None and given.upper() != _BUCKET:
         raise _make_contradiction_error(snapshot, keys.INDEX_TYPE, given, "the file groups of a bucket index")
-    engine = (keys.BUCKET_ENGINE.of(options) or "").upper()
+    engine = (keys.BUCKET_ENGINE.read(options) or "").upper()
     if shown is _FileGroupKind.RANGES:
         if engine not in ("", _CONSISTENT):
             raise _make_contradiction_error(
@@ -255,13 +255,13 @@ def _find_bucket_count(
 
 def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -> BucketRules | None:
     """Return numbers of buckets that differ between partitions, as the table keeps them or the options say."""
-    given, told = read_given_buckets(options), keys.BUCKET_EXPRESSIONS.of(options)
+    given, told = read_given_buckets(options), keys.BUCKET_EXPRESSIONS.read(options)
     said = None if told is None else BucketRules.of(told, given or DEFAULT_BUCKETS)
     if not kept:
         return said
     pending = {each.request_time for each in snapshot.timeline.timeline.pending()}
     names = [name for name in _list_names(snapshot, RULES_FOLDER) if name.endswith(RULES_SUFFIX)]
-    in_force = [name for name in sorted(names) if instant_of(name) not in pending]
+    in_force = [name for name in sorted(names) if parse_instant(name) not in pending]
     if not in_force:
         raise InvalidTableError("the rules for numbers of buckets are missing", path=RULES_FOLDER)
     rules = BucketRules.from_bytes(read_bounded(snapshot.files, f"{RULES_FOLDER}/{in_force[-1]}"))

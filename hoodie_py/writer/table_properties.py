@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.properties import render_properties
+from hoodie_py.formats.properties import update_properties
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE
-from hoodie_py.formats.whole_properties import seal, whole_table_config
+from hoodie_py.formats.whole_properties import parse_whole_table_config, seal_properties
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline_loader import METADATA_FOLDER
 
@@ -31,12 +31,12 @@ def change_properties(files: TableFiles, changes: Mapping[str, str | None]) -> N
         StorageError: the store refused.
     """
     before, is_backup = _read_whole(files)
-    after = render_properties(before, changes)
+    after = update_properties(before, changes)
     if is_backup or after != before:
         if files.local_path(_PATH) is not None:
             # Hadoop's checksum goes first: with none beside it the file is taken as it is.
             files.delete(f"{METADATA_FOLDER}/.{PROPERTIES_FILE}.crc")
-        files.put(_PATH, seal(after))
+        files.put(_PATH, seal_properties(after))
     files.delete(_BACKUP)
 
 
@@ -44,7 +44,7 @@ def _read_whole(files: TableFiles) -> tuple[bytes, bool]:
     """Return the file, or its backup where only that is whole, and whether it is the backup."""
     try:
         before = read_bounded(files, _PATH, "properties_bytes")
-        whole_table_config(before)
+        parse_whole_table_config(before)
     except (FileMissingError, InvalidTableError, CorruptFileError):
         try:
             backup = read_bounded(files, _BACKUP, "properties_bytes")
@@ -52,6 +52,6 @@ def _read_whole(files: TableFiles) -> tuple[bytes, bool]:
             backup = b""
         if not backup:
             raise
-        whole_table_config(backup)
+        parse_whole_table_config(backup)
         return backup, True
     return before, False

@@ -26,7 +26,7 @@ class TimelineWriter:
     def __init__(self, files: TableFiles, config: TableConfig) -> None:
         self._files = files
         self._layout = config.timeline_layout
-        self._folder = config.timeline_dir()
+        self._folder = config.find_timeline_folder()
 
     def locate(self, instant: Instant) -> str:
         """Return where the file of this state lies."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hoodie_py.errors import FileMissingError, UnsupportedFeatureError
 from hoodie_py.files import FileInfo, TableFiles
-from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.log import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
@@ -60,7 +60,7 @@ def _has_blocks_of(files: TableFiles, path: str, instant: str, *, torn_is_own: b
         data = read_bounded(files, path, "log_bytes")
     except FileMissingError:  # whoever wrote it has taken it back since the listing
         return False
-    times = {block.instant_time if isinstance(block, LogBlock) else None for block in iter_blocks(data)}
+    times = {block.instant_time if isinstance(block, LogBlock) else None for block in iterate_blocks(data)}
     if instant not in times:
         return torn_is_own and not times - {None}
     if len(times - {None}) > 1:

@@ -13,7 +13,7 @@ import fastavro
 from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.hfile import read_hfile
-from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.log import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.timeline_loader import load_config, load_timeline
@@ -84,7 +84,7 @@ def _records(files: TableFiles, instant: str) -> list[tuple[str, int, bool]]:
     for info in files.list("files"):
         if ".log." not in info.name or info.name.endswith(".crc"):
             continue
-        for block in iter_blocks(files.read(info.path)):
+        for block in iterate_blocks(files.read(info.path)):
             if not isinstance(block, LogBlock) or block.instant_time != instant or not block.schema_text:
                 continue
             schema = fastavro.parse_schema(json.loads(block.schema_text))

@@ -152,7 +152,7 @@ def _silence() -> Exception:
 def faulty(files: TableFiles, plan: Plan) -> TableFiles:
     """Return the files of a table with a plan between them and the store; make it in the process that uses it."""
     inner = files._store
-    backend, root = inner._backend()
+    backend, root = inner._open_backend()
     kind = type(backend)
     wrapped: Any = object.__new__(type(f"Faulty{kind.__name__}", (kind,), _verbs(kind, plan)))
     wrapped.__dict__.update(backend.__dict__, parallel=1)  # one call after the other: the same order each time

@@ -52,7 +52,7 @@ _REGION_HINT = (
 _LOCAL_HINT = "Check the owner and mode of the file and its folders."
 
 
-def causes(error: BaseException) -> Iterator[BaseException]:
+def iterate_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception and those it was raised from."""
     seen: BaseException | None = error
     for _ in range(_DEEPEST):
@@ -62,9 +62,9 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         seen = seen.__cause__
 
 
-def http_status(error: BaseException) -> int | None:
+def find_http_status(error: BaseException) -> int | None:
     """Return the HTTP status of the answer that the exception stands for, if there was one."""
-    for each in causes(error):
+    for each in iterate_causes(error):
         if type(each).__module__.startswith(_PARSER):
             return None
         response = getattr(each, "response", None)
@@ -78,9 +78,9 @@ def http_status(error: BaseException) -> int | None:
     return None
 
 
-def _error_code(error: BaseException) -> str | None:
+def _find_error_code(error: BaseException) -> str | None:
     """Return the store's own name for what went wrong, if the answer had one."""
-    for each in causes(error):
+    for each in iterate_causes(error):
         response = getattr(each, "response", None)
         if isinstance(response, dict):
             code = response.get("Error", {}).get("Code")
@@ -90,23 +90,25 @@ def _error_code(error: BaseException) -> str | None:
 
 def is_timeout(error: BaseException) -> bool:
     """Whether no answer came in time."""
-    return any(isinstance(each, TimeoutError) or _is_one_of(each, _TIMED_OUT) for each in causes(error))
+    return any(isinstance(each, TimeoutError) or _is_one_of(each, _TIMED_OUT) for each in iterate_causes(error))
 
 
 def is_unreachable(error: BaseException) -> bool:
     """Whether no connection came about, so that nothing was asked."""
-    return any(isinstance(each, ConnectionRefusedError) or _is_one_of(each, _UNREACHABLE) for each in causes(error))
+    return any(
+        isinstance(each, ConnectionRefusedError) or _is_one_of(each, _UNREACHABLE) for each in iterate_causes(error)
+    )
 
 
 def is_refusal(error: BaseException) -> bool:
     """Whether the store certainly did nothing and asking again may help: it was too busy, or never reached."""
-    status = http_status(error)
+    status = find_http_status(error)
     return status in _REFUSED_STATUS if status else is_unreachable(error)
 
 
 def is_passing(error: BaseException) -> bool:
     """Whether asking again may help."""
-    status = http_status(error)
+    status = find_http_status(error)
     if status:
         return status in _PASSING_STATUS
     if isinstance(error, StorageFault):
@@ -118,14 +120,14 @@ def is_passing(error: BaseException) -> bool:
             isinstance(each, ConnectionError)
             or _is_one_of(each, _BROKEN_OFF)
             or (isinstance(each, OSError) and each.errno in _PASSING_ERRNO)
-            for each in causes(error)
+            for each in iterate_causes(error)
         )
     )
 
 
 def may_have_happened(error: BaseException) -> bool:
     """Whether a write that ended in this exception can have landed all the same."""
-    status = http_status(error)
+    status = find_http_status(error)
     if status:
         return status >= 500 and status not in _REFUSED_STATUS
     if is_unreachable(error):
@@ -133,7 +135,7 @@ def may_have_happened(error: BaseException) -> bool:
     return is_passing(error)
 
 
-def fault_of(error: Exception, operation: str, path: str, redact: Redactor, *, local: bool = False) -> StorageFault:
+def make_fault(error: Exception, operation: str, path: str, redact: Redactor, *, local: bool = False) -> StorageFault:
     """Return the fault to raise instead of an exception.
 
     The exception is its cause, unless that would show a secret.
@@ -142,14 +144,14 @@ def fault_of(error: Exception, operation: str, path: str, redact: Redactor, *, l
         error.operation = error.operation or operation
         error.path = error.path or path
         return error
-    kind, hint = _kind(error, local=local)
-    fault = kind(redact(_reason(error, kind)), operation=operation, path=path, hint=hint)
-    if all(redact(str(each)) == str(each) for each in _printed_with(error)):
+    kind, hint = _choose_fault(error, local=local)
+    fault = kind(redact(_describe(error, kind)), operation=operation, path=path, hint=hint)
+    if all(redact(str(each)) == str(each) for each in _iterate_printed(error)):
         fault.__cause__ = error
     return fault
 
 
-def _printed_with(error: BaseException) -> Iterator[BaseException]:
+def _iterate_printed(error: BaseException) -> Iterator[BaseException]:
     """Yield all exceptions that a traceback of this one would print."""
     waiting: list[BaseException | None] = [error]
     for _ in range(_DEEPEST**2):
@@ -161,11 +163,14 @@ def _printed_with(error: BaseException) -> Iterator[BaseException]:
             waiting += [each.__cause__, each.__context__]
 
 
-def _kind(error: Exception, *, local: bool) -> tuple[type[StorageFault], str | None]:
-    status = http_status(error)
+def _choose_fault(error: Exception, *, local: bool) -> tuple[type[StorageFault], str | None]:
+    status = find_http_status(error)
     if status in {401, 403} or isinstance(error, PermissionError):
         return AccessDeniedError, _LOCAL_HINT if local else _CREDENTIALS_HINT
-    if any(_is_one_of(each, _NO_CREDENTIALS) for each in causes(error)) or _error_code(error) in _UNKNOWN_USER:
+    if (
+        any(_is_one_of(each, _NO_CREDENTIALS) for each in iterate_causes(error))
+        or _find_error_code(error) in _UNKNOWN_USER
+    ):
         return AccessDeniedError, _CREDENTIALS_HINT
     if status == 404 or isinstance(error, FileNotFoundError | NotADirectoryError):
         return NotFoundError, None
@@ -180,14 +185,14 @@ def _kind(error: Exception, *, local: bool) -> tuple[type[StorageFault], str | N
     return StorageFault, None
 
 
-def _reason(error: Exception, kind: type[StorageFault]) -> str:
+def _describe(error: Exception, kind: type[StorageFault]) -> str:
     if kind is NotFoundError:
         text = "no such file or folder"
-        return f"{text} ({error})" if http_status(error) else text
+        return f"{text} ({error})" if find_http_status(error) else text
     if kind is ShortReadError:
         return "the file is shorter than expected"
     text = str(error).strip()[:_LONGEST] or type(error).__name__
-    status = http_status(error)
+    status = find_http_status(error)
     return f"{text} (HTTP {status})" if status else text
 
 

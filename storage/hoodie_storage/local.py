@@ -46,7 +46,7 @@ _ABANDONED = 24 * 3600.0  # seconds; beside the lock, since some network file sy
 _HERE, _NO_REPLACING, _EXCLUSIVE = -100, 1, 4
 
 
-def _path(*parts: str) -> Path:
+def _make_path(*parts: str) -> Path:
     from pathlib import Path  # 0.6 MB of modules that a read does without
 
     return Path(*parts)
@@ -65,7 +65,7 @@ class LocalBackend:
         self._root = root
         self._real_root = os.path.realpath(root)
 
-    def inside(self, key: str) -> str:
+    def resolve(self, key: str) -> str:
         """Return the path with all symbolic links followed.
 
         Raises:
@@ -97,13 +97,13 @@ class LocalBackend:
             return False
         return True
 
-    def file(self, key: str) -> str:
+    def find_file(self, key: str) -> str:
         """Return the path, with all symbolic links followed, for others to open; a folder, or nothing, may be there.
 
         Raises:
             PathError: it leads out of the root, or there is something else than a file or a folder.
         """
-        path = self.inside(key)
+        path = self.resolve(key)
         try:
             mode = os.stat(path).st_mode
         except OSError:
@@ -125,7 +125,7 @@ class LocalBackend:
 
     def _open(self, key: str) -> FileIO:
         """Open a file for reading; a pipe is not waited for."""
-        return FileIO(self.inside(key), opener=_open_regular)
+        return FileIO(self.resolve(key), opener=_open_regular)
 
     def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:
         """Read a file into given memory; what is written behind its end meanwhile is left out."""
@@ -143,47 +143,52 @@ class LocalBackend:
 
     def list(self, key: str) -> list[Entry]:
         """List a folder."""
-        with os.scandir(self.inside(key)) as entries:
-            return [found for found in map(_entry, entries) if found is not None]
+        with os.scandir(self.resolve(key)) as entries:
+            return [found for found in map(_make_entry, entries) if found is not None]
 
     def stat(self, key: str) -> Entry:
         """Look at one place."""
-        found = os.stat(self.inside(key))
+        found = os.stat(self.resolve(key))
         is_dir = stat.S_ISDIR(found.st_mode)
         is_link = os.path.islink(key)
         if is_dir:
             return Entry("", 0, is_dir=True, is_link=is_link)
-        return Entry("", found.st_size, False, _milliseconds(found), is_link)
+        return Entry("", found.st_size, False, _find_modified(found), is_link)
 
     def put(self, key: str, data: bytes) -> None:
         """Write a file, or write over it."""
-        path = _path(self.inside(key))
-        with _scratch(path) as (scratch, file):
+        path = _make_path(self.resolve(key))
+        with _open_scratch(path) as (scratch, file):
             _write(file, data)
             scratch.replace(path)
 
     def create(self, key: str, data: bytes) -> None:
         """Write a file if there is none."""
-        path = _path(self.inside(key))
-        with _scratch(path) as (scratch, file):
+        path = _make_path(self.resolve(key))
+        with _open_scratch(path) as (scratch, file):
             _write(file, data)
-            _name(scratch, path)
+            _give_name(scratch, path)
 
     def create_from(self, key: str, source: str) -> None:
         """Copy a local file to a place where there is none."""
         from shutil import copyfileobj
 
-        path = _path(self.inside(key))
-        with _scratch(path) as (scratch, file):
-            with _path(source).open("rb") as content:
+        path = _make_path(self.resolve(key))
+        with _open_scratch(path) as (scratch, file):
+            with _make_path(source).open("rb") as content:
                 copyfileobj(content, file, _COPIED_AT_ONCE)
             _flush(file)
-            _name(scratch, path)
+            _give_name(scratch, path)
 
     def remove_scratch(self, key: str) -> int:
         """Remove scratch files below a folder that are nobody's, and return how many that were."""
-        walked = os.walk(self.inside(key))
-        return sum(_removed(_path(folder, name)) for folder, _, names in walked for name in names if _is_scratch(name))
+        walked = os.walk(self.resolve(key))
+        return sum(
+            _remove_abandoned(_make_path(folder, name))
+            for folder, _, names in walked
+            for name in names
+            if _is_scratch(name)
+        )
 
     def read_with_etag(self, key: str) -> tuple[bytes, str]:
         """Refuse: local files have no version marks."""
@@ -195,14 +200,14 @@ class LocalBackend:
 
     def delete(self, key: str) -> None:
         """Remove a file."""
-        self.inside(str(_path(key).parent))
-        _path(key).unlink()
+        self.resolve(str(_make_path(key).parent))
+        _make_path(key).unlink()
 
     def remove_folder(self, key: str) -> None:
         """Remove a folder if it is empty."""
-        self.inside(str(_path(key).parent))
+        self.resolve(str(_make_path(key).parent))
         try:
-            _path(key).rmdir()
+            _make_path(key).rmdir()
         except OSError as error:
             if error.errno not in _NOT_EMPTY:
                 raise
@@ -237,24 +242,24 @@ def _pread(descriptor: int, start: int, stop: int) -> bytes | Exception:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _entry(entry: os.DirEntry[str]) -> Entry | None:
+def _make_entry(entry: os.DirEntry[str]) -> Entry | None:
     try:
         if entry.is_dir():
             return Entry(entry.name, 0, is_dir=True, is_link=entry.is_symlink())
         found = entry.stat()
-        return Entry(entry.name, found.st_size, False, _milliseconds(found), entry.is_symlink())
+        return Entry(entry.name, found.st_size, False, _find_modified(found), entry.is_symlink())
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP):  # removed meanwhile, or a link to nothing or to itself
             return None
         raise
 
 
-def _milliseconds(found: os.stat_result) -> int:
+def _find_modified(found: os.stat_result) -> int:
     return found.st_mtime_ns // 1_000_000
 
 
 @contextmanager
-def _scratch(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+def _open_scratch(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
     """Give a file beside ``path``, gone in the end unless it was renamed; its lock tells that it is in the making."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{uuid4().hex}.tmp")
@@ -291,7 +296,7 @@ def _is_scratch(name: str) -> bool:
     return _SCRATCH.fullmatch(name) is not None
 
 
-def _removed(scratch: Path) -> bool:
+def _remove_abandoned(scratch: Path) -> bool:
     """Remove a scratch file if it is nobody's: old, and its lock is free."""
     with suppress(FileNotFoundError, PermissionError):  # it is gone by now, or another user's
         found = scratch.stat(follow_symlinks=False)
@@ -304,7 +309,7 @@ def _removed(scratch: Path) -> bool:
     return False
 
 
-def _name(scratch: Path, path: Path) -> None:
+def _give_name(scratch: Path, path: Path) -> None:
     """Give a file its name.
 
     Raises:
@@ -316,7 +321,7 @@ def _name(scratch: Path, path: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        number = _rename(scratch, path)
+        number = _rename_without_replacing(scratch, path)
         if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP):
             raise UnsupportedStoreError(
                 "this file system has neither hard links nor a rename that replaces nothing",
@@ -326,7 +331,7 @@ def _name(scratch: Path, path: Path) -> None:
             raise OSError(number, os.strerror(number), str(path)) from None
 
 
-def _rename(scratch: Path, path: Path) -> int:
+def _rename_without_replacing(scratch: Path, path: Path) -> int:
     """Rename a file unless there is one of that name; return 0 or the number of the error."""
     if sys.platform == "win32":
         return errno.ENOSYS

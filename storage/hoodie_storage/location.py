@@ -52,26 +52,26 @@ def parse_location(place: str | os.PathLike[str]) -> Location:
         return Location("", text, redact_uri(text))
     found = _SCHEME.match(text)
     if not found:
-        return _local(text)
+        return _parse_local(text)
     scheme, rest = found["scheme"].lower(), found["rest"]
     if scheme in _LOCAL:
-        return _local(_path_of_file_uri(rest))
+        return _parse_local(_parse_file_uri(rest))
     if not rest.startswith("//"):
         raise PathError(f"{redact_uri(text)!r} is no URI", hint=f"Write {scheme}://...")
     if scheme in _S3:
-        return _s3(text, rest)
+        return _parse_s3(text, rest)
     if scheme == "memory":
         inside = rest.strip("/")
         return Location("memory", f"/{inside}" if inside else "", f"memory://{inside}")
     return Location(scheme, text, redact_uri(text).rstrip("/"))
 
 
-def _local(text: str) -> Location:
+def _parse_local(text: str) -> Location:
     path = os.path.abspath(os.path.expanduser(text))
     return Location("file", path, path)
 
 
-def _path_of_file_uri(rest: str) -> str:
+def _parse_file_uri(rest: str) -> str:
     if not rest.startswith("//"):
         return rest or "/"
     host, slash, path = rest[2:].partition("/")
@@ -80,7 +80,7 @@ def _path_of_file_uri(rest: str) -> str:
     return slash + path or "/"
 
 
-def _s3(text: str, rest: str) -> Location:
+def _parse_s3(text: str, rest: str) -> Location:
     from urllib.parse import urlsplit
 
     if "@" in urlsplit(text).netloc:

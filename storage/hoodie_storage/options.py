@@ -90,7 +90,7 @@ _MAPPINGS = frozenset({"client_kwargs", "config_kwargs", "s3_additional_kwargs"}
 _IGNORED = frozenset({"protocol", "aws_s3_allow_unsafe_rename", "aws_conditional_put", "aws_ec2_metadata_disabled"})
 
 
-def fsspec_options(
+def make_fsspec_options(
     protocol: str, options: Mapping[str, Any], environment: Mapping[str, str], bucket: str = ""
 ) -> dict[str, Any]:
     """Return the arguments of fsspec's file system.
@@ -105,14 +105,14 @@ def fsspec_options(
         PathError: an option whose value cannot be read; the value is not shown.
     """
     if protocol == "s3":
-        return _s3_options(options, environment, bucket)
+        return _make_s3_options(options, environment, bucket)
     given = {name: value for name, value in options.items() if name != "protocol"}
     given["use_listings_cache"] = False
     return given
 
 
-def _s3_options(options: Mapping[str, Any], environment: Mapping[str, str], bucket: str) -> dict[str, Any]:
-    named, passed = _sorted_out(options, environment, bucket)
+def _make_s3_options(options: Mapping[str, Any], environment: Mapping[str, str], bucket: str) -> dict[str, Any]:
+    named, passed = _sort_options(options, environment, bucket)
     client = dict(passed.pop("client_kwargs", None) or {})
     config = dict(passed.pop("config_kwargs", None) or {})
     for ours, theirs in _CLIENT_KEYS.items():
@@ -122,13 +122,13 @@ def _s3_options(options: Mapping[str, Any], environment: Mapping[str, str], buck
             passed[ours] = named[ours]
     for name in ("anon", "requester_pays"):
         if name in named:
-            passed.setdefault(name, flag(named[name]))
+            passed.setdefault(name, parse_flag(named[name]))
     if "profile" in named:
         passed.setdefault("profile", named["profile"])
     region = client.get("region_name") or passed.pop("region_name", None)
     client["region_name"] = region or named.get("region")
     endpoint = passed.pop("endpoint_url", None) or client.get("endpoint_url") or named.get("endpoint_url")
-    client["endpoint_url"] = _endpoint(endpoint, named, passed) if endpoint else None
+    client["endpoint_url"] = _complete_endpoint(endpoint, named, passed) if endpoint else None
     _configure(config, named, client["endpoint_url"])
     return {
         **passed,
@@ -138,7 +138,7 @@ def _s3_options(options: Mapping[str, Any], environment: Mapping[str, str], buck
     }
 
 
-def _sorted_out(
+def _sort_options(
     options: Mapping[str, Any], environment: Mapping[str, str], bucket: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split options into settings known under other names, and fsspec's own."""
@@ -149,20 +149,20 @@ def _sorted_out(
             continue
         lower = option.lower().removeprefix("spark.hadoop.")
         if lower.startswith(_HADOOP_PREFIXES):
-            _hadoop(lower, value, bucket.lower(), layers[2], layers[1])
+            _take_hadoop_option(lower, value, bucket.lower(), layers[2], layers[1])
         elif lower.startswith("aws_") and lower[4:] in _AWS:
-            _first(layers[0], _AWS[lower[4:]], value, preferred=lower == "aws_endpoint_url_s3")
+            _set_first(layers[0], _AWS[lower[4:]], value, preferred=lower == "aws_endpoint_url_s3")
         elif lower in _UNPREFIXED:
             layers[0].setdefault(_UNPREFIXED[lower], value)
         else:
-            passed[option] = _read(option, value)
+            passed[option] = _parse_value(option, value)
     for variable, name in _ENVIRONMENT.items():
         if environment.get(variable):
             layers[3].setdefault(name, environment[variable])
     return {name: value for layer in reversed(layers) for name, value in layer.items()}, passed
 
 
-def _hadoop(key: str, value: Any, bucket: str, general: dict[str, Any], own: dict[str, Any]) -> None:
+def _take_hadoop_option(key: str, value: Any, bucket: str, general: dict[str, Any], own: dict[str, Any]) -> None:
     """Take a Hadoop option; those that matter for nothing here are left out."""
     rest = key.split(".", 2)[2]
     into = general
@@ -176,18 +176,18 @@ def _hadoop(key: str, value: Any, bucket: str, general: dict[str, Any], own: dic
         into["anon"] = True
 
 
-def _first(layer: dict[str, Any], name: str, value: Any, *, preferred: bool) -> None:
+def _set_first(layer: dict[str, Any], name: str, value: Any, *, preferred: bool) -> None:
     if preferred or name not in layer:
         layer[name] = value
 
 
-def _endpoint(endpoint: str, named: Mapping[str, Any], passed: Mapping[str, Any]) -> str:
+def _complete_endpoint(endpoint: str, named: Mapping[str, Any], passed: Mapping[str, Any]) -> str:
     """Return the endpoint with a scheme."""
     endpoint = str(endpoint).strip()
     if "://" in endpoint:
         return endpoint
-    secure = flag(named.get("ssl", True)) and flag(passed.get("use_ssl", True))
-    return f"{'https' if secure and not flag(named.get('allow_http', False)) else 'http'}://{endpoint}"
+    secure = parse_flag(named.get("ssl", True)) and parse_flag(passed.get("use_ssl", True))
+    return f"{'https' if secure and not parse_flag(named.get('allow_http', False)) else 'http'}://{endpoint}"
 
 
 def _configure(config: dict[str, Any], named: Mapping[str, Any], endpoint: str | None) -> None:
@@ -198,27 +198,27 @@ def _configure(config: dict[str, Any], named: Mapping[str, Any], endpoint: str |
     # Trying again is this package's business: it knows a read from a write.
     config.setdefault("retries", {"total_max_attempts": 1, "mode": "standard"})
     s3 = dict(config.get("s3") or {})
-    style = _addressing_style(named, endpoint)
+    style = _choose_addressing_style(named, endpoint)
     if style and "addressing_style" not in s3:
         config["s3"] = {**s3, "addressing_style": style}
 
 
-def _addressing_style(named: Mapping[str, Any], endpoint: str | None) -> str | None:
+def _choose_addressing_style(named: Mapping[str, Any], endpoint: str | None) -> str | None:
     """Return path style for stores other than Amazon's, whose host names rarely have buckets in front."""
     if "path_style" in named:
-        return "path" if flag(named["path_style"]) else "virtual"
+        return "path" if parse_flag(named["path_style"]) else "virtual"
     if "virtual_hosted" in named:
-        return "virtual" if flag(named["virtual_hosted"]) else "path"
+        return "virtual" if parse_flag(named["virtual_hosted"]) else "path"
     host = urlsplit(endpoint).hostname if endpoint else None
     return "path" if host and not host.endswith(("amazonaws.com", "amazonaws.com.cn")) else None
 
 
-def _read(option: str, value: Any) -> Any:
+def _parse_value(option: str, value: Any) -> Any:
     """Read a value that came as text."""
     if not isinstance(value, str):
         return value
     if option in _FLAGS:
-        return flag(value)
+        return parse_flag(value)
     try:
         if option in _NUMBERS:
             return int(value)
@@ -230,7 +230,7 @@ def _read(option: str, value: Any) -> Any:
     return value
 
 
-def flag(value: Any) -> bool:
+def parse_flag(value: Any) -> bool:
     """Read a yes or no."""
     if isinstance(value, str):
         return value.strip().lower() in {"true", "1", "yes", "on", "requester"}

@@ -20,13 +20,13 @@ def check_path(path: str) -> str:
     Raises:
         PathError: it is absolute, has a scheme, a NUL, a backslash, or a segment that is empty, ``.`` or ``..``.
     """
-    problem = _problem(path)
+    problem = _find_problem(path)
     if problem:
         raise PathError(f"{problem}: {path[:_SHOWN]!r}", hint="Paths are relative to the root and stay below it.")
     return path
 
 
-def _problem(path: str) -> str | None:
+def _find_problem(path: str) -> str | None:
     if not path:
         return None
     if path.startswith("/"):
@@ -45,6 +45,6 @@ def _problem(path: str) -> str | None:
     return None
 
 
-def join(*parts: str) -> str:
+def join_paths(*parts: str) -> str:
     """Join parts by slashes; empty ones count for nothing."""
     return "/".join(part for part in parts if part)

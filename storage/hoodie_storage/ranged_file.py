@@ -55,8 +55,12 @@ class RangedFile(io.RawIOBase):
         Raises:
             ValueError: a range that starts below zero or ends before it starts.
         """
-        self._open()
-        self.keep(self._read([gap for start, stop in self._requests(ranges) for gap in self._gaps(start, stop)]))
+        self._check_open()
+        self.keep(
+            self._read_parts(
+                [gap for start, stop in self._plan_requests(ranges) for gap in self._list_gaps(start, stop)]
+            )
+        )
 
     def fetch(self, ranges: Sequence[Range]) -> list[tuple[int, bytes]]:
         """Fetch ranges as ``prefetch`` does, for a later ``keep``; another thread may do this while the file is read.
@@ -67,7 +71,7 @@ class RangedFile(io.RawIOBase):
         Raises:
             ValueError: as ``prefetch``.
         """
-        return self._read(self._requests(ranges))
+        return self._read_parts(self._plan_requests(ranges))
 
     def keep(self, fetched: Sequence[tuple[int, bytes]]) -> None:
         """Keep what was fetched until ``drop``."""
@@ -75,12 +79,12 @@ class RangedFile(io.RawIOBase):
         self._starts = sorted(kept)
         self._kept = [kept[start] for start in self._starts]
 
-    def _requests(self, ranges: Sequence[Range]) -> Sequence[Range]:
+    def _plan_requests(self, ranges: Sequence[Range]) -> Sequence[Range]:
         inside = [(start, min(stop, self._size)) for start, stop in ranges if start < self._size]
         # The gaps between close ranges come along anyway, so they are kept too; the store cuts what is too large.
         return plan_ranges(inside, GAP, max(1, self._size)).requests
 
-    def _read(self, ranges: Sequence[Range]) -> list[tuple[int, bytes]]:
+    def _read_parts(self, ranges: Sequence[Range]) -> list[tuple[int, bytes]]:
         found = self._store.read_ranges(self._path, ranges)
         return [(start, data) for (start, _), data in zip(ranges, found, strict=True)]
 
@@ -98,12 +102,12 @@ class RangedFile(io.RawIOBase):
 
     def tell(self) -> int:
         """Return the position."""
-        self._open()
+        self._check_open()
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to an offset from the start, the position or the end, and return the new position."""
-        self._open()
+        self._check_open()
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if base + offset < 0:
             raise ValueError(f"no position before the start: {base + offset}")
@@ -127,53 +131,55 @@ class RangedFile(io.RawIOBase):
 
     def read_buffer(self, size: int | None = -1) -> memoryview | bytes:
         """Read as ``read`` does, without a copy where the bytes are at hand; pyarrow asks for this."""
-        self._open()
+        self._check_open()
         left = max(0, self._size - self._position)
         wanted = left if size is None or size < 0 else min(size, left)
         start, stop = self._position, self._position + wanted
-        data = self._bytes(start, stop)
+        data = self._take(start, stop)
         self._position = stop
         return data
 
-    def _bytes(self, start: int, stop: int) -> memoryview | bytes:
+    def _take(self, start: int, stop: int) -> memoryview | bytes:
         if start == stop:
             return b""
-        at_hand = self._at_hand(start)
+        at_hand = self._find_in_memory(start)
         if len(at_hand) >= stop - start:
             return at_hand[: stop - start]
         pieces: list[memoryview | bytes] = []
         while start < stop:
-            piece = self._at_hand(start)[: stop - start] or self._fetch(start, self._next_kept(start, stop))
+            piece = self._find_in_memory(start)[: stop - start] or self._fetch_ahead(
+                start, self._find_next_kept(start, stop)
+            )
             pieces.append(piece)
             start += len(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _at_hand(self, start: int) -> memoryview:
+    def _find_in_memory(self, start: int) -> memoryview:
         """Return the bytes in memory from an offset on, none if it is not there."""
-        kept = self._kept_from(start)
+        kept = self._find_kept(start)
         first, data = self._ahead
         ahead = memoryview(data)[start - first :] if first <= start else memoryview(b"")
         return ahead if len(ahead) > len(kept) else kept
 
-    def _kept_from(self, start: int) -> memoryview:
+    def _find_kept(self, start: int) -> memoryview:
         number = bisect_right(self._starts, start) - 1
         return memoryview(self._kept[number])[start - self._starts[number] :] if number >= 0 else memoryview(b"")
 
-    def _gaps(self, start: int, stop: int) -> Iterator[Range]:
+    def _list_gaps(self, start: int, stop: int) -> Iterator[Range]:
         """Yield the parts of a range that are not kept."""
         while start < stop:
-            there = len(self._kept_from(start))
+            there = len(self._find_kept(start))
             if not there:
-                end = self._next_kept(start, stop)
+                end = self._find_next_kept(start, stop)
                 yield start, end
                 there = end - start
             start += there
 
-    def _next_kept(self, start: int, stop: int) -> int:
+    def _find_next_kept(self, start: int, stop: int) -> int:
         number = bisect_right(self._starts, start)
         return min(stop, self._starts[number]) if number < len(self._starts) else stop
 
-    def _fetch(self, start: int, stop: int) -> memoryview:
+    def _fetch_ahead(self, start: int, stop: int) -> memoryview:
         if stop - start >= _READ_AHEAD:
             (data,) = self._store.read_ranges(self._path, [(start, stop)])
         else:
@@ -181,7 +187,7 @@ class RangedFile(io.RawIOBase):
             self._ahead = (start, data)
         return memoryview(data)[: stop - start]
 
-    def _open(self) -> None:
+    def _check_open(self) -> None:
         if self.closed:
             raise ValueError("the file is closed")
 

@@ -32,7 +32,7 @@ class Redactor:
     """Hides the secrets of some storage options, and of a URI, wherever they turn up in a text."""
 
     def __init__(self, options: Mapping[str, Any], uri: str = "") -> None:
-        self._secrets = frozenset(_secrets(options, hidden=False)) | frozenset(_secrets_of_uri(uri))
+        self._secrets = frozenset(_list_secrets(options, hidden=False)) | frozenset(_list_uri_secrets(uri))
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
@@ -46,19 +46,19 @@ class Redactor:
         return "Redactor()"
 
 
-def _secrets_of_uri(uri: str) -> Iterator[str]:
+def _list_uri_secrets(uri: str) -> Iterator[str]:
     """Yield user name, password and the values of the query, as they stand and decoded."""
     scheme, _, rest = uri.partition("://")
     place, _, query = rest.partition("?")
     if scheme.lower() not in _AZURE and "@" in place.partition("/")[0]:
         for part in place.partition("/")[0].rpartition("@")[0].split(":"):
-            yield from (part, _decoded(part))
+            yield from (part, _decode(part))
     for name_and_value in query.split("&"):
         value = name_and_value.partition("=")[2]
-        yield from (value, _decoded(value))
+        yield from (value, _decode(value))
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     if "%" not in text:
         return text
     from urllib.parse import unquote  # 0.4 MB that local tables do without
@@ -66,13 +66,13 @@ def _decoded(text: str) -> str:
     return unquote(text)
 
 
-def _secrets(value: Any, *, hidden: bool) -> Iterator[str]:
+def _list_secrets(value: Any, *, hidden: bool) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             secret = bool(_SECRET_KEY.search(str(key))) and not _NOT_SECRET.search(str(key))
-            yield from _secrets(inner, hidden=hidden or secret)
+            yield from _list_secrets(inner, hidden=hidden or secret)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _secrets(inner, hidden=hidden)
+            yield from _list_secrets(inner, hidden=hidden)
     elif hidden and isinstance(value, str | bytes):
         yield value if isinstance(value, str) else value.decode("utf-8", "replace")

@@ -16,7 +16,7 @@ import fsspec.asyn
 import fsspec.core
 
 from hoodie_storage.backend import Entry
-from hoodie_storage.classify import http_status
+from hoodie_storage.classify import find_http_status
 from hoodie_storage.errors import ChangedError, UnsupportedStoreError
 from hoodie_storage.location import Location
 from hoodie_storage.ranges import Range
@@ -87,12 +87,12 @@ class RemoteBackend:
         """Read a file, or so many bytes from its start."""
         if most is not None:
             try:
-                return bytes(self._system.cat_file(key, start=0, end=most, **self._limit(most)))
+                return bytes(self._system.cat_file(key, start=0, end=most, **self._make_time_limit(most)))
             except Exception as error:
-                if http_status(error) != _NO_SUCH_RANGE:
+                if find_http_status(error) != _NO_SUCH_RANGE:
                     raise
                 return b""  # an empty file has no first byte
-        return bytes(self._system.cat_file(key, **self._whole, **self._limit(_WHOLE_FILE)))
+        return bytes(self._system.cat_file(key, **self._whole, **self._make_time_limit(_WHOLE_FILE)))
 
     def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:
         """Read a file, in memory of the client's."""
@@ -100,7 +100,7 @@ class RemoteBackend:
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:
         """Read each range, or say why not."""
-        limit = self._limit(sum(stop - start for start, stop in ranges))
+        limit = self._make_time_limit(sum(stop - start for start, stop in ranges))
         if len(ranges) == 1:
             return [self._system.cat_file(key, start=ranges[0][0], end=ranges[0][1], **limit)]
         keys = [key] * len(ranges)
@@ -111,7 +111,7 @@ class RemoteBackend:
 
     def list(self, key: str) -> list[Entry]:
         """List a folder."""
-        found = self._system.ls(key, detail=True, **self._limit(0))
+        found = self._system.ls(key, detail=True, **self._make_time_limit(0))
         entries: dict[tuple[str, bool], Entry] = {}
         is_file = False
         for info in found:
@@ -121,18 +121,18 @@ class RemoteBackend:
                 continue
             name = path.rstrip("/").rpartition("/")[2]
             if name and path.rstrip("/") != f"{key}/":
-                entries[name, is_dir] = _entry(name, info)
+                entries[name, is_dir] = _make_entry(name, info)
         if is_file and not entries:
             raise NotADirectoryError(key)
         return list(entries.values())
 
     def stat(self, key: str) -> Entry:
         """Look at one place."""
-        return _entry("", self._system.info(key, **self._limit(0)))
+        return _make_entry("", self._system.info(key, **self._make_time_limit(0)))
 
     def put(self, key: str, data: bytes) -> None:
         """Write a file, or write over it."""
-        self._system.pipe_file(key, data, **self._limit(len(data)))
+        self._system.pipe_file(key, data, **self._make_time_limit(len(data)))
 
     def create(self, key: str, data: bytes) -> None:
         """Write a file if there is none."""
@@ -141,7 +141,7 @@ class RemoteBackend:
             with _MEMORY_LOCK:
                 self._system.pipe_file(key, data, mode="create")
         else:
-            self._system.pipe_file(key, data, mode="create", **self._limit(len(data)))
+            self._system.pipe_file(key, data, mode="create", **self._make_time_limit(len(data)))
 
     def create_from(self, key: str, source: str) -> None:
         """Copy a local file to a place where there is none, in parts where it is large."""
@@ -149,7 +149,7 @@ class RemoteBackend:
             self.create(key, Path(source).read_bytes())
             return
         self._check_creates("put_file")
-        self._system.put_file(source, key, mode="create", **self._limit(Path(source).stat().st_size))
+        self._system.put_file(source, key, mode="create", **self._make_time_limit(Path(source).stat().st_size))
 
     def _check_creates(self, verb: str) -> None:
         if self._protocol not in _CREATES:
@@ -166,10 +166,10 @@ class RemoteBackend:
         if self._protocol == "memory":
             with _MEMORY_LOCK:
                 data = bytes(self._system.cat_file(key))
-            return data, _content_mark(data)
+            return data, _hash_content(data)
         self._check_replace()
         found: tuple[bytes, str] = fsspec.asyn.sync(
-            self._system.loop, self._get_with_etag, key, **self._limit(_SMALL_FILE)
+            self._system.loop, self._get_with_etag, key, **self._make_time_limit(_SMALL_FILE)
         )
         return found
 
@@ -177,15 +177,15 @@ class RemoteBackend:
         """Write over the version of a file that has this mark."""
         if self._protocol == "memory":
             with _MEMORY_LOCK:
-                if _content_mark(bytes(self._system.cat_file(key))) != etag:
+                if _hash_content(bytes(self._system.cat_file(key))) != etag:
                     raise ChangedError("the file is another version by now")
                 self._system.pipe_file(key, data)
-            return _content_mark(data)
+            return _hash_content(data)
         self._check_replace()
         bucket, name, _ = self._system.split_path(key)
         try:
             done = self._system.call_s3(
-                "put_object", Bucket=bucket, Key=name, Body=data, IfMatch=etag, **self._limit(len(data))
+                "put_object", Bucket=bucket, Key=name, Body=data, IfMatch=etag, **self._make_time_limit(len(data))
             )
         except Exception as error:
             if "ParamValidation" in f"{type(error).__name__} {type(error.__cause__).__name__}":
@@ -211,24 +211,24 @@ class RemoteBackend:
 
     def delete(self, key: str) -> None:
         """Remove a file."""
-        self._system.rm_file(key, **self._limit(0))
+        self._system.rm_file(key, **self._make_time_limit(0))
 
     def remove_folder(self, key: str) -> None:
         """Do nothing: a store without folders has those that files are in."""
 
-    def _limit(self, size: int) -> dict[str, float]:
+    def _make_time_limit(self, size: int) -> dict[str, float]:
         """Return the time limit of a request that moves so many bytes, where fsspec can keep one."""
         return {"timeout": self._seconds + size / 2**20} if self._system.async_impl else {}
 
 
-def _entry(name: str, info: Mapping[str, Any]) -> Entry:
+def _make_entry(name: str, info: Mapping[str, Any]) -> Entry:
     """Return a file or folder as fsspec describes it."""
     if info["type"] == "directory":
         return Entry(name, 0, is_dir=True)
-    return Entry(name, int(info["size"] or 0), False, _modified(info))
+    return Entry(name, int(info["size"] or 0), False, _find_modified(info))
 
 
-def _modified(info: Mapping[str, Any]) -> int | None:
+def _find_modified(info: Mapping[str, Any]) -> int | None:
     for field in ("LastModified", "last_modified", "mtime", "modified", "created"):
         found = info.get(field)
         if isinstance(found, datetime):
@@ -238,5 +238,5 @@ def _modified(info: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _content_mark(data: bytes) -> str:
+def _hash_content(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()

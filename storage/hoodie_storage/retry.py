@@ -26,7 +26,7 @@ class RetryPolicy:
     longest_pause: float = 5.0
     give_up_after: float = 120.0
 
-    def pause(self, failures: int) -> float:
+    def choose_pause(self, failures: int) -> float:
         """Return a pause in seconds after so many failures: anything up to the limit, so that callers spread out."""
         from random import uniform
 
@@ -42,7 +42,7 @@ def call_with_retries(call: Callable[[], T], policy: RetryPolicy, again: Callabl
             return call()
         except Exception as error:
             failures += 1
-            pause = policy.pause(failures)
+            pause = policy.choose_pause(failures)
             late = time.monotonic() + pause - began > policy.give_up_after
             if failures >= policy.attempts or late or not again(error):
                 raise

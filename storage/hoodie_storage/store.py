@@ -25,7 +25,7 @@ from hoodie_storage.errors import (
 )
 from hoodie_storage.local import LocalBackend
 from hoodie_storage.location import Location, parse_location
-from hoodie_storage.paths import check_path, join
+from hoodie_storage.paths import check_path, join_paths
 from hoodie_storage.ranged_file import RangedFile
 from hoodie_storage.ranges import Range, plan_ranges
 from hoodie_storage.redact import Redactor
@@ -56,10 +56,10 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, Any] |
     location = parse_location(uri)
     options = dict(storage_options or {})
     if location.protocol != "file":
-        from hoodie_storage.options import fsspec_options
+        from hoodie_storage.options import make_fsspec_options
 
         bucket = location.root.partition("/")[0] if location.protocol == "s3" else ""
-        options = fsspec_options(location.protocol, options, os.environ, bucket)
+        options = make_fsspec_options(location.protocol, options, os.environ, bucket)
     return Store(location, options)
 
 
@@ -86,7 +86,7 @@ class Store:
     @property
     def uri(self) -> str:
         """The root without credentials: an absolute path where it is local, else a URI."""
-        return self._show("")
+        return self._make_uri("")
 
     def read(self, path: str, most: int | None = None) -> bytes:
         """Return the whole file, or the first bytes of a longer one. Raises NotFoundError.
@@ -126,7 +126,7 @@ class Store:
                 if isinstance(answer, Exception):
                     problem = problem or answer
                 else:
-                    answers[each] = _whole(answer, each)
+                    answers[each] = _check_length(answer, each)
             if problem is not None:
                 raise problem
 
@@ -141,7 +141,7 @@ class Store:
 
         They are made at once, but for a few local ones.
         """
-        backend, _ = self._backend()
+        backend, _ = self._open_backend()
         width = min(backend.parallel, len(paths))
         if width <= 1 or (self._location.protocol == "file" and len(paths) <= _FEW_FOLDERS):
             return [self.list(path) for path in paths]
@@ -154,7 +154,8 @@ class Store:
         """Return what is right inside a folder, by name. Raises NotFoundError."""
         entries = self._ask("list", path, lambda backend, key: backend.list(key))
         found = [
-            FileInfo(join(path, each.name), each.size, each.is_dir, each.modified, each.is_link) for each in entries
+            FileInfo(join_paths(path, each.name), each.size, each.is_dir, each.modified, each.is_link)
+            for each in entries
         ]
         return sorted(found, key=lambda info: (info.path, info.is_dir))
 
@@ -188,22 +189,22 @@ class Store:
             UnknownOutcomeError: the answer got lost and reading back did not tell.
         """
         check_path(path)
-        backend, key = self._backend(path)
+        backend, key = self._open_backend(path)
         try:
-            call_with_retries(lambda: backend.create(key, data), self._retries, _create_again)
+            call_with_retries(lambda: backend.create(key, data), self._retries, _may_create_again)
             return
         except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
             problem = error
         lost = classify.may_have_happened(problem)
         if not lost and not _is_conflict(problem):
-            raise self._fault(problem, "create", path)
-        outcome = self._compare(path, data)
+            raise self._make_fault(problem, "create", path)
+        outcome = self._has_content(path, data)
         if outcome is True and unique:
             return
         if outcome is None:
-            raise self._unknown(problem, path)
+            raise self._make_unknown_outcome(problem, path)
         raise AlreadyExistsError(
-            "there is a file already", operation="create", path=self._show(path), identical=outcome
+            "there is a file already", operation="create", path=self._make_uri(path), identical=outcome
         )
 
     def create_from(self, path: str, source: str) -> None:
@@ -218,20 +219,20 @@ class Store:
             UnknownOutcomeError: the answer got lost and asking again did not tell.
         """
         check_path(path)
-        backend, key = self._backend(path)
+        backend, key = self._open_backend(path)
         try:
-            call_with_retries(lambda: backend.create_from(key, source), self._retries, _create_again)
+            call_with_retries(lambda: backend.create_from(key, source), self._retries, _may_create_again)
             return
         except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
             problem = error
         if not classify.may_have_happened(problem) and not _is_conflict(problem):
-            raise self._fault(problem, "create", path)
+            raise self._make_fault(problem, "create", path)
         try:
             found = self.stat(path).size
         except StorageFault:
-            raise self._unknown(problem, path) from None
+            raise self._make_unknown_outcome(problem, path) from None
         if found != os.stat(source).st_size:
-            raise AlreadyExistsError("there is another file already", operation="create", path=self._show(path))
+            raise AlreadyExistsError("there is another file already", operation="create", path=self._make_uri(path))
 
     def read_with_etag(self, path: str) -> tuple[bytes, str]:
         """Return a whole file and the mark of its version. Raises NotFoundError, UnsupportedStoreError."""
@@ -252,25 +253,25 @@ class Store:
             UnsupportedStoreError: this store cannot do it.
         """
         check_path(path)
-        backend, key = self._backend(path)
+        backend, key = self._open_backend(path)
         try:
-            return call_with_retries(lambda: backend.replace(key, data, etag), self._retries, _create_again)
+            return call_with_retries(lambda: backend.replace(key, data, etag), self._retries, _may_create_again)
         except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
             problem = error
         lost = classify.may_have_happened(problem)
         if not lost and not _is_other_version(problem):
-            raise self._fault(problem, "replace", path)
+            raise self._make_fault(problem, "replace", path)
         try:
             there, mark = self.read_with_etag(path)
         except NotFoundError:
             there, mark = b"", ""
         except StorageFault as fault:
-            raise self._unknown(problem, path, "replace") from fault
+            raise self._make_unknown_outcome(problem, path, "replace") from fault
         if mark and there == data and unique:
             return mark
         if lost and mark == etag:  # still the old one: the request may yet arrive
-            raise self._unknown(problem, path, "replace")
-        raise ChangedError("the file is another version by now", operation="replace", path=self._show(path))
+            raise self._make_unknown_outcome(problem, path, "replace")
+        raise ChangedError("the file is another version by now", operation="replace", path=self._make_uri(path))
 
     def delete(self, path: str) -> None:
         """Remove a file; one that is not there is no error."""
@@ -299,16 +300,16 @@ class Store:
         elsewhere. Raises PathError where there is a pipe, socket or device.
         """
         check_path(path)
-        backend, key = self._backend(path)
-        return backend.file(key) if isinstance(backend, LocalBackend) else None
+        backend, key = self._open_backend(path)
+        return backend.find_file(key) if isinstance(backend, LocalBackend) else None
 
     def open(self, path: str, size: int | None = None) -> RangedFile:
         """Return a seekable file over range requests; the size is asked for where it is not given."""
         return RangedFile(self, check_path(path), self.stat(path).size if size is None else size)
 
-    def sub(self, path: str) -> Store:
+    def open_folder(self, path: str) -> Store:
         """Return the store of a folder; its links still may lead as far as this store's root."""
-        inner = Store(self._location, self._options, join(self._prefix, check_path(path)), self._retries)
+        inner = Store(self._location, self._options, join_paths(self._prefix, check_path(path)), self._retries)
         inner._opened = self._opened
         return inner
 
@@ -324,14 +325,14 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self.uri!r})"
 
-    def _backend(self, path: str = "") -> tuple[Backend, str]:
+    def _open_backend(self, path: str = "") -> tuple[Backend, str]:
         """Return the backend of this process, and a path's key."""
         if self._opened is None or self._opened[0] != os.getpid():
             self._opened = (os.getpid(), *self._connect())
         _, backend, root = self._opened
         if _VERSION in path and self._location.protocol == "s3":
             raise PathError(f"a path with {_VERSION!r}", hint="It would name a version of another object.")
-        key = join(self._prefix, path)
+        key = join_paths(self._prefix, path)
         return backend, f"{root.rstrip('/')}/{key}" if key else root
 
     def _connect(self) -> tuple[Backend, str]:
@@ -345,7 +346,7 @@ class Store:
             raise
         except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
             problem = error
-        raise self._fault(problem, "open", "")
+        raise self._make_fault(problem, "open", "")
 
     def _ask(
         self,
@@ -355,20 +356,20 @@ class Store:
         again: Callable[[Exception], bool] = classify.is_passing,
     ) -> T:
         check_path(path)
-        backend, key = self._backend(path)
+        backend, key = self._open_backend(path)
         try:
             return call_with_retries(lambda: call(backend, key), self._retries, again)
         except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
             problem = error
         # Raised out here, so that an exception with a secret in its text is not dragged along as context.
-        raise self._fault(problem, operation, path)
+        raise self._make_fault(problem, operation, path)
 
-    def _fault(self, error: Exception, operation: str, path: str) -> StorageFault:
+    def _make_fault(self, error: Exception, operation: str, path: str) -> StorageFault:
         local = self._location.protocol == "file"
-        return classify.fault_of(error, operation, self._show(path), self._redact, local=local)
+        return classify.make_fault(error, operation, self._make_uri(path), self._redact, local=local)
 
-    def _unknown(self, error: Exception, path: str, operation: str = "create") -> UnknownOutcomeError:
-        cause = self._fault(error, operation, path)
+    def _make_unknown_outcome(self, error: Exception, path: str, operation: str = "create") -> UnknownOutcomeError:
+        cause = self._make_fault(error, operation, path)
         fault = UnknownOutcomeError(
             f"the store did not say whether the file was written ({cause.reason})",
             operation=operation,
@@ -378,20 +379,20 @@ class Store:
         fault.__cause__ = cause
         return fault
 
-    def _compare(self, path: str, data: bytes) -> bool | None:
+    def _has_content(self, path: str, data: bytes) -> bool | None:
         """Whether a file holds these bytes; None if there is none, or it cannot be read."""
         try:
             return self.stat(path).size == len(data) and self.read(path) == data
         except StorageFault:
             return None
 
-    def _show(self, path: str) -> str:
-        whole = join(self._prefix, path)
+    def _make_uri(self, path: str) -> str:
+        whole = join_paths(self._prefix, path)
         uri = self._location.uri
         return self._redact(f"{uri.rstrip('/')}/{whole}" if whole and not uri.endswith("://") else uri + whole)
 
 
-def _whole(answer: bytes, wanted: Range) -> bytes:
+def _check_length(answer: bytes, wanted: Range) -> bytes:
     start, stop = wanted
     if len(answer) != stop - start:
         raise ShortReadError(f"{stop - start} bytes from offset {start} on were asked for, {len(answer)} came back")
@@ -399,21 +400,21 @@ def _whole(answer: bytes, wanted: Range) -> bytes:
 
 
 def _is_conflict(error: Exception) -> bool:
-    return isinstance(error, FileExistsError) or classify.http_status(error) in {_CONFLICT, _CREATED_MEANWHILE}
+    return isinstance(error, FileExistsError) or classify.find_http_status(error) in {_CONFLICT, _CREATED_MEANWHILE}
 
 
 def _is_other_version(error: Exception) -> bool:
     return (
         isinstance(error, ChangedError | FileNotFoundError)
         or _is_conflict(error)
-        or classify.http_status(error) == _MISSING
+        or classify.find_http_status(error) == _MISSING
     )
 
 
-def _create_again(error: Exception) -> bool:
+def _may_create_again(error: Exception) -> bool:
     """Whether a creation certainly did nothing and may do better next time: the store was busy, or another was under
     way.
     """
     return classify.is_refusal(error) or (
-        not isinstance(error, FileExistsError) and classify.http_status(error) == _CONFLICT
+        not isinstance(error, FileExistsError) and classify.find_http_status(error) == _CONFLICT
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
 from tests.benchmarks.bench_tables import TablesAbsentError, bench_table
 from tests.benchmarks.processes import answer_of, load
 from tests.benchmarks.results import save, versions
@@ -54,7 +54,7 @@ def bench_records() -> Records:
     schemas: set[str] = set()
     pieces: list[bytes] = []
     for path in bench_table("mor_small").log_files:
-        for block in iter_blocks(path.read_bytes()):
+        for block in iterate_blocks(path.read_bytes()):
             if isinstance(block, LogBlock) and block.type is BlockType.AVRO_DATA:
                 schemas.add(block.schema_text or "")
                 pieces += _split(block.content)

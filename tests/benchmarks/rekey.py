@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.formats.blocks import decode_deleted
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.formats.blocks import decode_delete_block
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
 
 KEYS_IN_A_RECORD = 2  # the meta column and the key column of the user
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -59,7 +59,7 @@ class KeyShape:
         )
         fresh = bytes([2 * self.length]) + self.marked(copy).encode()
         result = bytearray(data)
-        for block in iter_blocks(data):
+        for block in iterate_blocks(data):
             if not isinstance(block, LogBlock):
                 raise ValueError(f"a corrupt block at {block.offset}")
             content, count = pattern.subn(fresh, bytes(block.content))
@@ -73,7 +73,7 @@ class KeyShape:
 def _expected(block: LogBlock) -> int:
     """Return how many keys a block holds."""
     if block.type is BlockType.DELETE:
-        return len(decode_deleted(block))
+        return len(decode_delete_block(block))
     if block.type is not BlockType.AVRO_DATA:
         raise ValueError(f"blocks of type {block.type.name} cannot be copied")
     return KEYS_IN_A_RECORD * int.from_bytes(block.content[4:8], "big")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hoodie_py.formats.log import iter_blocks
+from hoodie_py.formats.log import iterate_blocks
 
 
 def log_files(table: Path) -> list[Path]:
@@ -47,7 +47,7 @@ def test_corrupt_stretches_are_shown(hoodie, corpus) -> None:
 
 def test_headers_are_printed_in_full(hoodie, corpus) -> None:
     path = log_files(corpus("event_time_deletes_mor_v9"))[0]
-    (block,) = iter_blocks(path.read_bytes())
+    (block,) = iterate_blocks(path.read_bytes())
     assert block.schema_text in hoodie("log", path, "--headers").stdout
 
 

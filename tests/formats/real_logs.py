@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.log import LogBlock, iterate_blocks
 from tests.corpus import case_folder, corpus_names
 
 
@@ -28,7 +28,7 @@ def real_blocks(*names: str) -> list[LogBlock]:
         block
         for name in names or corpus_names()
         for data in real_logs(name).values()
-        for block in iter_blocks(data)
+        for block in iterate_blocks(data)
         if isinstance(block, LogBlock)
     ]
     if not blocks:

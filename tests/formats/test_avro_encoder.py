@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema, decode_avro_data
 from hoodie_py.formats.avro_encoder import encode_records
-from hoodie_py.formats.blocks import block_schema
+from hoodie_py.formats.blocks import parse_block_schema
 from hoodie_py.formats.log import BlockType
 from tests.formats.avro_bytes_cases import Case, cases, content_of
 from tests.formats.log_writer import avro_data
@@ -83,7 +83,7 @@ def test_records_of_java_come_out_byte_for_byte() -> None:
     checked = 0
     for block in real_blocks():
         if block.type is BlockType.AVRO_DATA:
-            schema = block_schema(block)
+            schema = parse_block_schema(block)
             batch = decode_avro_data(block.content, schema)
             assert encode_records(batch, schema) == bytes(block.content)
             checked += 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.base_schema import stored_columns, stored_schema
+from hoodie_py.formats.base_schema import convert_to_stored, make_stored_schema
 
 
 def avro(**fields: Any) -> str:
@@ -19,7 +19,7 @@ def avro(**fields: Any) -> str:
 
 
 def stored(**fields: Any) -> pa.Schema:
-    return stored_schema(AvroSchema.parse(avro(**fields)))
+    return make_stored_schema(AvroSchema.parse(avro(**fields)))
 
 
 def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def test_values_keep_their_place_on_every_level(data: list[dict[str, Any]], star
     pairs = [row | {"m": None if row["m"] is None else list(row["m"].items())} for row in data]
     whole = pa.RecordBatch.from_pylist(pairs, SPARK)
     cut = whole.slice(start, max(len(data) - start - stop, 0))
-    found = stored_columns(cut, nested())
+    found = convert_to_stored(cut, nested())
     found.validate(full=True)
     assert found.schema == nested()
     assert [row | {"m": _as_numbers(row["m"])} for row in plain(found)] == plain(cut)
@@ -122,14 +122,14 @@ def batch(**columns: pa.Array) -> pa.RecordBatch:
 def test_a_batch_that_fits_is_not_copied() -> None:
     some = batch(a=pa.array([1, None]), b=pa.array([["x"]] * 2))
     schema = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.field("element", pa.string())))])
-    found = stored_columns(some, schema)
+    found = convert_to_stored(some, schema)
     assert found.column(0).buffers()[1].address == some.column(0).buffers()[1].address
 
 
 def test_narrow_numbers_and_large_strings_are_cast() -> None:
     schema = stored(a=["null", "long"], b=["null", "string"], f={"type": "fixed", "name": "f", "size": 2})
     some = batch(b=pa.array(["x"], pa.large_string()), f=pa.array([b"ab"]), a=pa.array([1], pa.int32()))
-    assert stored_columns(some, schema).to_pylist() == [{"a": 1, "b": "x", "f": b"ab"}]
+    assert convert_to_stored(some, schema).to_pylist() == [{"a": 1, "b": "x", "f": b"ab"}]
 
 
 REQUIRED = {"type": "record", "name": "s", "fields": [{"name": "a", "type": "int"}]}
@@ -150,13 +150,13 @@ MISFITS: list[tuple[Any, pa.Array]] = [
 @pytest.mark.parametrize(("kind", "array"), MISFITS)
 def test_values_that_do_not_fit_are_refused(kind: Any, array: pa.Array) -> None:
     with pytest.raises(InvalidTableError) as caught:
-        stored_columns(batch(c=array), stored(c=kind))
+        convert_to_stored(batch(c=array), stored(c=kind))
     assert caught.value.where["column"] == "c"
 
 
 def test_a_required_field_may_be_null_where_its_record_is() -> None:
     schema = stored(c=["null", REQUIRED])
-    found = stored_columns(batch(c=pa.array([None, {"a": 1}], pa.struct([("a", pa.int32())]))), schema)
+    found = convert_to_stored(batch(c=pa.array([None, {"a": 1}], pa.struct([("a", pa.int32())]))), schema)
     assert found.to_pylist() == [{"c": None}, {"c": {"a": 1}}]
 
 
@@ -164,4 +164,4 @@ def test_a_required_field_may_be_null_where_its_record_is() -> None:
 def test_other_columns_are_refused(names: list[str]) -> None:
     some = pa.RecordBatch.from_arrays([pa.array([1])] * len(names), names=names)
     with pytest.raises(InvalidTableError, match="columns"):
-        stored_columns(some, stored(a="long", b="long"))
+        convert_to_stored(some, stored(a="long", b="long"))

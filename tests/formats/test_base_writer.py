@@ -16,7 +16,7 @@ from hoodie_py.errors import CorruptFileError, InvalidQueryError, InvalidTableEr
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.base_writer import CODECS, BaseFileWriter, WrittenFile
 from hoodie_py.formats.bloom import BloomSettings
-from hoodie_py.formats.parquet import file_schema
+from hoodie_py.formats.parquet import read_file_schema
 from tests.corpus import case_folder
 from tests.formats.blooms import build_bloom
 from tests.formats.spark_rows import to_schema
@@ -143,7 +143,7 @@ def java_file(case: str, ending: str) -> pq.ParquetFile:
 
 def test_all_types_come_back_as_java_wrote_them() -> None:
     java = java_file("types_mor_v9", "_20261121095206790.parquet")
-    schema = file_schema(java.metadata)
+    schema = read_file_schema(java.metadata)
     sink = io.BytesIO()
     writer = BaseFileWriter(sink, schema, footer(java)["parquet.avro.schema"], row_group_rows=3)
     for batch in java.iter_batches():
@@ -151,7 +151,7 @@ def test_all_types_come_back_as_java_wrote_them() -> None:
     writer.close()
     mine = pq.ParquetFile(sink)
     assert mine.read().to_pylist() == java.read().to_pylist()
-    assert file_schema(mine.metadata) == AvroSchema.parse(footer(java)["parquet.avro.schema"]).arrow
+    assert read_file_schema(mine.metadata) == AvroSchema.parse(footer(java)["parquet.avro.schema"]).arrow
     keys = ("hoodie_min_record_key", "hoodie_max_record_key")
     assert [footer(mine)[key] for key in keys] == [footer(java)[key] for key in keys]
     assert [column(mine, i) for i in range(len(mine.schema))] == [column(java, i) for i in range(len(java.schema))]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.formats.avro import AvroSchema, decode_avro_data
 from hoodie_py.formats.block_parts import count_records, decode_avro_parts
-from hoodie_py.formats.parquet import decode_parquet_data, decode_parquet_parts, parquet_rows
+from hoodie_py.formats.parquet import count_parquet_rows, decode_parquet_data, decode_parquet_parts
 from tests.formats.log_writer import avro_data
 
 SCHEMA = AvroSchema.parse(
@@ -79,7 +79,7 @@ def test_parquet_in_parts(size: int, columns: list[str] | None) -> None:
     content = sink.getvalue()
     batches = list(decode_parquet_parts(content, columns, size))
     whole = decode_parquet_data(content, columns)
-    assert sum(batch.num_rows for batch in batches) == parquet_rows(content) == 1000
+    assert sum(batch.num_rows for batch in batches) == count_parquet_rows(content) == 1000
     assert batches[0].schema == whole.schema
     if columns != []:
         assert pa.concat_batches(batches).equals(whole)

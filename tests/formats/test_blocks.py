@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.blocks import block_schema, decode_block_positions, decode_deleted, decode_records
-from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iter_blocks
+from hoodie_py.formats.blocks import decode_block_positions, decode_delete_block, decode_records, parse_block_schema
+from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iterate_blocks
 from tests.formats.log_writer import avro_data, block, data_block, delete_block
 from tests.formats.real_logs import real_blocks
 
@@ -20,7 +20,7 @@ ROWS = [{"id": "a", "n": 1}, {"id": "b", "n": 2}]
 
 
 def first(data: bytes) -> LogBlock:
-    found = next(iter_blocks(data))
+    found = next(iterate_blocks(data))
     assert isinstance(found, LogBlock)
     return found
 
@@ -36,7 +36,7 @@ def test_avro_records(block_type: BlockType) -> None:
     found = first(block(block_type, {HeaderKey.SCHEMA: json.dumps(SCHEMA)}, avro_data(SCHEMA, ROWS)))
     assert decode_records(found).to_pylist() == ROWS
     assert decode_records(found, ["n"]).to_pylist() == [{"n": 1}, {"n": 2}]
-    assert block_schema(found).arrow.names == ["id", "n"]
+    assert parse_block_schema(found).arrow.names == ["id", "n"]
 
 
 def test_parquet_records() -> None:
@@ -46,14 +46,14 @@ def test_parquet_records() -> None:
 
 def test_deletes() -> None:
     found = first(delete_block("1", [("a", "p", 3)]))
-    assert decode_deleted(found).keys.to_pylist() == ["a"]
+    assert decode_delete_block(found).keys.to_pylist() == ["a"]
     assert decode_block_positions(found, 1) is None
 
 
 def test_errors_name_the_block() -> None:
     data = data_block("001", SCHEMA, ROWS)
     broken = data_block("002", SCHEMA, ROWS).replace(b"\x02b\x04", b"\x02b\x84")
-    *_, last = iter_blocks(data + broken)
+    *_, last = iterate_blocks(data + broken)
     assert isinstance(last, LogBlock)
     with pytest.raises(CorruptFileError) as caught:
         decode_records(last)
@@ -76,4 +76,4 @@ def test_parquet_blocks_have_the_types_of_their_avro_schema() -> None:
     blocks = [b for b in real_blocks() if b.type is BlockType.PARQUET_DATA]
     assert blocks
     for found in blocks:
-        assert decode_records(found).schema == block_schema(found).arrow
+        assert decode_records(found).schema == parse_block_schema(found).arrow

@@ -106,7 +106,7 @@ def test_keys_that_were_not_added_are_mostly_refused() -> None:
 
 
 def test_defaults_are_those_of_java() -> None:
-    assert BloomSettings().shape() == (2587966, 30)
+    assert BloomSettings().compute_shape() == (2587966, 30)
     head = "/////wAAAB4BACd9PgAA6mAAAAAAAAAAAf////8AAAAeAQAnfT4AAAAAAAA"
     assert build_bloom(pa.array([], pa.string())).to_text().startswith(head)
 
@@ -128,7 +128,7 @@ def test_a_fitted_filter_is_made_for_no_more_keys_than_there_are(count: int, dyn
 
 def test_filters_too_large_for_a_footer_are_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match="too large"):
-        BloomSettings(MAX_BITS).shape()
+        BloomSettings(MAX_BITS).compute_shape()
 
 
 GOOD = base64.b64decode(OF_JAVA[0][2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.column_names import check_name, check_siblings, folded
+from hoodie_py.formats.column_names import check_name, check_siblings, fold_case
 
 TAKEN = ["größe", "имя", "价格", "é", "_x", "__x", "ª", "x٣", "ａ", "İ", "ß", "_hoodie_is_deleted_x", "名前2"]
 REFUSED = [
@@ -38,7 +38,7 @@ def test_what_java_refuses(name: str) -> None:
     ],
 )
 def test_names_that_spark_cannot_tell_apart(one: str, other: str) -> None:
-    assert folded(one) == folded(other)
+    assert fold_case(one) == fold_case(other)
     with pytest.raises(InvalidQueryError, match="cannot tell them apart"):
         check_siblings(["x", one, other])
 

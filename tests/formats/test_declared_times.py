@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.declared_times import declared_times, stored_times, with_stored_times
+from hoodie_py.formats.declared_times import find_mistyped_times, list_declared_times, retype_times
 from hoodie_py.formats.parquet import decode_parquet_data, decode_parquet_parts
 
 MOMENT = 1_720_631_224_939
@@ -55,8 +55,8 @@ def schema(**fields: Any) -> AvroSchema:
     ids=str,
 )
 def test_the_table_tells_the_unit_of_a_column(stored: pa.DataType, declared: str | None, read: pa.DataType) -> None:
-    times = declared_times(schema(c=long(declared)).record)
-    assert stored_times(pa.schema([("c", stored)]), times).get("c", stored) == read
+    times = list_declared_times(schema(c=long(declared)).record)
+    assert find_mistyped_times(pa.schema([("c", stored)]), times).get("c", stored) == read
 
 
 def nested(kind: str, logical: str | None) -> Any:
@@ -94,25 +94,25 @@ def values(kind: str, time: pa.DataType) -> pa.Array:
     ids=["micros", "long"],
 )
 def test_times_within_other_types(kind: str, stored: pa.DataType, declared: str, read: pa.DataType) -> None:
-    times = declared_times(schema(c=nested(kind, declared), d="string").record)
+    times = list_declared_times(schema(c=nested(kind, declared), d="string").record)
     batch = pa.RecordBatch.from_arrays([values(kind, stored), pa.array(["x", "y", "z"])], ["c", "d"])
-    types = stored_times(batch.schema, times)
+    types = find_mistyped_times(batch.schema, times)
     assert list(types) == ["c"]
-    found = with_stored_times(batch.slice(1), types)
+    found = retype_times(batch.slice(1), types)
     assert found.column("c").equals(values(kind, read).slice(1))
     assert found.column("d").equals(batch.column("d").slice(1))
 
 
 def test_a_field_that_the_table_does_not_have_stays_as_it_is() -> None:
-    times = declared_times(schema(c=nested("struct", "timestamp-millis")).record)
+    times = list_declared_times(schema(c=nested("struct", "timestamp-millis")).record)
     more = pa.struct([("z", UTC_MICROS), ("x", UTC_MICROS)])
-    found = stored_times(pa.schema([("c", more), ("other", UTC_MICROS)]), times)
+    found = find_mistyped_times(pa.schema([("c", more), ("other", UTC_MICROS)]), times)
     assert found == {"c": pa.struct([("z", UTC_MICROS), ("x", UTC_MILLIS)])}
 
 
 def test_a_table_without_times_declares_none() -> None:
-    assert declared_times(schema(a="long", b={"type": "array", "items": "string"}).record) is None
-    assert stored_times(pa.schema([("a", pa.int64())]), None) == {}
+    assert list_declared_times(schema(a="long", b={"type": "array", "items": "string"}).record) is None
+    assert find_mistyped_times(pa.schema([("a", pa.int64())]), None) == {}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_table_without_times_declares_none() -> None:
 def test_log_blocks_are_decoded_with_the_times_of_the_table(written: str | None, declared: str, read: str) -> None:
     kinds = ("list", "map", "struct")
     mine = schema(c=long(written), **{kind: nested(kind, written) for kind in kinds})
-    times = declared_times(schema(c=long(declared), **{kind: nested(kind, declared) for kind in kinds}).record)
+    times = list_declared_times(schema(c=long(declared), **{kind: nested(kind, declared) for kind in kinds}).record)
     expected = schema(c=long(read), **{kind: nested(kind, read) for kind in kinds})
     found = mine.apply_times(times)
     assert found.arrow == expected.arrow
@@ -140,7 +140,7 @@ def test_log_blocks_are_decoded_with_the_times_of_the_table(written: str | None,
 
 
 def test_parquet_blocks_are_read_with_the_times_of_the_table() -> None:
-    times = declared_times(schema(c=long("timestamp-millis"), d=long("local-timestamp-millis"), e="long").record)
+    times = list_declared_times(schema(c=long("timestamp-millis"), d=long("local-timestamp-millis"), e="long").record)
     rows = pa.table({"c": pa.array([MOMENT]).view(UTC_MICROS), "d": [MOMENT], "e": [MOMENT]})
     content = io.BytesIO()
     pq.write_table(rows, content)
@@ -152,7 +152,7 @@ def test_parquet_blocks_are_read_with_the_times_of_the_table() -> None:
 
 
 def test_int96_is_no_number_of_microseconds() -> None:
-    times = declared_times(schema(c=long("timestamp-millis")).record)
+    times = list_declared_times(schema(c=long("timestamp-millis")).record)
     content = io.BytesIO()
     pq.write_table(pa.table({"c": pa.array([MOMENT]).view(UTC_MILLIS)}), content, use_deprecated_int96_timestamps=True)
     found = decode_parquet_data(content.getvalue(), times=times)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.hashing_metadata import BucketRules, HashingMetadata, instant_of
+from hoodie_py.formats.hashing_metadata import BucketRules, HashingMetadata, parse_instant
 from tests.corpus import unpack
 
 
@@ -19,14 +19,14 @@ def test_first_ranges_are_those_that_flink_wrote(tmp_path: Path) -> None:
     assert [each.parent.name for each in files] == ["p1", "p2"]
     for file in files:
         found = HashingMetadata.from_bytes(file.read_bytes())
-        assert found == HashingMetadata.first(file.parent.name, 2)
+        assert found == HashingMetadata.make_first(file.parent.name, 2)
         assert json.loads(found.to_bytes()) == json.loads(file.read_bytes())
-        assert instant_of(file.name) == found.instant
+        assert parse_instant(file.name) == found.instant
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 3, 7, 256])
 def test_first_ranges_end_at_the_greatest_hash(buckets: int) -> None:
-    found = HashingMetadata.first("a/b", buckets)
+    found = HashingMetadata.make_first("a/b", buckets)
     assert found.bounds[-1] == 0x7FFFFFFF
     assert list(found.bounds) == sorted(set(found.bounds))
     assert len(set(found.file_ids)) == buckets
@@ -34,7 +34,7 @@ def test_first_ranges_end_at_the_greatest_hash(buckets: int) -> None:
 
 
 def _changed(**changes: Any) -> bytes:
-    return json.dumps({**json.loads(HashingMetadata.first("p", 2).to_bytes()), **changes}).encode()
+    return json.dumps({**json.loads(HashingMetadata.make_first("p", 2).to_bytes()), **changes}).encode()
 
 
 _NODE = {"value": 1, "fileIdPrefix": "x", "tag": "NORMAL"}

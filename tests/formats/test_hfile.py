@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.hfile import Entry, read_file_info, read_hfile, write_hfile
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
 from tests.corpus import WHOLE
 
 entries = st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(max_size=60), max_size=30).map(
@@ -70,7 +70,7 @@ def _files_of_java() -> Iterator[bytes]:
                 if path.endswith(".hfile"):
                     yield archive.read(path)
                 elif "/.hoodie/metadata/" in path and ".log." in path:
-                    for block in iter_blocks(archive.read(path)):
+                    for block in iterate_blocks(archive.read(path)):
                         if isinstance(block, LogBlock) and block.type is BlockType.HFILE_DATA:
                             yield bytes(block.content)
                 found = True

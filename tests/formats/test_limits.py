@@ -20,8 +20,8 @@ from hoodie_py.formats.avro import AvroSchema, decode_avro_data
 from hoodie_py.formats.avro_schema import parse_record
 from hoodie_py.formats.commit_metadata import CommitMetadata, parse_json
 from hoodie_py.formats.deletes import decode_deletes
-from hoodie_py.formats.limits import VARIABLE, Limits, limits
-from hoodie_py.formats.log import BlockType, HeaderKey, iter_blocks
+from hoodie_py.formats.limits import VARIABLE, Limits, get_limits
+from hoodie_py.formats.log import BlockType, HeaderKey, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name
 from hoodie_py.formats.parquet import decode_parquet_data
 from hoodie_py.formats.positions import decode_positions
@@ -57,11 +57,11 @@ def test_what_cannot_be_understood_is_refused(text: str) -> None:
 
 def test_the_environment_sets_them_for_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     data = rollback("20260102000000000", "20260101000000000") * 3
-    assert len(list(iter_blocks(data))) == 3
+    assert len(list(iterate_blocks(data))) == 3
     monkeypatch.setenv(VARIABLE, "log_blocks=2")
-    assert limits().log_blocks == 2
+    assert get_limits().log_blocks == 2
     with pytest.raises(UnsupportedFeatureError, match="log_blocks=2") as raised:
-        list(iter_blocks(data))
+        list(iterate_blocks(data))
     assert VARIABLE in (raised.value.hint or "")
     assert raised.value.where["offset"] == len(data) // 3 * 2
 
@@ -93,7 +93,7 @@ TWO_BLOCKS = rollback("2", "1") * 2
 KRYO = [("a", "p"), ("b", "p")]
 # A limit, a value of it, what is beyond it, and what is not.
 ENFORCED: list[tuple[str, int, Callable[[], object], Callable[[], object]]] = [
-    ("block_bytes", 8, lambda: list(iter_blocks(ONE_BLOCK)), lambda: list(iter_blocks(rollback("2", "1")))),
+    ("block_bytes", 8, lambda: list(iterate_blocks(ONE_BLOCK)), lambda: list(iterate_blocks(rollback("2", "1")))),
     ("block_records", 2, lambda: records(3), lambda: records(2)),
     ("block_records", 2, lambda: positions(3), lambda: positions(2)),
     ("block_records", 1, lambda: decode_deletes(TWO_DELETES), lambda: decode_deletes(deletes([]))),
@@ -104,8 +104,8 @@ ENFORCED: list[tuple[str, int, Callable[[], object], Callable[[], object]]] = [
     ("columns", 2, lambda: decode_parquet_data(parquet(1, 3)), lambda: decode_parquet_data(parquet(1, 2))),
     ("decoded_bytes", 2000, lambda: decode_parquet_data(parquet(200, 2)), lambda: decode_parquet_data(parquet(2, 2))),
     ("file_rows", 2, lambda: decode_parquet_data(parquet(3, 1)), lambda: decode_parquet_data(parquet(2, 1))),
-    ("log_blocks", 2, lambda: list(iter_blocks(TWO_BLOCKS * 2)), lambda: list(iter_blocks(TWO_BLOCKS))),
-    ("log_headers", 2, lambda: list(iter_blocks(rollback("2", "1"))), lambda: list(iter_blocks(ONE_BLOCK))),
+    ("log_blocks", 2, lambda: list(iterate_blocks(TWO_BLOCKS * 2)), lambda: list(iterate_blocks(TWO_BLOCKS))),
+    ("log_headers", 2, lambda: list(iterate_blocks(rollback("2", "1"))), lambda: list(iterate_blocks(ONE_BLOCK))),
     ("metadata_bytes", 9, lambda: parse_json(b'{"a": 123}'), lambda: parse_json(b'{"a": 1}')),
     ("metadata_bytes", 9, lambda: CommitMetadata.from_bytes(CONTAINER), lambda: None),
     ("metadata_items", 2, lambda: parse_json(b'{"a": [[1]]}'), lambda: parse_json(b'{"a": [1]}')),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats import log
-from hoodie_py.formats.log import BlockType, CorruptBlock, HeaderKey, LogBlock, block_at, iter_blocks
+from hoodie_py.formats.log import BlockType, CorruptBlock, HeaderKey, LogBlock, iterate_blocks, read_block_at
 from tests.corpus import corpus_names
 from tests.formats.log_writer import MAGIC, block, rollback
 from tests.formats.real_logs import real_blocks, real_logs
@@ -52,13 +52,13 @@ def bare(item: LogBlock | CorruptBlock) -> tuple[object, ...]:
 def test_bytes_of_a_block(value: tuple[BlockType, dict[HeaderKey, str], bytes], text: str) -> None:
     data = bytes.fromhex(text)
     assert block(*value) == data
-    assert [bare(b) for b in iter_blocks(data)] == [(value[0], value[1], 0, value[2], len(data))]
+    assert [bare(b) for b in iterate_blocks(data)] == [(value[0], value[1], 0, value[2], len(data))]
 
 
 @pytest.mark.parametrize("block_type", [t for t in BlockType if t is not BlockType.CORRUPT])
 def test_every_block_type_and_header(block_type: BlockType) -> None:
     data = block(block_type, EVERY_HEADER, b"content")
-    (found,) = iter_blocks(data)
+    (found,) = iterate_blocks(data)
     assert isinstance(found, LogBlock)
     assert (found.type, dict(found.headers), bytes(found.content), found.size) == (
         block_type,
@@ -74,7 +74,7 @@ def test_blocks_follow_each_other_and_know_their_place(tmp_path: Path) -> None:
     path.write_bytes(first + second)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         for data in (first + second, memoryview(first + second), mapped):
-            blocks = list(iter_blocks(data))
+            blocks = list(iterate_blocks(data))
             assert [(b.offset, bare(b)[-1]) for b in blocks] == [(0, len(first)), (len(first), len(second))]
             blocks.clear()
 
@@ -82,14 +82,14 @@ def test_blocks_follow_each_other_and_know_their_place(tmp_path: Path) -> None:
 def test_a_block_that_was_found_is_found_again_or_its_loss_is_told() -> None:
     first, second = block(3, {0: "1"}, b"x" * 30), block(1, EVERY_HEADER, b"y")
     data = first + second
-    for found in iter_blocks(data):
+    for found in iterate_blocks(data):
         assert isinstance(found, LogBlock)
-        assert bare(block_at(data, found.offset)) == bare(found)
+        assert bare(read_block_at(data, found.offset)) == bare(found)
         end = found.offset + found.size
         for length in range(end):
             for shorter in (data[:length], data[:length] + bytes(len(data) - length)):
                 with pytest.raises(CorruptFileError, match="has gone or was cut short") as error:
-                    block_at(shorter, found.offset)
+                    read_block_at(shorter, found.offset)
                 assert error.value.where["offset"] == found.offset
 
 
@@ -102,9 +102,9 @@ def test_meaning_of_headers() -> None:
         HeaderKey.RECORD_POSITIONS: "AAA=",
         HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: "000",
     }
-    (full,) = iter_blocks(block(BlockType.AVRO_DATA, headers, b""))
-    (bare_block,) = iter_blocks(block(BlockType.DELETE, {}, b""))
-    (back,) = iter_blocks(rollback("2", "1"))
+    (full,) = iterate_blocks(block(BlockType.AVRO_DATA, headers, b""))
+    (bare_block,) = iterate_blocks(block(BlockType.DELETE, {}, b""))
+    (back,) = iterate_blocks(rollback("2", "1"))
     assert isinstance(full, LogBlock)
     assert isinstance(bare_block, LogBlock)
     assert isinstance(back, LogBlock)
@@ -122,7 +122,7 @@ def test_rollback_block_has_the_size_that_hudi_writes() -> None:
 
 @pytest.mark.parametrize(("headers", "error"), [({}, CorruptFileError), ({3: "1"}, UnsupportedFeatureError)])
 def test_unknown_command(headers: dict[int, str], error: type[HoodieError]) -> None:
-    (found,) = iter_blocks(block(BlockType.COMMAND, headers, b""))
+    (found,) = iterate_blocks(block(BlockType.COMMAND, headers, b""))
     assert isinstance(found, LogBlock)
     with pytest.raises(error):
         _ = found.is_rollback
@@ -130,12 +130,12 @@ def test_unknown_command(headers: dict[int, str], error: type[HoodieError]) -> N
 
 @pytest.mark.parametrize("data", [b"", MAGIC, b"#HU", b"\0" * 5], ids=["empty", "magic", "short", "short zeros"])
 def test_files_without_blocks(data: bytes) -> None:
-    assert list(iter_blocks(data)) == []
+    assert list(iterate_blocks(data)) == []
 
 
 def test_fewer_than_six_bytes_after_a_block_are_the_end() -> None:
     data = block(1, {}, b"")
-    assert len(list(iter_blocks(data + b"12345"))) == 1
+    assert len(list(iterate_blocks(data + b"12345"))) == 1
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_fewer_than_six_bytes_after_a_block_are_the_end() -> None:
 )
 def test_what_is_not_understood_is_an_error(data: bytes, error: type[HoodieError]) -> None:
     with pytest.raises(error) as caught:
-        list(iter_blocks(data))
+        list(iterate_blocks(data))
     assert caught.value.where["offset"] == 0
 
 
@@ -182,7 +182,7 @@ WHOLE = block(3, {0: "001"}, b"abc")
 )
 def test_a_whole_block_that_does_not_add_up_is_an_error(data: bytes) -> None:
     with pytest.raises(CorruptFileError):
-        list(iter_blocks(data))
+        list(iterate_blocks(data))
 
 
 def test_damaged_blocks_are_reported_and_reading_goes_on() -> None:
@@ -199,7 +199,7 @@ def test_damaged_blocks_are_reported_and_reading_goes_on() -> None:
         "garbage at the end": (good + good + b"garbage", [0, (n, 2 * n + 7)]),
     }
     for name, (data, expected) in cases.items():
-        found = [(b.offset, b.end) if isinstance(b, CorruptBlock) else b.offset for b in iter_blocks(data)]
+        found = [(b.offset, b.end) if isinstance(b, CorruptBlock) else b.offset for b in iterate_blocks(data)]
         assert found == expected, name
 
 
@@ -208,20 +208,20 @@ def test_the_search_for_the_next_magic_crosses_its_windows(monkeypatch: pytest.M
     for window in range(6, 40):
         monkeypatch.setattr(log, "_SEARCH_WINDOW", window)
         for gap in range(20):
-            places = [(type(b), b.offset) for b in iter_blocks(good[:-1] + b"#" * gap + good)]
+            places = [(type(b), b.offset) for b in iterate_blocks(good[:-1] + b"#" * gap + good)]
             assert places == [(CorruptBlock, 0), (LogBlock, len(good) - 1 + gap)]
 
 
 def test_the_damaged_reference_table_skips_one_block() -> None:
     logs = real_logs("damaged_log_middle_mor_v6")
-    kinds = [[type(b) for b in iter_blocks(data)] for data in logs.values()]
+    kinds = [[type(b) for b in iterate_blocks(data)] for data in logs.values()]
     assert sorted(kinds, key=len) == [[LogBlock], [LogBlock, CorruptBlock, LogBlock]]
 
 
 def test_all_reference_tables_are_read_whole() -> None:
     for name in corpus_names():
         for path, data in real_logs(name).items():
-            blocks = list(iter_blocks(data))
+            blocks = list(iterate_blocks(data))
             flaws = [b for b in blocks if isinstance(b, CorruptBlock)]
             assert len(flaws) == (name == "damaged_log_middle_mor_v6" and len(blocks) > 1), path
             assert [b.offset for b in blocks if isinstance(b, LogBlock)] or not data.strip(b"#HUDI")
@@ -234,10 +234,10 @@ SMALL = ["log_compaction_mor_v6", "rollback_completed_mor_v6", "delete_marker_mo
 @pytest.mark.parametrize("name", SMALL)
 def test_every_truncation_gives_a_prefix_of_the_blocks(name: str) -> None:
     for data in list(real_logs(name).values())[:2]:
-        whole = [bare(b) for b in iter_blocks(data)]
-        ends = [b.offset + b.size for b in iter_blocks(data) if isinstance(b, LogBlock)]
+        whole = [bare(b) for b in iterate_blocks(data)]
+        ends = [b.offset + b.size for b in iterate_blocks(data) if isinstance(b, LogBlock)]
         for length in range(len(data)):
-            found = list(iter_blocks(data[:length]))
+            found = list(iterate_blocks(data[:length]))
             complete = sum(end <= length for end in ends)
             assert [bare(b) for b in found[:complete]] == whole[:complete]
             rest = found[complete:]
@@ -253,7 +253,7 @@ def test_flipped_bits_give_blocks_reports_or_errors(name: str) -> None:
         flipped = bytearray(data)
         flipped[place] ^= 1 << place % 8
         try:
-            found = list(iter_blocks(bytes(flipped)))
+            found = list(iterate_blocks(bytes(flipped)))
         except HoodieError:
             continue
         assert all(0 <= b.offset < len(data) for b in found)
@@ -263,7 +263,7 @@ def test_flipped_bits_give_blocks_reports_or_errors(name: str) -> None:
 def test_any_bytes_give_blocks_reports_or_errors(junk: bytes, parts: list[bytes]) -> None:
     data = junk.join([b"", *parts, b""])
     try:
-        found = list(iter_blocks(data))
+        found = list(iterate_blocks(data))
     except HoodieError:
         return
     places = [b.offset for b in found]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iterate_blocks
 from hoodie_py.formats.log_writer import encode_block
 from tests.corpus import corpus_names
 from tests.formats.log_writer import block
@@ -16,7 +16,7 @@ headers = st.dictionaries(st.sampled_from(HeaderKey), st.text(max_size=20), max_
 @given(st.lists(st.tuples(kinds, headers, st.binary(max_size=50)), max_size=4))
 def test_blocks_read_back(blocks: list[tuple[BlockType, dict[HeaderKey, str], bytes]]) -> None:
     data = b"".join(encode_block(*one) for one in blocks)
-    found = [one for one in iter_blocks(data) if isinstance(one, LogBlock)]
+    found = [one for one in iterate_blocks(data) if isinstance(one, LogBlock)]
     assert [(one.type, dict(one.headers), bytes(one.content)) for one in found] == blocks
     assert data == b"".join(block(*one) for one in blocks)
 
@@ -25,7 +25,7 @@ def test_blocks_of_java_come_out_byte_for_byte() -> None:
     checked = 0
     for name in corpus_names():
         for data in real_logs(name).values():
-            for one in iter_blocks(data):
+            for one in iterate_blocks(data):
                 if isinstance(one, LogBlock):
                     again = encode_block(one.type, one.headers, bytes(one.content))
                     assert again == data[one.offset : one.offset + one.size]

@@ -16,8 +16,8 @@ from hoodie_py.formats.merge_config import (
     POSTGRES_DEBEZIUM_PAYLOAD,
     MergeConfig,
     MergeMode,
+    collect_merge_properties,
     infer_merge,
-    merge_properties,
     resolve_merge,
 )
 
@@ -121,7 +121,7 @@ PREFIX, DELETE_KEYS = "p.", ("field", "marker")
 
 def test_merge_properties_lose_prefix_and_blanks() -> None:
     properties = {"p.a.b": " 1 ", "p.": "x", "q.x": "y", "p. c ": "2"}
-    assert merge_properties(properties, PREFIX, DELETE_KEYS, 9, None) == {"a.b": "1", "c": "2"}
+    assert collect_merge_properties(properties, PREFIX, DELETE_KEYS, 9, None) == {"a.b": "1", "c": "2"}
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_merge_properties_lose_prefix_and_blanks() -> None:
 )  # fmt: skip
 def test_old_change_feed_payloads_imply_a_delete_marker_below_version_9(payload: str, implied: dict[str, str]) -> None:
     for version in (6, 8):
-        assert merge_properties({}, PREFIX, DELETE_KEYS, version, payload) == implied
-    assert merge_properties({}, PREFIX, DELETE_KEYS, 9, payload) == {}
+        assert collect_merge_properties({}, PREFIX, DELETE_KEYS, version, payload) == implied
+    assert collect_merge_properties({}, PREFIX, DELETE_KEYS, 9, payload) == {}
 
 
 def test_a_stored_delete_marker_beats_the_implied_one() -> None:
-    found = merge_properties({"p.field": "kind"}, PREFIX, DELETE_KEYS, 6, AWS_DMS_PAYLOAD)
+    found = collect_merge_properties({"p.field": "kind"}, PREFIX, DELETE_KEYS, 6, AWS_DMS_PAYLOAD)
     assert found == {"field": "kind", "marker": "D"}

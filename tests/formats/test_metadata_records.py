@@ -10,8 +10,8 @@ import pytest
 
 from hoodie_py.errors import HoodieError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.hfile import read_hfile
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
-from hoodie_py.formats.metadata_records import files_entries, files_record, partitions_record
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
+from hoodie_py.formats.metadata_records import encode_commit_entries, encode_files_record, encode_partitions_record
 from tests.corpus import WHOLE
 
 INFO = {
@@ -42,7 +42,7 @@ NOTHING = dict.fromkeys([*META, "newerIndex"])
 
 
 def test_a_commit_becomes_a_record_for_each_partition_and_one_for_all() -> None:
-    entries = files_entries(schema(), {"p1": {"b": 5, "c": 6}, "": {"a": 1}}, {"p1": ["old"], "p0": ["gone"]})
+    entries = encode_commit_entries(schema(), {"p1": {"b": 5, "c": 6}, "": {"a": 1}}, {"p1": ["old"], "p0": ["gone"]})
     found = {key.decode(): decode(value, schema()) for key, value in entries}
     gone, none = {"size": 0, "isDeleted": True}, {"size": 0, "isDeleted": False}
     kept = [{"size": size, "isDeleted": False} for size in (1, 5, 6)]
@@ -61,7 +61,7 @@ def test_records_of_java_come_out_the_same() -> None:
         with zipfile.ZipFile(place) as archive:
             for path in archive.namelist():
                 if "/.hoodie/metadata/files/" in path and ".log." in path:
-                    checked += sum(same(block) for block in iter_blocks(archive.read(path)))
+                    checked += sum(same(block) for block in iterate_blocks(archive.read(path)))
     if not checked:
         pytest.skip(f"NOT TESTED: there are no reference tables with a metadata table in {WHOLE}")
     assert checked > 10
@@ -75,10 +75,10 @@ def same(block: Any) -> bool:
         record = decode(value, text)
         files = record["filesystemMetadata"]
         if record["type"] == 1:
-            again = partitions_record(text, ["" if path == "." else path for path in files])
+            again = encode_partitions_record(text, ["" if path == "." else path for path in files])
         else:
             sizes = {name: info["size"] for name, info in files.items() if not info["isDeleted"]}
-            again = files_record(text, sizes, [name for name, info in files.items() if info["isDeleted"]])
+            again = encode_files_record(text, sizes, [name for name, info in files.items() if info["isDeleted"]])
         assert decode(again, text) == record
         assert len(again) == len(value)
     return True
@@ -90,7 +90,7 @@ def same(block: Any) -> bool:
 )
 def test_wrong_files_are_refused(added: dict[str, dict[str, int]], deleted: dict[str, list[str]]) -> None:
     with pytest.raises(InvalidTableError):
-        files_entries(schema(), added, deleted)
+        encode_commit_entries(schema(), added, deleted)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_wrong_files_are_refused(added: dict[str, dict[str, int]], deleted: dict
 )  # fmt: skip
 def test_unknown_schemas_are_refused(text: str) -> None:
     with pytest.raises(UnsupportedFeatureError):
-        files_record(text, {"a": 1})
+        encode_files_record(text, {"a": 1})
 
 
 def test_what_is_no_schema_is_refused() -> None:
     with pytest.raises(HoodieError):
-        files_record("[]", {"a": 1})
+        encode_files_record("[]", {"a": 1})

@@ -11,20 +11,20 @@ from hoodie_py.formats.names import (
     BaseFileName,
     LogFileName,
     MarkerType,
-    base_file_name,
     check_inside,
     escape_partition_value,
-    file_name_of,
-    log_file_name,
-    marked_file,
-    marker_folder,
-    marker_path,
+    find_file_name,
+    make_base_file_name,
+    make_log_file_name,
+    make_marker_folder,
+    make_marker_path,
     parse_base_file_name,
     parse_log_file_name,
-    partition_path,
+    parse_marker,
     split_partition_path,
     unescape_partition_value,
 )
+from tests.formats.partition_paths import make_partition_path
 
 FILE_ID = "34bb2943-ef2a-40cb-ad0a-963be889cc81-0"
 INSTANT = "20261121093514516"
@@ -130,12 +130,12 @@ def test_paths_that_lead_out_of_the_table_are_refused(path: str) -> None:
 
 
 def test_file_name_of_takes_the_last_segment_of_paths_and_uris() -> None:
-    assert file_name_of("file:/tmp/t/p0/f.parquet") == "f.parquet"
-    assert file_name_of("s3a://lake/t/.x.log.1_0-0-0") == ".x.log.1_0-0-0"
-    assert file_name_of("f.parquet") == "f.parquet"
+    assert find_file_name("file:/tmp/t/p0/f.parquet") == "f.parquet"
+    assert find_file_name("s3a://lake/t/.x.log.1_0-0-0") == ".x.log.1_0-0-0"
+    assert find_file_name("f.parquet") == "f.parquet"
     for bad in ("", "a/", "a/..", "a\\..", "a\0"):
         with pytest.raises(InvalidTableError):
-            file_name_of(bad)
+            find_file_name(bad)
 
 
 # What Java Hudi 1.2.0 writes for these values with url-encoding on.
@@ -196,49 +196,49 @@ values = st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0
 @given(st.lists(values, min_size=1, max_size=3), st.booleans())
 def test_url_encoded_partition_paths_round_trip(texts: list[str | None], hive_style: bool) -> None:
     fields = tuple(f"f{index}" for index in range(len(texts)))
-    path = partition_path(fields, tuple(texts), hive_style=hive_style, url_encode=True)
+    path = make_partition_path(fields, tuple(texts), hive_style=hive_style, url_encode=True)
     expected = tuple(None if text == "__HIVE_DEFAULT_PARTITION__" else text for text in texts)
     assert split_partition_path(path, fields) == expected
 
 
 def test_names_are_built_from_what_they_read_back_to() -> None:
     for name, parts in BASE_FILES.items():
-        assert base_file_name(parts.file_id, parts.write_token, parts.instant, parts.extension) == name
+        assert make_base_file_name(parts.file_id, parts.write_token, parts.instant, parts.extension) == name
     for name, log in LOG_FILES.items():
         if log.write_token is not None:
-            assert log_file_name(log.file_id, log.instant, log.version, log.write_token, log.suffix) == name
+            assert make_log_file_name(log.file_id, log.instant, log.version, log.write_token, log.suffix) == name
 
 
 @pytest.mark.parametrize("file_id", ["", "a_b", "a.b", "a/b", "../a"])
 def test_file_ids_that_would_not_read_back_are_refused(file_id: str) -> None:
     with pytest.raises(InvalidTableError):
-        base_file_name(file_id, "0-0-0", INSTANT)
+        make_base_file_name(file_id, "0-0-0", INSTANT)
     with pytest.raises(InvalidTableError):
-        log_file_name(file_id, INSTANT, 1, "0-0-0")
+        make_log_file_name(file_id, INSTANT, 1, "0-0-0")
 
 
 def test_other_parts_that_would_not_read_back_are_refused() -> None:
     for token, instant in (("0_0", INSTANT), ("0-0-0", "now"), ("0-0-0/..", INSTANT)):
         with pytest.raises(InvalidTableError):
-            base_file_name("f", token, instant)
+            make_base_file_name("f", token, instant)
         with pytest.raises(InvalidTableError):
-            log_file_name("f", instant, 1, token)
+            make_log_file_name("f", instant, 1, token)
     with pytest.raises(InvalidTableError):
-        log_file_name("f", INSTANT, -1, "0-0-0")
+        make_log_file_name("f", INSTANT, -1, "0-0-0")
     with pytest.raises(InvalidTableError):
-        base_file_name("f", "0-0-0", INSTANT, ".exe")
+        make_base_file_name("f", "0-0-0", INSTANT, ".exe")
 
 
 @pytest.mark.parametrize(("partition", "folder"), [("", ""), ("p0", "p0/"), ("a=1/b=2", "a=1/b=2/")])
 @pytest.mark.parametrize("kind", list(MarkerType))
 def test_markers_lie_in_the_folder_of_their_instant(partition: str, folder: str, kind: MarkerType) -> None:
-    path = marker_path(INSTANT, partition, "f.parquet", kind)
+    path = make_marker_path(INSTANT, partition, "f.parquet", kind)
     assert path == f".hoodie/.temp/{INSTANT}/{folder}f.parquet.marker.{kind.name}"
-    assert marked_file(path) == (f"{marker_folder(INSTANT)}/{folder}f.parquet", kind)
+    assert parse_marker(path) == (f"{make_marker_folder(INSTANT)}/{folder}f.parquet", kind)
 
 
 def test_other_files_are_no_markers() -> None:
     for name in ("MARKERS.type", "a.marker.NONE", ".marker.MERGE", "a.marker.MERGE.crc"):
-        assert marked_file(name) is None
+        assert parse_marker(name) is None
     with pytest.raises(InvalidTableError):
-        marker_path(INSTANT, "../p", "f", MarkerType.MERGE)
+        make_marker_path(INSTANT, "../p", "f", MarkerType.MERGE)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.parquet import (
-    column_chunk_ranges,
+    convert_to_spark_schema,
+    convert_to_spark_type,
     decode_parquet_data,
-    file_schema,
-    spark_schema,
-    spark_type,
+    find_column_chunk_ranges,
+    read_file_schema,
 )
 from tests.formats.spark_rows import to_schema
 
@@ -58,9 +58,9 @@ TYPES = [
 
 @pytest.mark.parametrize(("given_type", "expected"), TYPES, ids=str)
 def test_spark_types(given_type: pa.DataType, expected: pa.DataType) -> None:
-    assert spark_type(given_type) == expected
-    assert str(spark_type(given_type)) == str(expected)
-    assert spark_type(expected) == expected
+    assert convert_to_spark_type(given_type) == expected
+    assert str(convert_to_spark_type(given_type)) == str(expected)
+    assert convert_to_spark_type(expected) == expected
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_spark_types(given_type: pa.DataType, expected: pa.DataType) -> None:
 )
 def test_types_that_spark_has_not(t: pa.DataType) -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
-        spark_schema(pa.schema([("a", pa.int8()), ("b", pa.list_(t))]))
+        convert_to_spark_schema(pa.schema([("a", pa.int8()), ("b", pa.list_(t))]))
     assert caught.value.where == {"column": "b"}
 
 
 def test_schemas_keep_names_and_nullability() -> None:
     schema = pa.schema([pa.field("a", pa.int8(), nullable=False, metadata={"k": "v"}), ("b", pa.large_string())])
     expected = pa.schema([pa.field("a", pa.int32(), nullable=False), ("b", pa.string())])
-    assert spark_schema(schema.with_metadata({"x": "y"})).equals(expected, check_metadata=True)
+    assert convert_to_spark_schema(schema.with_metadata({"x": "y"})).equals(expected, check_metadata=True)
 
 
 VALUES: list[tuple[pa.Array, list[Any]]] = [
@@ -101,9 +101,9 @@ VALUES: list[tuple[pa.Array, list[Any]]] = [
 @pytest.mark.parametrize(("array", "expected"), VALUES, ids=lambda value: str(getattr(value, "type", ""))[:40])
 def test_values_are_converted(array: pa.Array, expected: list[Any]) -> None:
     batch = pa.RecordBatch.from_arrays([array, array], ["a", "b"])
-    converted = to_schema(batch, spark_schema(batch.schema))
+    converted = to_schema(batch, convert_to_spark_schema(batch.schema))
     converted.validate(full=True)
-    assert converted.schema == spark_schema(batch.schema)
+    assert converted.schema == convert_to_spark_schema(batch.schema)
     assert converted.column("b").to_pylist() == expected
     decoded = decode_parquet_data(parquet_bytes(pa.table({"a": array})))
     assert decoded.column("a").to_pylist() == expected
@@ -128,7 +128,7 @@ TABLE = pa.table(
 def test_old_timestamps_are_points_in_time() -> None:
     moments = pa.table({"t": pa.array([-1, None], pa.timestamp("us"))})
     data = parquet_bytes(moments, use_deprecated_int96_timestamps=True)
-    assert file_schema(pq.read_metadata(io.BytesIO(data))).field("t").type == UTC_TYPE
+    assert read_file_schema(pq.read_metadata(io.BytesIO(data))).field("t").type == UTC_TYPE
     assert decode_parquet_data(data).column(0) == pa.array([-1, None], UTC_TYPE)
 
 
@@ -154,7 +154,7 @@ def test_chunk_ranges_cover_what_a_reader_reads() -> None:
     meta = pq.read_metadata(io.BytesIO(data))
     for columns in (None, ["id"], ["st", "l"], ["n.m"], ["id", "n.m"], ["nosuch"]):
         for group in range(meta.num_row_groups):
-            ranges = column_chunk_ranges(meta, group, columns)
+            ranges = find_column_chunk_ranges(meta, group, columns)
             assert ranges == sorted(ranges)
             recorder = Recorder(data)
             recorder.reads = []
@@ -164,10 +164,10 @@ def test_chunk_ranges_cover_what_a_reader_reads() -> None:
             assert bool(recorder.reads) == (columns != ["nosuch"])
             for start, stop in recorder.reads:
                 assert any(first <= start and stop <= last for first, last in ranges), (columns, start, stop)
-    assert len(column_chunk_ranges(meta, 0, None)) == 1
-    assert column_chunk_ranges(meta, 0, ["nosuch"]) == []
-    whole = column_chunk_ranges(meta, 0, None)[0]
-    some = column_chunk_ranges(meta, 0, ["id"])[0]
+    assert len(find_column_chunk_ranges(meta, 0, None)) == 1
+    assert find_column_chunk_ranges(meta, 0, ["nosuch"]) == []
+    whole = find_column_chunk_ranges(meta, 0, None)[0]
+    some = find_column_chunk_ranges(meta, 0, ["id"])[0]
     assert whole[0] == some[0] == 4
     assert some[1] < whole[1]
 

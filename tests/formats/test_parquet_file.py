@@ -114,7 +114,7 @@ def test_a_row_group_is_read_some_columns_at_a_time(columns: list[str]) -> None:
     pq.write_table(WIDE, sink, row_group_size=30)
     file = ParquetFile(pa.BufferReader(sink.getvalue()))
     for group, wanted in enumerate((WIDE.slice(0, 30), WIDE.slice(30))):
-        batch = file.row_group(group, columns)
+        batch = file.read_row_group(group, columns)
         if columns:
             assert pa.Table.from_batches([batch]).equals(wanted.select(columns))
         else:
@@ -123,7 +123,7 @@ def test_a_row_group_is_read_some_columns_at_a_time(columns: list[str]) -> None:
 
 def test_a_row_group_that_does_not_come_in_one_batch_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     file = ParquetFile(stored())
-    assert file.row_group(3, TABLE.column_names).num_rows == 100
+    assert file.read_row_group(3, TABLE.column_names).num_rows == 100
     real = ParquetFile.iter_batches
     monkeypatch.setattr(ParquetFile, "iter_batches", lambda self, rows, **named: real(self, rows - 1, **named))
-    assert file.row_group(3, TABLE.column_names) is None
+    assert file.read_row_group(3, TABLE.column_names) is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.blocks import decode_block_positions, decode_deleted, decode_records
+from hoodie_py.formats.blocks import decode_block_positions, decode_delete_block, decode_records
 from hoodie_py.formats.limits import Limits
 from hoodie_py.formats.log import BlockType
 from hoodie_py.formats.positions import decode_positions
@@ -103,7 +103,7 @@ def test_damaged_bitmaps_are_errors_or_ascending_positions(positions: set[int], 
 def test_real_blocks_have_a_position_for_every_record() -> None:
     seen = 0
     for block in real_blocks("positions_mor_v9", "delete_marker_mor_v9", "types_mor_v8_parquetlog"):
-        count = len(decode_deleted(block)) if block.type is BlockType.DELETE else decode_records(block).num_rows
+        count = len(decode_delete_block(block)) if block.type is BlockType.DELETE else decode_records(block).num_rows
         positions = decode_block_positions(block, count)
         assert (positions is None) == (block.record_positions is None)
         if positions is not None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.formats.properties import format_properties, parse_properties, render_properties
+from hoodie_py.formats.properties import format_properties, parse_properties, update_properties
 
 # The examples are those of the java.util.Properties documentation and of files that Hudi wrote.
 CASES = [
@@ -68,12 +68,12 @@ def test_changes_leave_everything_else_as_it_stands() -> None:
     before = b"#Sat Nov 21\r\n\r\na = 1\nlong=x\\\n   y\n! c\n\xe9=\xe9\nb\\:c:2\na=3\nlast=z"
     changes = {"a": "4=5", "long": None, "b:c": "\u4e2d", "new key": " v", "absent": None}
     after = b"#Sat Nov 21\r\n\r\na=4\\=5\n! c\n\xe9=\xe9\nb\\:c=\\u4E2D\nlast=z\nnew\\ key=\\ v\n"
-    assert render_properties(before, changes) == after
-    assert render_properties(before, {}) in (before, before + b"\n")
+    assert update_properties(before, changes) == after
+    assert update_properties(before, {}) in (before, before + b"\n")
 
 
 def test_a_file_that_ends_within_a_continued_line_can_be_changed() -> None:
-    assert parse_properties(render_properties(b"#c\na=1\\", {"b": "2"})) == {"a": "1", "b": "2"}
+    assert parse_properties(update_properties(b"#c\na=1\\", {"b": "2"})) == {"a": "1", "b": "2"}
 
 
 @given(st.binary(max_size=200), st.dictionaries(texts, st.none() | texts, max_size=4))
@@ -83,4 +83,4 @@ def test_changed_files_read_back(before: bytes, changes: dict[str, str | None]) 
     except InvalidTableError:
         return
     expected = {key: value for key, value in {**properties, **changes}.items() if value is not None}
-    assert parse_properties(render_properties(before, changes)) == expected
+    assert parse_properties(update_properties(before, changes)) == expected

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import HoodieError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.merge_config import EVENT_TIME_STRATEGY_ID, PAYLOAD_STRATEGY_ID, MergeMode
-from hoodie_py.formats.table_config import TableConfig, format_properties, table_checksum
+from hoodie_py.formats.table_config import TableConfig, compute_table_checksum, format_properties
 from tests.corpus import load_case
 from tests.formats.zipped_tables import all_meta_files
 
@@ -30,7 +30,10 @@ def config(**changes: str | None) -> TableConfig:
 def test_defaults_are_hudis() -> None:
     found = config()
     assert (found.name, found.database, found.type, found.version) == ("trips", "", "COPY_ON_WRITE", 9)
-    assert (found.timeline_dir(), found.history_dir()) == (".hoodie/timeline", ".hoodie/timeline/history")
+    assert (found.find_timeline_folder(), found.find_history_folder()) == (
+        ".hoodie/timeline",
+        ".hoodie/timeline/history",
+    )
     assert found.populate_meta_fields
     assert not any((found.is_partitioned, found.is_merge_on_read, found.cdc_enabled, found.hive_style_partitioning))
     assert (found.base_file_format, found.cdc_mode, found.timezone) == ("PARQUET", "DATA_BEFORE_AFTER", "LOCAL")
@@ -47,11 +50,11 @@ def test_a_config_pickles_and_keeps_unknown_keys() -> None:
 
 
 def test_checksum_is_crc32_of_database_and_name() -> None:
-    assert table_checksum("archived_timeline_cow_v6") == 2906205469
-    assert config(table__checksum=str(table_checksum("trips"))).name == "trips"
-    assert config(table__checksum=str(table_checksum("trips", "db")), database__name="db").database == "db"
+    assert compute_table_checksum("archived_timeline_cow_v6") == 2906205469
+    assert config(table__checksum=str(compute_table_checksum("trips"))).name == "trips"
+    assert config(table__checksum=str(compute_table_checksum("trips", "db")), database__name="db").database == "db"
     with pytest.raises(InvalidTableError, match="checksum"):
-        config(table__checksum=str(table_checksum("trips")), database__name="db")
+        config(table__checksum=str(compute_table_checksum("trips")), database__name="db")
 
 
 @pytest.mark.parametrize("version", ["5", "7", "10", "0"])
@@ -93,11 +96,11 @@ def test_a_foreign_table_format_is_refused() -> None:
 
 def test_layout_1_has_its_folders_elsewhere() -> None:
     changes: dict[str, Any] = {"table__version": "6", "record__merge__mode": None}
-    assert config(**changes).timeline_dir() == ".hoodie"
-    assert config(**changes).history_dir() == ".hoodie/archived"
-    assert config(**changes, archivelog__folder="history").history_dir() == ".hoodie/history"
+    assert config(**changes).find_timeline_folder() == ".hoodie"
+    assert config(**changes).find_history_folder() == ".hoodie/archived"
+    assert config(**changes, archivelog__folder="history").find_history_folder() == ".hoodie/history"
     # From version 8 on that key is a leftover.
-    assert config(archivelog__folder="archived").history_dir() == ".hoodie/timeline/history"
+    assert config(archivelog__folder="archived").find_history_folder() == ".hoodie/timeline/history"
 
 
 def test_ordering_fields_have_two_names_and_no_say_in_commit_time_ordering() -> None:

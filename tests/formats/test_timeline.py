@@ -176,7 +176,7 @@ def test_timelines_of_reference_tables_hold_the_commits_known_about_them(name: s
     case = load_case(name)
     files = [file for file in meta_files(name) if not file.is_metadata_table]
     config = TableConfig.from_bytes(next(file.data for file in files if file.name == "hoodie.properties"))
-    names = [file.name for file in files if file.folder == config.timeline_dir()]
+    names = [file.name for file in files if file.folder == config.find_timeline_folder()]
     timeline = Timeline.from_file_names(names, config.timeline_layout)
     timed = config.timeline_layout == 2
     found = {(one.request_time, one.action, one.state, one.completion_time if timed else "") for one in timeline}

@@ -14,7 +14,7 @@ from hoodie_py import HoodieError, HoodieTable, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.properties import parse_properties
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.formats.whole_properties import seal, whole_table_config
+from hoodie_py.formats.whole_properties import parse_whole_table_config, seal_properties
 from hoodie_py.table import timeline_loader
 from hoodie_py.writer.table_properties import change_properties
 from tests.corpus import case_folder, corpus_names
@@ -40,7 +40,7 @@ def facts(config: TableConfig) -> dict[str, Any]:
 
 def same_or_refused(whole: bytes, part: bytes) -> bool:
     try:
-        return facts(whole_table_config(part)) == facts(whole_table_config(whole))
+        return facts(parse_whole_table_config(part)) == facts(parse_whole_table_config(whole))
     except HoodieError:
         return True
 
@@ -52,35 +52,35 @@ def test_every_beginning_of_javas_files(name: str):
             TableConfig.from_bytes(data)
         except HoodieError:
             continue
-        whole_table_config(data)
+        parse_whole_table_config(data)
         lines = data.splitlines(keepends=True)
         for count in range(len(lines) - UNSEEN.get(name, 0)):
             assert same_or_refused(data, b"".join(lines[:count])), lines[count]
         for end in (*range(0, len(data) - 1, 7), len(data) - 1):
             if data[:end][-1:] != b"\n":
                 with pytest.raises(InvalidTableError):
-                    whole_table_config(data[:end])
+                    parse_whole_table_config(data[:end])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_every_beginning_of_our_own(kind: Kind, tmp_path: Path):
     data = (kind.create(tmp_path) / ".hoodie/hoodie.properties").read_bytes()
-    config = whole_table_config(data)
+    config = parse_whole_table_config(data)
     bare = b"".join(line for line in data.splitlines(keepends=True) if not line.startswith(b"#"))
-    assert facts(whole_table_config(bare)) == facts(config)
+    assert facts(parse_whole_table_config(bare)) == facts(config)
     for end in range(len(data) - 1):
         with pytest.raises(InvalidTableError):
-            whole_table_config(data[:end])
+            parse_whole_table_config(data[:end])
 
 
 def test_what_java_makes_of_our_file_needs_no_marks():
     for data in properties_files("basic_mor_v9_part"):
-        sealed = seal(data)
+        sealed = seal_properties(data)
         assert parse_properties(sealed) == parse_properties(data)
-        assert seal(sealed) == sealed
-        assert facts(whole_table_config(sealed)) == facts(whole_table_config(data))
+        assert seal_properties(sealed) == sealed
+        assert facts(parse_whole_table_config(sealed)) == facts(parse_whole_table_config(data))
         comments = [line for line in sealed.splitlines(keepends=True) if not line.startswith(b"#")]
-        whole_table_config(b"#Updated at now\n" + b"".join(comments))
+        parse_whole_table_config(b"#Updated at now\n" + b"".join(comments))
 
 
 def test_a_file_cut_off_falls_back_to_its_backup_and_is_mended_by_the_next_change(

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.formats.xxhash import xxhash32
+from hoodie_py.formats.xxhash import hash_xxhash32
 
 _P1, _P2, _P3, _P4, _P5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 _MASK = 0xFFFFFFFF
@@ -47,10 +47,10 @@ def test_published_vectors() -> None:
         "abc": 0x32D153FF,
         "Nobody inspects the spammish repetition": 0xE2293B2F,
     }
-    assert xxhash32(pa.array([*known])).tolist() == [*known.values()]
+    assert hash_xxhash32(pa.array([*known])).tolist() == [*known.values()]
 
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=70)), max_size=30), st.integers(0, 3))
 def test_many_strings_are_hashed_as_one_by_one(texts: list[str | None], skipped: int) -> None:
-    found = xxhash32(pa.array(texts, pa.string()).slice(skipped)).tolist()
+    found = hash_xxhash32(pa.array(texts, pa.string()).slice(skipped)).tolist()
     assert found == [_plain((text or "").encode()) for text in texts[skipped:]]

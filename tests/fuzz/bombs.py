@@ -28,11 +28,11 @@ from hoodie_py.formats.avro import AvroSchema, decode_avro_data
 from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.deletes import decode_deletes
 from hoodie_py.formats.hfile import read_hfile, write_hfile
-from hoodie_py.formats.log import MAGIC, iter_blocks
+from hoodie_py.formats.log import MAGIC, iterate_blocks
 from hoodie_py.formats.parquet import decode_parquet_data
 from hoodie_py.formats.properties import parse_properties
-from hoodie_py.formats.protobuf import number_field
-from hoodie_py.formats.protobuf import varint as varint_of_protobuf
+from hoodie_py.formats.protobuf import encode_number_field
+from hoodie_py.formats.protobuf import encode_varint as varint_of_protobuf
 from tests.formats.log_writer import delete_content, raw_data, rollback, unsigned, varint
 
 CPU_SECONDS = 30
@@ -84,7 +84,7 @@ def _hfile() -> bytes:
     packed = gzip.compress(bytes(600 << 20), compresslevel=1)
     block = struct.pack(">8siiqBii", b"DATABLK*", len(packed), 600 << 20, -1, 1, 16384, 33 + len(packed)) + packed
     fields = b"".join(
-        number_field(number, value) for number, value in ((1, len(block)), (2, len(block)), (7, 1), (12, 1))
+        encode_number_field(number, value) for number, value in ((1, len(block)), (2, len(block)), (7, 1), (12, 1))
     )
     body = varint_of_protobuf(len(fields)) + fields
     return block + b'TRABLK"$' + body.ljust(4096 - 12, b"\0") + plain[-4:]
@@ -116,10 +116,12 @@ BOMBS: dict[str, Bomb] = {
     "plain items": Bomb(lambda: _small_items(deflate=False), CommitMetadata.from_bytes, "metadata_items"),
     "lists in json": Bomb(lambda: b'{"a":[' + b"[]," * 3_000_000 + b"1]}", CommitMetadata.from_bytes, "metadata_items"),
     "deep json": Bomb(lambda: b'{"a":' * 1_000_000, CommitMetadata.from_bytes, "broken JSON"),
-    "many blocks": Bomb(lambda: rollback("2", "1") * 300_000, lambda data: len(list(iter_blocks(data))), "log_blocks"),
-    "many magics": Bomb(lambda: MAGIC * 3_000_000, lambda data: len(list(iter_blocks(data))), "log_blocks"),
+    "many blocks": Bomb(
+        lambda: rollback("2", "1") * 300_000, lambda data: len(list(iterate_blocks(data))), "log_blocks"
+    ),
+    "many magics": Bomb(lambda: MAGIC * 3_000_000, lambda data: len(list(iterate_blocks(data))), "log_blocks"),
     "many torn blocks": Bomb(
-        lambda: (MAGIC + b"\0") * 300_000, lambda data: len(list(iter_blocks(data))), "log_blocks"
+        lambda: (MAGIC + b"\0") * 300_000, lambda data: len(list(iterate_blocks(data))), "log_blocks"
     ),
     "a gzipped block": Bomb(_hfile, read_hfile, "metadata_ratio"),
     "columns of nulls": Bomb(_nulls, decode_parquet_data, "decoded_ratio"),

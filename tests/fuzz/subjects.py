@@ -22,10 +22,10 @@ import pyarrow as pa
 from hoodie_py import HoodieTable
 from hoodie_py.errors import HoodieWarning
 from hoodie_py.formats import archive, plans
-from hoodie_py.formats.blocks import decode_block_positions, decode_deleted, decode_records
+from hoodie_py.formats.blocks import decode_block_positions, decode_delete_block, decode_records
 from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.deletes import decode_deletes
-from hoodie_py.formats.log import MAGIC, BlockType, CorruptBlock, LogBlock, iter_blocks
+from hoodie_py.formats.log import MAGIC, BlockType, CorruptBlock, LogBlock, iterate_blocks
 from hoodie_py.formats.positions import decode_positions
 from hoodie_py.formats.table_config import TableConfig
 from tests.formats.log_writer import delete_content, surrounded
@@ -73,7 +73,9 @@ def read_log(data: bytes) -> Answer:
     """Decode every block of a log file with all that hangs on it."""
     blocks: list[Any] = []
     skipped = 0
-    for block in iter_blocks(surrounded([data], b"\xff")[0]):  # as a reader has it: in Arrow's memory, with room behind
+    for block in iterate_blocks(
+        surrounded([data], b"\xff")[0]
+    ):  # as a reader has it: in Arrow's memory, with room behind
         if isinstance(block, CorruptBlock):
             skipped += 1
         else:
@@ -88,7 +90,7 @@ def _decoded(block: LogBlock) -> tuple[Any, ...]:
         content = decode_records(block)
         count = content.num_rows
     elif block.type is BlockType.DELETE:
-        content = _deleted(decode_deleted(block))
+        content = _deleted(decode_delete_block(block))
         count = len(content[0])
     else:
         content = block.is_rollback
@@ -103,7 +105,7 @@ def _deleted(found: Any) -> tuple[Any, ...]:
 def _framing(data: bytes) -> frozenset[int]:
     """Bytes of a log file that frame its blocks, but for the numbers of types and headers."""
     found: set[int] = set()
-    for block in iter_blocks(data):
+    for block in iterate_blocks(data):
         assert isinstance(block, LogBlock)
         at = block.offset
         found.update(range(at, at + 18))  # magic, size, version
@@ -120,7 +122,7 @@ def _framing(data: bytes) -> frozenset[int]:
 
 def _ends(data: bytes) -> frozenset[int]:
     """Lengths at which a log file ends between two blocks; fewer bytes than a magic at the end are not looked at."""
-    offsets = [block.offset for block in iter_blocks(data)] + [len(data)]
+    offsets = [block.offset for block in iterate_blocks(data)] + [len(data)]
     return frozenset(offset + more for offset in offsets for more in range(len(MAGIC) + 1))
 
 
@@ -131,7 +133,7 @@ def _log(name: str, data: bytes) -> Subject:
 
 def _head(data: bytes, most: int) -> bytes:
     """The first blocks of a log file, as many as fit into some bytes, and one at least."""
-    ends = [block.offset + block.size for block in iter_blocks(data) if isinstance(block, LogBlock)]
+    ends = [block.offset + block.size for block in iterate_blocks(data) if isinstance(block, LogBlock)]
     return data[: max((end for end in ends if end <= most), default=ends[0])]
 
 
@@ -158,7 +160,7 @@ _LOGS = (
 def _logs() -> Iterator[Subject]:
     for case, kinds in _LOGS:
         logs = sorted((data for path, data in files(case).items() if is_log(path)), key=len)
-        fitting = [data for data in logs if kinds <= {getattr(block, "type", None) for block in iter_blocks(data)}]
+        fitting = [data for data in logs if kinds <= {getattr(block, "type", None) for block in iterate_blocks(data)}]
         if not fitting:
             raise LookupError(f"no log file with {kinds} in {case}")
         yield _log(f"log/{case}", fitting[0])
@@ -212,7 +214,7 @@ def _small_parts() -> Iterator[Subject]:
     texts = {
         block.record_positions
         for _, _, data in all_files(is_log)
-        for block in iter_blocks(data)
+        for block in iterate_blocks(data)
         if isinstance(block, LogBlock) and block.record_positions
     }
     for number, text in enumerate(sorted(texts, key=len)[:: max(1, len(texts) // 6)]):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie_py.formats.log import iter_blocks
+from hoodie_py.formats.log import iterate_blocks
 from tests.formats.log_writer import rollback
 from tests.fuzz.bombs import BOMBS
 from tests.fuzz.damage import FREE_BYTES, TIMES_THE_FILE
@@ -31,4 +31,4 @@ def test_small_files_that_ask_for_much(name: str, tmp_path: Path) -> None:
 
 
 def test_as_many_blocks_as_a_log_file_may_have_are_read() -> None:
-    assert sum(1 for _ in iter_blocks(rollback("2", "1") * 2000)) == 2000
+    assert sum(1 for _ in iterate_blocks(rollback("2", "1") * 2000)) == 2000

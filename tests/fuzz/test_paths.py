@@ -15,7 +15,7 @@ from hoodie_py.formats import archive, plans
 from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.names import check_bare
 from hoodie_py.formats.properties import format_properties
-from hoodie_py.formats.table_config import CHECKSUM, TableConfig, table_checksum
+from hoodie_py.formats.table_config import CHECKSUM, TableConfig, compute_table_checksum
 
 OUTSIDE = (
     "../x", "p/../../x", "..", "./../x", "/etc/passwd", "//host/x", "file:///etc/passwd", "s3://other/x", "s3a:/x", "hdfs://n/x",
@@ -41,7 +41,7 @@ def config(key: str) -> Parse:
         properties = {
             "hoodie.table.name": "t",
             "hoodie.table.version": "9",
-            CHECKSUM: str(table_checksum("t")),
+            CHECKSUM: str(compute_table_checksum("t")),
             key: path,
         }
         return TableConfig.from_bytes(format_properties(properties))
@@ -98,8 +98,8 @@ def test_paths_that_are_joined_are_refused(where: str, path: str) -> None:
 def test_folders_of_the_timeline_stay_in_the_table(key: str, path: str) -> None:
     if path.startswith("/"):
         folder = config(key)(path)
-        assert folder.timeline_dir().startswith(".hoodie/")
-        assert "//" not in folder.history_dir()
+        assert folder.find_timeline_folder().startswith(".hoodie/")
+        assert "//" not in folder.find_history_folder()
     else:
         with pytest.raises(InvalidTableError):
             config(key)(path)

@@ -13,9 +13,9 @@ import pytest
 from hoodie_py import HoodieError, HoodieTable, HoodieWarning, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.options import undone
 from hoodie_py.options.check import OF_READS, OF_WRITES, check_read_options, check_table_properties, check_write_options
-from hoodie_py.options.hudi_names import hudi_names
+from hoodie_py.options.hudi_names import list_hudi_names
 from hoodie_py.options.parse import Choice, Flag, Number, Option, Real
-from hoodie_py.options.undone import Undone
+from hoodie_py.options.undone import UnsupportedOption
 
 Check = Callable[[Mapping[str, str]], None]
 DECLARED = list(dict.fromkeys(OF_WRITES))
@@ -110,9 +110,9 @@ def test_what_concerns_writes_is_passed_over_by_reads(option: Option) -> None:
 
 
 @pytest.mark.parametrize("each", undone.OF_WRITES, ids=lambda each: str(each.option))
-def test_what_is_asked_for_and_not_done_is_told(each: Undone) -> None:
+def test_what_is_asked_for_and_not_done_is_told(each: UnsupportedOption) -> None:
     name = str(each.option)
-    assert name in hudi_names()
+    assert name in list_hudi_names()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for text in ("", *each.harmless):
@@ -129,14 +129,14 @@ def test_what_is_asked_for_and_not_done_is_told(each: Undone) -> None:
             check_write_options({name: "yes"})
 
 
-def asked(each: Undone) -> str:
+def asked(each: UnsupportedOption) -> str:
     if isinstance(each.option, Flag):
         return "false" if "true" in each.harmless else "true"
     return "something"
 
 
 @pytest.mark.parametrize("each", undone.OF_READS, ids=lambda each: str(each.option))
-def test_reads_that_would_give_other_rows_are_refused(each: Undone) -> None:
+def test_reads_that_would_give_other_rows_are_refused(each: UnsupportedOption) -> None:
     for check in (check_read_options, check_write_options):
         with pytest.raises(UnsupportedFeatureError, match=str(each.option)):
             check({str(each.option): asked(each)})
@@ -174,7 +174,7 @@ def test_a_slip_of_the_pen_is_an_error_that_says_what_was_meant(name: str, meant
 
 def test_names_of_java_hudi_are_no_slips_nor_as_spark_spells_them() -> None:
     others = {name for option in (*DECLARED, *(each.option for each in NOT_DONE)) for name in option.names}
-    for name in hudi_names() - others:
+    for name in list_hudi_names() - others:
         check_read_options({name: "1", name.lower(): "1"})
 
 

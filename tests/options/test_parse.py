@@ -10,13 +10,13 @@ from hoodie_py.options.read import CUSTOM_MERGER_CLASSES, QUERY_TYPE, SAME_ORDER
 
 
 def test_options_have_older_names_and_defaults() -> None:
-    assert QUERY_TYPE.of({"hoodie.datasource.query.type": "read_optimized"}) == "read_optimized"
-    assert QUERY_TYPE.of({"hoodie.datasource.view.type": "read_optimized"}) == "read_optimized"
-    assert CUSTOM_MERGER_CLASSES.of({"hoodie.datasource.write.record.merger.impls": " a,b "}) == ("a", "b")
+    assert QUERY_TYPE.read({"hoodie.datasource.query.type": "read_optimized"}) == "read_optimized"
+    assert QUERY_TYPE.read({"hoodie.datasource.view.type": "read_optimized"}) == "read_optimized"
+    assert CUSTOM_MERGER_CLASSES.read({"hoodie.datasource.write.record.merger.impls": " a,b "}) == ("a", "b")
     both = {"hoodie.datasource.view.type": "read_optimized", "hoodie.datasource.query.type": "snapshot"}
-    assert QUERY_TYPE.of(both) == "snapshot"
-    assert QUERY_TYPE.of({QUERY_TYPE: " "}) == "snapshot"
-    assert QUERY_TYPE.given({}) is None
+    assert QUERY_TYPE.read(both) == "snapshot"
+    assert QUERY_TYPE.read({QUERY_TYPE: " "}) == "snapshot"
+    assert QUERY_TYPE.read_given({}) is None
 
 
 def test_an_option_is_its_key_and_travels_as_one() -> None:
@@ -46,7 +46,7 @@ def test_an_option_is_its_key_and_travels_as_one() -> None:
     ],
 )
 def test_texts_that_java_takes_mean_the_same(option: Option, text: str, value: object) -> None:
-    assert option.of({"k": text}) == value  # type: ignore[attr-defined]
+    assert option.read({"k": text}) == value  # type: ignore[attr-defined]
     option.check({"k": text})
 
 
@@ -79,10 +79,10 @@ def test_other_texts_are_one_kind_of_error(option: Option, text: str, wanted: st
 
 def test_words_of_java_for_what_is_not_handled_are_another_error() -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"k=Cdc"):
-        Choice("k", ("snapshot",), unhandled=("CDC",)).of({"k": "Cdc"})
+        Choice("k", ("snapshot",), unhandled=("CDC",)).read({"k": "Cdc"})
 
 
 def test_what_a_table_stores_is_read_as_java_reads_it() -> None:
-    assert SAME_ORDERING_UPDATES.as_java({})
-    assert SAME_ORDERING_UPDATES.as_java({SAME_ORDERING_UPDATES: "True"})
-    assert not SAME_ORDERING_UPDATES.as_java({SAME_ORDERING_UPDATES: "yes"})
+    assert SAME_ORDERING_UPDATES.read_as_java({})
+    assert SAME_ORDERING_UPDATES.read_as_java({SAME_ORDERING_UPDATES: "True"})
+    assert not SAME_ORDERING_UPDATES.read_as_java({SAME_ORDERING_UPDATES: "yes"})

@@ -194,8 +194,8 @@ def test_row_groups_of_one_batch_are_read_alike_by_parts_of_their_columns(
     base = BaseFileReader(TableFiles.open(str(tmp_path)), base_file(tmp_path))
     schema = pa.schema(list(table.schema)[::-1])
     read: list[int] = []
-    real = ParquetFile.row_group
-    monkeypatch.setattr(ParquetFile, "row_group", lambda self, at, names: read.append(at) or real(self, at, names))
+    real = ParquetFile.read_row_group
+    monkeypatch.setattr(ParquetFile, "read_row_group", lambda self, at, names: read.append(at) or real(self, at, names))
     streamed = list(base.read_batches(schema, ROWS))
     monkeypatch.setattr("hoodie_py.reader.base_file._MANY_BYTES", 0)
     assert not read

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.log import iter_blocks
+from hoodie_py.formats.log import iterate_blocks
 from hoodie_py.reader.block_decoder import BlockDecoder
 from hoodie_py.reader.log_bytes import ScannedBlock
 from tests.formats.log_writer import data_block
@@ -15,7 +15,7 @@ WIDE = {"type": "record", "name": "r", "fields": [*NARROW["fields"], {"name": "s
 
 
 def scanned(*blocks: bytes) -> list[ScannedBlock]:
-    return [ScannedBlock(block, f"log.{i}") for i, data in enumerate(blocks) for block in iter_blocks(data)]
+    return [ScannedBlock(block, f"log.{i}") for i, data in enumerate(blocks) for block in iterate_blocks(data)]
 
 
 def narrow(instant: str, *numbers: int) -> bytes:

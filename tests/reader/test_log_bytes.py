@@ -12,7 +12,7 @@ import pytest
 from hoodie_py.errors import CorruptFileError, FileMissingError, StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro_cursor import BACK
-from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iterate_blocks
 from hoodie_py.formats.names import LogFileName
 from hoodie_py.reader import log_bytes
 from hoodie_py.reader.file_slice import LogFile
@@ -94,7 +94,7 @@ def test_a_small_delete_block_does_not_keep_the_files_of_its_slice(files: TableF
     scanned = [
         log.make_scanned(found)
         for log in open_logs(files, logs, Spill(MemoryBudget(1 << 30), ReadStats()))
-        for found in iter_blocks(log.read())
+        for found in iterate_blocks(log.read())
         if isinstance(found, LogBlock) and found.type is BlockType.DELETE
     ]
     assert bytes(scanned[0].block.content) == bytes(100)
@@ -143,7 +143,7 @@ def test_a_block_that_is_cut_off_before_its_turn_is_corrupt(files: TableFiles, t
     scanned = [
         log.make_scanned(found)
         for log in open_logs(files, logs, Spill(MemoryBudget(part_held * len(content)), ReadStats()))
-        for found in iter_blocks(log.read())
+        for found in iterate_blocks(log.read())
         if isinstance(found, LogBlock)
     ]
     os.truncate(tmp_path / "three", len(content) - 1)

@@ -164,7 +164,8 @@ class StorageTests:
     @pytest.mark.parametrize("path", BAD_PATHS)
     def test_paths_stay_inside(self, store: Store, path: str) -> None:
         asks = (
-            store.read, store.list, store.stat, store.exists, store.delete, store.local_path, store.open, store.sub,
+            store.read, store.list, store.stat, store.exists, store.delete, store.local_path, store.open,
+            store.open_folder,
             lambda path: store.read_range(path, 0, 1),
             lambda path: store.read_ranges(path, []),
             lambda path: store.list_many([path]),
@@ -189,19 +190,19 @@ class StorageTests:
         assert not store.exists(f"{name}/{name}")
 
     def test_a_sub_store_is_the_folder(self, store: Store) -> None:
-        inner = store.sub("a/b")
+        inner = store.open_folder("a/b")
         inner.put("c/d", b"x")
         assert store.read("a/b/c/d") == b"x"
         assert inner.list("c") == [FileInfo("c/d", 1, is_dir=False)]
-        assert inner.sub("c").read("d") == b"x"
+        assert inner.open_folder("c").read("d") == b"x"
         assert inner.uri == f"{store.uri}/a/b"
-        assert store.sub("") == store
+        assert store.open_folder("") == store
         with pytest.raises(PathError):
             inner.read("../x")
 
     def test_travels(self, store: Store) -> None:
         store.put("f", b"x")
-        for each in (store, store.sub("")):
+        for each in (store, store.open_folder("")):
             copy = pickle.loads(pickle.dumps(each))
             assert copy == each
             assert hash(copy) == hash(each)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hoodie_storage import PathError
-from hoodie_storage.options import fsspec_options
+from hoodie_storage.options import make_fsspec_options
 
 ENDPOINT = "http://minio:9000"
 SPELLINGS: dict[str, dict[str, Any]] = {
@@ -101,7 +101,7 @@ SPELLINGS: dict[str, dict[str, Any]] = {
 
 
 def mapped(options: dict[str, Any], environment: dict[str, str] | None = None) -> dict[str, Any]:
-    return fsspec_options("s3", options, environment or {}, "b")
+    return make_fsspec_options("s3", options, environment or {}, "b")
 
 
 @pytest.mark.parametrize("options", SPELLINGS.values(), ids=SPELLINGS.keys())
@@ -190,7 +190,7 @@ def test_unknown_options_pass_through() -> None:
             "profile": "p",
         }.items()
     )
-    assert fsspec_options("gs", {"project": "p", "token": "t"}, {}) == {
+    assert make_fsspec_options("gs", {"project": "p", "token": "t"}, {}) == {
         "project": "p",
         "token": "t",
         "use_listings_cache": False,

@@ -12,7 +12,7 @@ import pytest
 
 import hoodie_storage
 from hoodie_storage import StorageFault
-from hoodie_storage.paths import check_path, join
+from hoodie_storage.paths import check_path, join_paths
 
 
 def test_all_is_sorted_and_documented() -> None:
@@ -42,7 +42,7 @@ def test_faults_travel_and_tell_everything(kind: type[StorageFault]) -> None:
 
 
 def test_joining() -> None:
-    assert join("", "a", "", "b/c") == "a/b/c"
+    assert join_paths("", "a", "", "b/c") == "a/b/c"
     assert check_path("") == ""
     for path in ("a..b", "..a", "a...", "12:30/x", "a:b", "a=b:/c"):
         assert check_path(path) == path

@@ -50,6 +50,6 @@ def test_stops_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.integers(1, 30))
 def test_pauses_differ_and_are_bounded(failures: int) -> None:
     policy = RetryPolicy(first_pause=0.2, longest_pause=3)
-    pauses = [policy.pause(failures) for _ in range(20)]
+    pauses = [policy.choose_pause(failures) for _ in range(20)]
     assert all(0 <= pause <= min(3, 0.2 * 2 ** (failures - 1)) for pause in pauses)
     assert len(set(pauses)) > 1

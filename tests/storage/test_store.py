@@ -76,8 +76,8 @@ class TestLocal(StorageTests):
         (Path(store.uri) / "a").symlink_to(tmp_path / "out")
         (Path(store.uri) / "b").symlink_to(Path(store.uri) / "inside")
         with pytest.raises(PathError):
-            store.sub("a").read("file")
-        assert store.sub("b").read("file") == b"fine"
+            store.open_folder("a").read("file")
+        assert store.open_folder("b").read("file") == b"fine"
 
     def test_the_root_may_be_a_link(self, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
@@ -131,7 +131,7 @@ class TestLocal(StorageTests):
             raise PermissionError(1, "Operation not permitted")
 
         monkeypatch.setattr(os, "link", no_links)
-        monkeypatch.setattr(local, "_rename", lambda *_: errno.EINVAL)
+        monkeypatch.setattr(local, "_rename_without_replacing", lambda *_: errno.EINVAL)
         with pytest.raises(UnsupportedStoreError, match="neither hard links nor a rename"):
             store.put_if_absent("a", b"x")
         assert store.list("") == []

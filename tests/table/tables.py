@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.table_config import table_checksum
+from hoodie_py.formats.table_config import compute_table_checksum
 from hoodie_py.table.timeline_loader import TableTimeline, load_config
 from hoodie_py.table.view import FileSystemView
 
@@ -21,7 +21,7 @@ def properties_text(name: str = "t", **extra: str) -> bytes:
     values = {
         "hoodie.table.name": name,
         "hoodie.table.type": "MERGE_ON_READ",
-        "hoodie.table.checksum": str(table_checksum(name)),
+        "hoodie.table.checksum": str(compute_table_checksum(name)),
         "hoodie.table.recordkey.fields": "id",
         "hoodie.archivelog.folder": "archived",
         **V9,

@@ -118,7 +118,7 @@ def test_no_more_is_read_than_the_limit(limit: str, tmp_path: Path, monkeypatch:
 
 def test_the_archive_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     table = table_of(tmp_path, Kind(6, True))
-    archived = tmp_path / table.config.history_dir()
+    archived = tmp_path / table.config.find_history_folder()
     archived.mkdir(exist_ok=True)
     _huge(archived / ".commits_.archive.1_1-0-1")
     monkeypatch.setenv("HOODIE_PY_LIMITS", "archive_bytes=1K")

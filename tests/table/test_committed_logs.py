@@ -24,7 +24,7 @@ def unfinished(base: Path, version: int = 6) -> str:
     put(base, records([row(1, 5, "lost"), row(2, 5, "lost")]))
     table = HoodieTable.open(base)
     last = table.timeline.instants[-1]
-    (base / table.config.timeline_dir() / last.file_name(table.config.timeline_layout)).unlink()
+    (base / table.config.find_timeline_folder() / last.file_name(table.config.timeline_layout)).unlink()
     return last.request_time
 
 
@@ -137,7 +137,11 @@ def test_a_compaction_plan_that_is_taken_back_leaves_a_pinned_scan_alone(version
 def test_an_overwrite_that_is_taken_back_is_in_nobodys_way(version: int, tmp_path: Path) -> None:
     Kind(version, True).create(tmp_path)
     put(tmp_path, records([row(1), row(2)]))
-    path = tmp_path / HoodieTable.open(tmp_path).config.timeline_dir() / "20261121230000000.replacecommit.requested"
+    path = (
+        tmp_path
+        / HoodieTable.open(tmp_path).config.find_timeline_folder()
+        / "20261121230000000.replacecommit.requested"
+    )
     path.write_bytes(b"")
     snapshot = HoodieTable.open(tmp_path)._snapshot
     [instant] = snapshot.timeline.timeline.pending_replacements()

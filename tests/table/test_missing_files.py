@@ -10,7 +10,7 @@ import pytest
 
 from hoodie_py import CorruptFileError, HoodieTable, UnsupportedFeatureError
 from hoodie_py.errors import FileMissingError, TableNotFoundError
-from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.log import LogBlock, iterate_blocks
 from integration.corpus_mergers import CORPUS_MERGERS
 from integration.corpus_queries import DAMAGED, Query, parameters
 from tests.corpus import corpus_names
@@ -67,7 +67,7 @@ def is_of_commits(base: Path, path: str) -> bool:
     view = open_view(base)
     if not view.visibility.logs_carry_base_instant or not path.endswith(tuple("0123456789")):
         return True
-    blocks = [block for block in iter_blocks((base / path).read_bytes()) if isinstance(block, LogBlock)]
+    blocks = [block for block in iterate_blocks((base / path).read_bytes()) if isinstance(block, LogBlock)]
     return any(block.is_rollback or view.visibility.is_committed(block.instant_time or "") for block in blocks)
 
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import partition_path
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.partition_values import may_hold_slash, parse_partition_constants, parse_partition_values
 from hoodie_py.table.partitions import discover_partitions, parse_partition
 from hoodie_py.table.table_schema import resolve_schema
 from tests.corpus import case_folder, corpus_names, load_case
+from tests.formats.partition_paths import make_partition_path
 from tests.table.tables import make_table, open_view, properties_text
 
 METAFILE = ".hoodie_partition_metadata"
@@ -140,7 +140,7 @@ def test_slash_separated_dates():
 def test_url_encoded_paths_spell_every_text(values: list[str | None], hive: bool):
     names = tuple("pqr"[: len(values)])
     config = fields(",".join(names), "COMPLEX", **{"hoodie.datasource.write.partitionpath.urlencode": "true"})
-    path = partition_path(names, tuple(values), hive_style=hive, url_encode=True)
+    path = make_partition_path(names, tuple(values), hive_style=hive, url_encode=True)
     expected = [None if value == "__HIVE_DEFAULT_PARTITION__" else value for value in values]
     assert list(parse_partition(config, pa.schema([(name, pa.string()) for name in names]), path).values) == expected
 

@@ -104,6 +104,6 @@ def test_columns_are_those_of_javas_answer(name: str, corpus: Callable[[str], Pa
 
 
 def comparable(schema: Any) -> Any:
-    from hoodie_py.formats.parquet import spark_schema
+    from hoodie_py.formats.parquet import convert_to_spark_schema
 
-    return spark_schema(schema)
+    return convert_to_spark_schema(schema)

@@ -14,8 +14,8 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidTableError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.blocks import decode_deleted, decode_records
-from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iter_blocks
+from hoodie_py.formats.blocks import decode_delete_block, decode_records
+from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iterate_blocks
 from hoodie_py.formats.positions import decode_positions
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.table.snapshot import open_snapshot
@@ -37,7 +37,7 @@ def task(base: Path, table_version: int = 9, **more: Any) -> AppendTask:
 
 
 def blocks(base: Path, path: str) -> list[LogBlock]:
-    found = list(iter_blocks((base / path).read_bytes()))
+    found = list(iterate_blocks((base / path).read_bytes()))
     assert all(isinstance(each, LogBlock) for each in found)
     return [each for each in found if isinstance(each, LogBlock)]
 
@@ -67,7 +67,7 @@ def test_rows_and_deletes_are_blocks_of_one_file(tmp_path: Path) -> None:
     assert {each["_hoodie_partition_path"] for each in rows} == {"p0"}
     assert [each["_hoodie_record_key"] for each in rows] == [each["id"] for each in rows]
     assert [each["_hoodie_commit_seqno"] for each in rows] == [f"{INSTANT}_5_{i}" for i in range(4)]
-    gone = decode_deleted(deleted)
+    gone = decode_delete_block(deleted)
     assert gone.keys.to_pylist() == ["k4", "k1"]
     assert positions(deleted) == [10, 40]
     assert list(gone.values) == [14, 11]
@@ -108,7 +108,7 @@ def test_deletes_of_custom_mergers_keep_their_rows(tmp_path: Path) -> None:
     result = task(tmp_path, delete_rules=rules).run(given)
     data, deleted = blocks(tmp_path, result.path)
     assert [each["id"] for each in decode_records(data).to_pylist()] == ["k0", "k1", "k3", "k4", "k5"]
-    assert decode_deleted(deleted).keys.to_pylist() == ["k2"], "its row does not say so itself"
+    assert decode_delete_block(deleted).keys.to_pylist() == ["k2"], "its row does not say so itself"
 
 
 def test_large_writes_are_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_only_deletes_without_rows(tmp_path: Path) -> None:
     bare = WriteRecords(pa.table({}), whole.keys, whole.partition_paths, whole.deletes)
     result = task(tmp_path).run(bare)
     [deleted] = blocks(tmp_path, result.path)
-    assert list(decode_deleted(deleted).values) == [None] * 6
+    assert list(decode_delete_block(deleted).values) == [None] * 6
     assert result.stat.num_deletes == 6
 
 

@@ -20,7 +20,7 @@ from hoodie_py.errors import (
     UnsupportedFeatureError,
 )
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import marker_folder, parse_base_file_name
+from hoodie_py.formats.names import make_marker_folder, parse_base_file_name
 from hoodie_py.writer import compaction
 from hoodie_py.writer.attempt import remove_files
 from hoodie_py.writer.compaction_result import CompactionResult, Progress
@@ -68,13 +68,13 @@ def test_what_a_compaction_writes(name: str, tmp_path: Path) -> None:
     instant = now.timeline.find(str(result.instant))
     assert instant is not None
     assert (instant.action, instant.state) == ("commit", "completed")
-    names = {path.name for path in (base / now.config.timeline_dir()).glob(f"{result.instant}*")}
+    names = {path.name for path in (base / now.config.find_timeline_folder()).glob(f"{result.instant}*")}
     completion = "" if now.config.timeline_layout == 1 else f"_{result.completion_time}"
     assert names == {
         f"{result.instant}.compaction.requested", f"{result.instant}.compaction.inflight",
         f"{result.instant}{completion}.commit",
     }  # fmt: skip
-    assert (base / now.config.timeline_dir() / f"{result.instant}.compaction.inflight").read_bytes() == b""
+    assert (base / now.config.find_timeline_folder() / f"{result.instant}.compaction.inflight").read_bytes() == b""
     assert result.file_groups == len(slices)
     assert result.bytes_read == sum(
         (each.base_file.size if each.base_file else 0) + sum(log.size for log in each.log_files) for each in slices
@@ -188,7 +188,7 @@ def test_an_attempt_that_outlives_its_run_leaves_nothing(tmp_path: Path) -> None
     files = TableFiles.open(base)
 
     def remove_markers(rows: int) -> None:
-        shutil.rmtree(base / marker_folder(str(result.instant)), ignore_errors=True)
+        shutil.rmtree(base / make_marker_folder(str(result.instant)), ignore_errors=True)
 
     with pytest.raises(ConflictError, match="finished or taken back"):
         late.tasks[0].run(remove_markers)
@@ -241,7 +241,7 @@ def interfere(base: Path, act: Callable[[str, list[TaskResult]], None]) -> Confl
 @pytest.mark.parametrize("name", VERSIONS)
 def test_somebody_takes_it_back(name: str, tmp_path: Path) -> None:
     base = writable(name, tmp_path)
-    folder = base / HoodieTable.open(base).config.timeline_dir()
+    folder = base / HoodieTable.open(base).config.find_timeline_folder()
     conflict = interfere(base, lambda instant, _: (folder / f"{instant}.compaction.inflight").unlink())
     assert "it is requested" in str(conflict)
     assert HoodieTable.open(base).run_compaction(options=QUICK).instant is not None

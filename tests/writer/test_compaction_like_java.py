@@ -36,7 +36,7 @@ def take_back(base: Path) -> tuple[str, CommitMetadata, dict[str, list[dict[str,
     """Remove the newest compaction's commit, inflight file and base files; return what they said."""
     table = HoodieTable.open(base)
     timeline = table.timeline
-    folder = base / table.config.timeline_dir()
+    folder = base / table.config.find_timeline_folder()
     plans = [path.name.partition(".")[0] for path in folder.glob("*.compaction.requested")]
     instant = timeline.find(max(plans))
     assert instant is not None

@@ -16,7 +16,7 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.formats.avro_bytes import read_count, read_span
 from hoodie_py.formats.delete_values import OrderingKind, read_ordering
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
 from tests.writer.compaction_tables import QUICK
 
 MOVING = {**QUICK, "hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
@@ -68,7 +68,7 @@ class Life:
 def orderings(base: Path) -> list[tuple[OrderingKind, Any]]:
     """The ordering values of all delete blocks, as they are stored."""
     found = []
-    for block in (each for path in sorted(base.glob("*/.*.log.*")) for each in iter_blocks(path.read_bytes())):
+    for block in (each for path in sorted(base.glob("*/.*.log.*")) for each in iterate_blocks(path.read_bytes())):
         if isinstance(block, LogBlock) and block.type is BlockType.DELETE:
             payload = bytes(block.content[8:])
             count, pos = read_count(payload, 0, len(payload), 1)

@@ -64,7 +64,7 @@ def check(base: Path, last: Instant, rollback: Instant) -> None:
     assert not [path for path in base.rglob("*") if last.request_time in path.name]
     recorded = table.timeline.of(ROLLBACK).instants[0]
     assert recorded.is_completed
-    path = base / table.config.timeline_dir() / recorded.file_name(table.config.timeline_layout)
+    path = base / table.config.find_timeline_folder() / recorded.file_name(table.config.timeline_layout)
     metadata = RollbackMetadata.from_bytes(path.read_bytes())
     assert metadata.commits_rolled_back == (last.request_time,)
     assert metadata.total_files_deleted == sum(len(each.deleted_files) for each in metadata.partitions.values())
@@ -117,7 +117,11 @@ def test_a_plan_that_names_others_files_removes_none_of_them(kind: Kind, tmp_pat
     last = made(tmp_path, kind)
     rollback = pending(tmp_path, last, "last")
     before = data_files(tmp_path)
-    path = tmp_path / HoodieTable.open(tmp_path).config.timeline_dir() / f"{rollback.request_time}.rollback.requested"
+    path = (
+        tmp_path
+        / HoodieTable.open(tmp_path).config.find_timeline_folder()
+        / f"{rollback.request_time}.rollback.requested"
+    )
     plan = RollbackPlan.from_bytes(path.read_bytes())
     names: dict[str, list[str]] = {}
     for each in before:

@@ -60,7 +60,7 @@ def test_processes_take_turns(files: TableFiles, tmp_path: Path) -> None:
 def hold_for_good(files: TableFiles, ready: Any) -> None:
     MachineLock(files).acquire(1)
     ready.set()
-    signal.pause()
+    signal.choose_pause()
 
 
 @pytest.mark.slow

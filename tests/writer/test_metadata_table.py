@@ -15,8 +15,8 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.hfile import read_hfile
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
-from hoodie_py.formats.properties import render_properties
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
+from hoodie_py.formats.properties import update_properties
 from hoodie_py.formats.table_config import parse_properties
 from hoodie_py.writer.local_runner import LocalRunner
 from tests.writer.compaction_tables import QUICK, opened, rows, writable
@@ -38,7 +38,7 @@ def records(base: Path, instant: str) -> dict[str, dict[str, Any]]:
     """What an instant wrote to the files partition, by key."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((base / ".hoodie/metadata/files").glob(".files-0000-0_*.log.*")):
-        for block in iter_blocks(path.read_bytes()):
+        for block in iterate_blocks(path.read_bytes()):
             if isinstance(block, LogBlock) and block.instant_time == instant:
                 assert block.type is BlockType.HFILE_DATA
                 assert block.schema_text is not None
@@ -154,7 +154,7 @@ def test_refuse(tmp_path: Path) -> None:
 def test_what_cannot_be_kept_right_is_refused(changes: dict[str, str | None], text: str, tmp_path: Path) -> None:
     base = writable("mdt_files_mor_v9", tmp_path)
     path = base / ".hoodie/hoodie.properties"
-    path.write_bytes(render_properties(path.read_bytes(), changes))
+    path.write_bytes(update_properties(path.read_bytes(), changes))
     refused(base, text)
 
 

@@ -23,7 +23,7 @@ def with_plan(base: Path, change: Callable[[CompactionPlan], CompactionPlan]) ->
     instant = str(table.schedule_compaction(options=QUICK))
     plan = table.refresh()._snapshot.timeline.find_compaction_plan(instant)
     assert plan is not None
-    path = base / table.config.timeline_dir() / f"{instant}.compaction.requested"
+    path = base / table.config.find_timeline_folder() / f"{instant}.compaction.requested"
     path.write_bytes(write_compaction_plan(change(plan)))
     return instant
 

@@ -6,7 +6,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.properties import render_properties
+from hoodie_py.formats.properties import update_properties
 from tests.writer.compaction_tables import QUICK, writable
 
 PENDING = "20261121230000000"
@@ -14,7 +14,7 @@ PENDING = "20261121230000000"
 
 def with_properties(base: Path, changes: dict[str, str | None]) -> None:
     path = base / ".hoodie/hoodie.properties"
-    path.write_bytes(render_properties(path.read_bytes(), changes))
+    path.write_bytes(update_properties(path.read_bytes(), changes))
 
 
 def refused(base: Path, text: str) -> None:

@@ -104,7 +104,7 @@ def test_a_failed_write_loses_its_files_and_the_timeline_says_so(name: str, tmp_
     recorded = now.timeline.find(str(result.rollback))
     assert recorded is not None
     assert (recorded.action, recorded.state) == ("rollback", "completed")
-    folder = base / now.config.timeline_dir()
+    folder = base / now.config.find_timeline_folder()
     metadata = RollbackMetadata.from_bytes((folder / recorded.file_name(now.config.timeline_layout)).read_bytes())
     assert metadata.commits_rolled_back == (pending.request_time,)
     deleted = {

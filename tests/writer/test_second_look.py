@@ -163,7 +163,7 @@ def test_a_clean_that_was_taken_back_is_no_success(tmp_path: Path, monkeypatch: 
     before, had = rows(HoodieTable.open(base)), completed(HoodieTable.open(base), "clean")
 
     def taken_back(inflight: Instant) -> None:
-        (base / HoodieTable.open(base).config.timeline_dir() / inflight.file_name(2)).unlink()
+        (base / HoodieTable.open(base).config.find_timeline_folder() / inflight.file_name(2)).unlink()
 
     before_the_completed_file(monkeypatch, "clean", taken_back)
     with pytest.raises(ConflictError, match="rolled it back while it was being completed"):
@@ -254,7 +254,7 @@ def test_a_write_that_is_completed_and_rolled_back_counts_for_nothing(
     start(tmp_path, kind)
     before = contents(tmp_path)
     instant = died(tmp_path, monkeypatch, [row(0, 9, "slept"), row(40, 9, "slept")], {**QUICK, **NO_LOCK})
-    folder = tmp_path / HoodieTable.open(tmp_path).config.timeline_dir()
+    folder = tmp_path / HoodieTable.open(tmp_path).config.find_timeline_folder()
     assert len(list(folder.glob(f"{instant}*"))) == 1, "its completed file is there"
     assert instant not in {each.request_time for each in HoodieTable.open(tmp_path).timeline}
     assert contents(tmp_path) == before

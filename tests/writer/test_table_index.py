@@ -241,7 +241,7 @@ def test_ranges_of_hashes_are_followed_and_begun(tmp_path: Path, operation: str)
     assert {row["name"] for row in found} == {"ours"}
     assert len(found) == len(changed) + len(new)
     begun = base / CONSISTENT_FOLDER / "fresh" / "00000000000000.hashing_meta"
-    assert HashingMetadata.from_bytes(begun.read_bytes()) == HashingMetadata.first("fresh", 3)
+    assert HashingMetadata.from_bytes(begun.read_bytes()) == HashingMetadata.make_first("fresh", 3)
     table.delete(changed, QUICK)
     table.delete([row for row in new if row["dt"] == "fresh"], QUICK)
     assert len(_check_ranges(table, base)) == len(new) // 2
@@ -257,7 +257,7 @@ def test_what_consistent_hashing_does_not_take_is_refused(tmp_path: Path) -> Non
         with pytest.raises(InvalidQueryError, match="but the table has"):
             table.upsert(rows, {**QUICK, **options})
     folder = base / CONSISTENT_FOLDER / "p1"
-    later = HashingMetadata.first("p1", 3).to_bytes()
+    later = HashingMetadata.make_first("p1", 3).to_bytes()
     (folder / "20270101000000000.hashing_meta").write_bytes(later)
     with pytest.raises(UnsupportedFeatureError, match=r"may or may not be in force.*p1"):
         table.upsert(rows, QUICK)

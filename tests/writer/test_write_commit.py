@@ -80,7 +80,7 @@ def test_the_inflight_file_has_the_workload(kind: Kind, tmp_path: Path) -> None:
     snapshot = open_snapshot(TableFiles.open(tmp_path))
     instant = snapshot.timeline.list_completed_writes()[-1].request_time
     suffix = "deltacommit.inflight" if kind.merge_on_read else "inflight"
-    content = (tmp_path / snapshot.config.timeline_dir() / f"{instant}.{suffix}").read_bytes()
+    content = (tmp_path / snapshot.config.find_timeline_folder() / f"{instant}.{suffix}").read_bytes()
     profile = CommitMetadata.from_bytes(content)
     part = "p0" if kind.partitioned else ""
     new, known = profile.write_stats[part]
@@ -197,7 +197,7 @@ def test_a_write_that_was_rolled_back_does_not_commit(tmp_path: Path) -> None:
     def roll_back() -> None:
         table = HoodieTable.open(tmp_path)
         instant = table.timeline.pending().instants[0].request_time
-        for path in (tmp_path / table.config.timeline_dir()).glob(f"{instant}.*"):
+        for path in (tmp_path / table.config.find_timeline_folder()).glob(f"{instant}.*"):
             path.unlink()
 
     with pytest.raises(ConflictError, match="is gone"):

@@ -19,7 +19,7 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro import AvroSchema, decode_avro_data
 from hoodie_py.formats.avro_cursor import Misfit
 from hoodie_py.formats.avro_lanes import Block, JoinedBlocks, decode_in_lanes, make_plan
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
 from tests.formats.log_writer import avro_data, surrounded
 from tests.fuzz.seeds import all_files, is_log
 
@@ -75,7 +75,7 @@ def seeds() -> list[bytes]:
     for _, _, data in all_files(is_log, 20_000):
         found += [
             bytes([OWN_SCHEMA]) + _LENGTH.pack(len(text)) + text.encode() + bytes(block.content)
-            for block in iter_blocks(data)
+            for block in iterate_blocks(data)
             if isinstance(block, LogBlock) and block.type is BlockType.AVRO_DATA
             if (text := block.schema_text) is not None and len(block.content) < 1500
         ][:2]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.avro_container import vet_schema
-from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.log import LogBlock, iterate_blocks
 from tests.fuzz.parsers.avro_data import SCHEMAS
 from tests.fuzz.seeds import all_files, distinct, is_log
 from tests.fuzz.trees import is_built, tree
@@ -27,7 +27,7 @@ def seeds() -> list[bytes]:
     real = (
         block.schema_text.encode()
         for _, _, data in all_files(is_log, 20_000)
-        for block in iter_blocks(data)
+        for block in iterate_blocks(data)
         if isinstance(block, LogBlock) and block.schema_text is not None
     )
     return [text.encode() for text, _ in SCHEMAS] + distinct(real, 20) + list(BUILT_SEEDS)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.deletes import AVRO_VERSION, OrderingKind, decode_deletes, decode_deletes_together
-from hoodie_py.formats.log import BlockType, LogBlock, iter_blocks
+from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
 from tests.formats.log_writer import KryoWriter, delete_content, deletes
 from tests.fuzz.seeds import all_files, distinct, is_log
 
@@ -24,7 +24,7 @@ def seeds() -> list[bytes]:
     real = (
         bytes(block.content)
         for _, _, data in all_files(is_log)
-        for block in iter_blocks(data)
+        for block in iterate_blocks(data)
         if isinstance(block, LogBlock) and block.type is BlockType.DELETE
     )
     found = distinct(real, 20) + [deletes([sample]) for sample in SAMPLES] + [deletes(SAMPLES), deletes([])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.log import MAGIC, LogBlock, iter_blocks
+from hoodie_py.formats.log import MAGIC, LogBlock, iterate_blocks
 from tests.fuzz.seeds import all_files, distinct, is_log
 
 
@@ -18,7 +18,7 @@ def parse(data: bytes) -> None:
     """Walk the blocks; they follow each other without a gap."""
     offset = 0
     with suppress(HoodieError):
-        for block in iter_blocks(data):
+        for block in iterate_blocks(data):
             assert not data[offset : block.offset].replace(MAGIC, b"")  # a magic that another follows at once
             offset = block.offset + block.size if isinstance(block, LogBlock) else block.end
             assert block.offset < offset <= len(data)

@@ -39,7 +39,7 @@ def parse(data: bytes) -> None:
         base = names.parse_base_file_name(text)
         assert base is None or base.name == text
     with suppress(HoodieError):
-        assert "/" not in names.file_name_of(text)
+        assert "/" not in names.find_file_name(text)
     with suppress(HoodieError):
         inside = names.check_inside(text)
         for fields in FIELDS:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pyroaring import BitMap64
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.log import LogBlock, iter_blocks
+from hoodie_py.formats.log import LogBlock, iterate_blocks
 from hoodie_py.formats.positions import decode_positions
 from tests.fuzz.seeds import all_files, distinct, is_log
 
@@ -27,7 +27,7 @@ def seeds() -> list[bytes]:
     real = (
         base64.b64decode(block.record_positions)
         for _, _, data in all_files(is_log)
-        for block in iter_blocks(data)
+        for block in iterate_blocks(data)
         if isinstance(block, LogBlock) and block.record_positions
     )
     made = [BitMap64(values) for values in SETS]

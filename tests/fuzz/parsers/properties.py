@@ -7,7 +7,7 @@ from contextlib import suppress
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats import table_config
 from hoodie_py.formats.properties import format_properties, parse_properties
-from hoodie_py.formats.table_config import CHECKSUM, TableConfig, table_checksum
+from hoodie_py.formats.table_config import CHECKSUM, TableConfig, compute_table_checksum
 from tests.fuzz.seeds import all_files, distinct
 from tests.fuzz.trees import is_built
 
@@ -44,13 +44,13 @@ def parse(data: bytes) -> None:
             assert parse_properties(format_properties(properties)) == properties
         with suppress(HoodieError):
             config = TableConfig.from_bytes(data)
-            assert ".." not in config.timeline_dir().split("/")
-            assert ".." not in config.history_dir().split("/")
+            assert ".." not in config.find_timeline_folder().split("/")
+            assert ".." not in config.find_history_folder().split("/")
             _ = config.timestamp_keygen, config.merge_ordering_fields
         name, database = properties.get("hoodie.table.name", "t"), properties.get("hoodie.database.name", "")
         with suppress(HoodieError):
             TableConfig.from_properties(
                 {"hoodie.table.name": name, "hoodie.table.version": "9"}
                 | properties
-                | {CHECKSUM: str(table_checksum(name, database))}
+                | {CHECKSUM: str(compute_table_checksum(name, database))}
             )

@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID, MergeConfig, MergeMode, infer_merge
-from hoodie_py.formats.merge_creation import creation_properties, merge_for_write, payload_class_of, payload_classes
+from hoodie_py.formats.merge_creation import (
+    find_payload_class,
+    find_payload_classes,
+    make_creation_properties,
+    resolve_merge_for_write,
+)
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader.custom_strategy import CustomStrategy
@@ -53,7 +58,7 @@ def _created(config: Config) -> dict[str, Any]:
     """The properties of a new table; ordering fields only where they are not those asked for."""
     fields = tuple(config.get("ordering_fields") or ())
     asked = (_mode(config), config.get("payload_class"), config.get("strategy_id"))
-    return {"table_props": creation_properties(*asked, fields, config["table_version"])}
+    return {"table_props": make_creation_properties(*asked, fields, config["table_version"])}
 
 
 def _inferred(config: Config) -> dict[str, Any]:
@@ -77,7 +82,7 @@ def _of_table(config: Config) -> dict[str, Any]:
 
 
 def _payload_class(config: Config) -> dict[str, Any]:
-    found = payload_class_of({**table_properties({**config, "props": {}}), **(config.get("props") or {})})
+    found = find_payload_class({**table_properties({**config, "props": {}}), **(config.get("props") or {})})
     return {"payload_class": found}
 
 
@@ -141,8 +146,8 @@ def _initialised(config: Config) -> dict[str, Any]:
     options = read_options(config)
     merge = MergeConfig(table.merge_mode, table.merge_strategy_id, table.payload_class)
     if config.get("ingestion"):
-        merge = merge_for_write(table, options)
-    payloads = payload_classes(table, merge, options)
+        merge = resolve_merge_for_write(table, options)
+    payloads = find_payload_classes(table, merge, options)
     return {
         "merge_mode": merge.mode.value,
         "record_merger": _record_merger(table, merge, options, config),
