@@ -57,7 +57,7 @@ class FaultyBackend:
 
 def faulty(store: Store, **faults: Any) -> tuple[Store, FaultyBackend]:
     """Return a store like another one whose requests fail, and the backend that makes them fail."""
-    backend, root = store._backend()
+    backend, root = store._open_backend()
     wrapped = FaultyBackend(backend, **faults)
     copy = Store(store._location, store._options, store._prefix, QUICK)
     copy._opened = (os.getpid(), wrapped, root.removesuffix(f"/{store._prefix}") if store._prefix else root)

@@ -220,7 +220,7 @@ class TestS3:
 
     def test_a_request_has_a_limit_whatever_the_socket_does(self, store: Store, passing: Proxy) -> None:
         patient = open_store(store.uri, {**SOME, "endpoint_url": passing.url, "config_kwargs": {"read_timeout": 60}})
-        patient._backend()[0]._seconds = 0.3  # type: ignore[attr-defined]
+        patient._open_backend()[0]._seconds = 0.3  # type: ignore[attr-defined]
         passing.behave = lambda number, method, path: "hang"
         for ask in (patient.stat, patient.list, lambda path: patient.read_range(path, 0, 1)):
             began = time.monotonic()

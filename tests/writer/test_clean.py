@@ -231,7 +231,7 @@ class CutBackend:
 
 def cut_files(root: Path, number: int, moment: str) -> tuple[TableFiles, CutBackend]:
     store = TableFiles.open(root)._store
-    backend, place = store._backend()
+    backend, place = store._open_backend()
     cut = CutBackend(backend, number, moment)
     copy = Store(store._location, store._options, "", RetryPolicy(attempts=1))
     copy._opened = (os.getpid(), cut, place)  # type: ignore[assignment]
