@@ -171,7 +171,7 @@ def _print_plan(instant: str | None, as_json: bool) -> None:
 def _print_report(opened: HoodieTable, report: PlanReport, as_json: bool) -> None:
     from hoodie_py.cli.console import print_json, print_note
 
-    pending = [each.request_time for each in opened.timeline.pending_compactions()]
+    pending = [each.request_time for each in opened.timeline.select_pending_compactions()]
     if as_json:
         facts = {**dataclasses.asdict(report), "cost_bytes": report.cost_bytes, "pending": pending}
         costs = [each.cost_bytes for each in report.slices]

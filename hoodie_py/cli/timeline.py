@@ -48,7 +48,7 @@ def describe(timeline: TableTimeline) -> list[dict[str, Any]]:
 
 def _describe_instant(instant: Instant, metadata: Mapping[Instant, CommitMetadata]) -> dict[str, Any]:
     commit = metadata.get(instant)
-    stats = [] if commit is None else list(commit.stats())
+    stats = [] if commit is None else list(commit.iterate_stats())
     return {
         "instant": instant.request_time,
         "action": instant.action,

@@ -127,11 +127,11 @@ def _read_entry_schema(block: LogBlock) -> VettedSchema:
 
 def _to_archived_instant(record: Mapping[str, Any]) -> ArchivedInstant | None:
     entry = Fields(record)
-    if (entry.text("actionState") or COMPLETED).lower() != COMPLETED:
+    if (entry.get_text("actionState") or COMPLETED).lower() != COMPLETED:
         return None
-    time = _check_time(entry.text("commitTime"))
-    action = entry.text("actionType") or ""
-    commit = next((entry.value(name) for name in _COMMIT_FIELDS if entry.has(name)), None)
+    time = _check_time(entry.get_text("commitTime"))
+    action = entry.get_text("actionType") or ""
+    commit = next((entry.get(name) for name in _COMMIT_FIELDS if entry.has(name)), None)
     return ArchivedInstant(time, time, COMPLETED_ACTION.get(action, action), record=commit)
 
 
@@ -182,11 +182,11 @@ def parse_history_manifest(data: bytes) -> tuple[HistoryFile, ...]:
     Raises:
         CorruptFileError: not a manifest, or one that names something else than history files.
     """
-    files = Fields(parse_json(data)).items("files", Fields)
+    files = Fields(parse_json(data)).get_items("files", Fields)
     found = []
     for entry in files:
-        name = expect_text(entry.value("fileName"))
-        parsed = parse_history_file_name(name, entry.number("fileLen"))
+        name = expect_text(entry.get("fileName"))
+        parsed = parse_history_file_name(name, entry.get_number("fileLen"))
         if parsed is None:
             raise CorruptFileError("the manifest of the archived timeline names an unknown file", file=name[:200])
         found.append(parsed)
@@ -227,14 +227,14 @@ def _check_history(file: ParquetFile, columns: list[str]) -> None:
 
 def _to_history_instant(row: Mapping[str, Any]) -> ArchivedInstant:
     fields = Fields(row)
-    if fields.number("version") != HISTORY_ROW_VERSION:
+    if fields.get_number("version") != HISTORY_ROW_VERSION:
         raise UnsupportedFeatureError(f"archived timeline rows of version {row['version']} are not supported")
     return ArchivedInstant(
-        request_time=_check_time(fields.text("instantTime")),
-        completion_time=_check_time(fields.text("completionTime")),
-        action=fields.text("action") or "",
-        metadata=fields.octets("metadata"),
-        plan=fields.octets("plan"),
+        request_time=_check_time(fields.get_text("instantTime")),
+        completion_time=_check_time(fields.get_text("completionTime")),
+        action=fields.get_text("action") or "",
+        metadata=fields.get_bytes("metadata"),
+        plan=fields.get_bytes("plan"),
     )
 
 

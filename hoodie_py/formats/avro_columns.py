@@ -53,7 +53,7 @@ class ColumnBuilder:
         self._data = data
         self._cells = max(_FREE_CELLS, _CELLS_PER_BYTE * len(data))
 
-    def column(self, node: AvroType) -> Column:
+    def make_column(self, node: AvroType) -> Column:
         """Make an empty column of a type."""
         return self._MAKERS[type(node)](self, node)
 
@@ -88,7 +88,7 @@ class ColumnBuilder:
         return Column(make_integer_step(self._data, numbers), finish)
 
     def _make_record(self, node: Record) -> Column:
-        columns = [self.column(field.type) for field in node.fields]
+        columns = [self.make_column(field.type) for field in node.fields]
         steps = [column.step for column, field in zip(columns, node.fields, strict=True) if field.type.min_size]
         struct_type = to_arrow_type(node)
 
@@ -104,7 +104,7 @@ class ColumnBuilder:
         return Column(step, finish)
 
     def _make_array(self, node: Array) -> Column:
-        items = self.column(node.items)
+        items = self.make_column(node.items)
         ends = array("i", (0,))
         list_type = to_arrow_type(node)
 
@@ -118,7 +118,7 @@ class ColumnBuilder:
 
     def _make_map(self, node: Map) -> Column:
         keys = make_text_column(self._data, pa.string())
-        values = self.column(node.values)
+        values = self.make_column(node.values)
         ends = array("i", (0,))
         map_type = to_arrow_type(node)
         entry_type = pa.struct([map_type.key_field, map_type.item_field])
@@ -139,7 +139,7 @@ class ColumnBuilder:
     def _make_union(self, node: Union) -> Column:
         members = node.members
         if len(node.branches) == 1:
-            inner = self.column(members[0])
+            inner = self.make_column(members[0])
             return Column(_make_union_step(self._data, [inner.step], bytearray()), inner.array)
         if len(members) == 1 and len(node.branches) == 2:
             return self._make_nullable(node, members[0])
@@ -152,7 +152,7 @@ class ColumnBuilder:
             and (simple := make_optional_column(self._data, member, null_byte)) is not None
         ):
             return simple
-        inner = self.column(member)
+        inner = self.make_column(member)
         valid = bytearray()
 
         def finish(slots: Slots) -> pa.Array:
@@ -165,7 +165,7 @@ class ColumnBuilder:
         return Column(_make_nullable_step(self._data, null_byte, inner.step, valid), finish)
 
     def _make_general_union(self, node: Union) -> Column:
-        columns = [self.column(branch) for branch in node.branches]
+        columns = [self.make_column(branch) for branch in node.branches]
         chosen = array("H")
         step = _make_union_step(self._data, [column.step for column in columns], chosen)
         union_type = to_arrow_type(node)

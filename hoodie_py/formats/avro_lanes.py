@@ -160,7 +160,7 @@ def _decode_group(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
     for cut in cuts[1:]:
         for part in _decode_part(source, starts[cut], ends[cut], plan):
             joined.add(part)
-    return BlockRows(_make_batch(plan.schema, len(starts), joined.whole()), blocks.counts)
+    return BlockRows(_make_batch(plan.schema, len(starts), joined.finish()), blocks.counts)
 
 
 def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:

@@ -25,7 +25,7 @@ class _Column(Protocol):
     def add(self, part: pa.Array) -> None:
         """Copy a part behind the ones before."""
 
-    def whole(self) -> pa.Array:
+    def finish(self) -> pa.Array:
         """Return all parts as one array, once all are added."""
 
 
@@ -50,9 +50,9 @@ class JoinedParts:
         for column in reversed(self._columns):
             column.add(columns.pop())
 
-    def whole(self) -> list[pa.Array]:
+    def finish(self) -> list[pa.Array]:
         """Return the columns of all rows."""
-        return [column.whole() for column in self._columns]
+        return [column.finish() for column in self._columns]
 
 
 def _make_column(type_: pa.DataType, rows: int, content: int) -> _Column:
@@ -99,7 +99,7 @@ class _FixedColumn:
         self._valid.add(part, self._done)
         self._done += rows
 
-    def whole(self) -> pa.Array:
+    def finish(self) -> pa.Array:
         return pa.Array.from_buffers(self._type, self._rows, [self._valid.bitmap(), self._buffer])
 
 
@@ -141,7 +141,7 @@ class _TextColumn:
             room[: self._size] = self._bytes[: self._size]
         self._buffer, self._bytes = buffer, room
 
-    def whole(self) -> pa.Array:
+    def finish(self) -> pa.Array:
         data = self._buffer.slice(0, self._size)
         return pa.Array.from_buffers(self._type, self._rows, [self._valid.bitmap(), self._offsets, data])
 
@@ -155,5 +155,5 @@ class _AnyColumn:
     def add(self, part: pa.Array) -> None:
         self._parts.append(part)
 
-    def whole(self) -> pa.Array:
+    def finish(self) -> pa.Array:
         return pa.concat_arrays(self._parts)

@@ -45,7 +45,7 @@ def decode_rows(
     steps: list[Step] = []
     for part in record.fields:
         if names is None or part.name in names:
-            column = builder.column(part.type)
+            column = builder.make_column(part.type)
             wanted.append(column)
             step = column.step
         else:

@@ -96,12 +96,12 @@ def _expect_file_names(value: Any) -> tuple[str, ...]:
 
 
 def _expect_cdc_stats(value: Any) -> dict[str, int]:
-    return Fields({"cdcStats": value}).by_partition("cdcStats", expect_number)
+    return Fields({"cdcStats": value}).get_by_partition("cdcStats", expect_number)
 
 
 def _expect_runtime_stats(value: Any) -> dict[str, int]:
     runtime = Fields(value)
-    return {snake: runtime.count(name) for name, snake in RUNTIME_FIELDS.items()}
+    return {snake: runtime.get_count(name) for name, snake in RUNTIME_FIELDS.items()}
 
 
 # Name in the file -> name here.
@@ -155,7 +155,7 @@ class CommitMetadata:
         """The InternalSchema (JSON text) of schema-on-read evolution, if the table uses that."""
         return self.extra_metadata.get(LATEST_SCHEMA_KEY) or None
 
-    def stats(self) -> Iterator[WriteStat]:
+    def iterate_stats(self) -> Iterator[WriteStat]:
         """All write stats, partition by partition."""
         for stats in self.write_stats.values():
             yield from stats
@@ -181,16 +181,16 @@ class CommitMetadata:
         """Take the metadata from its decoded Avro or JSON form."""
         commit = Fields(record)
         return cls(
-            operation_type=commit.text("operationType") or "UNKNOWN",
+            operation_type=commit.get_text("operationType") or "UNKNOWN",
             extra_metadata=_get_texts(commit),
-            compacted=commit.flag("compacted"),
-            write_stats=commit.by_partition("partitionToWriteStats", _expect_stats),
-            replaced_file_ids=commit.by_partition("partitionToReplaceFileIds", _expect_file_ids),
+            compacted=commit.get_flag("compacted"),
+            write_stats=commit.get_by_partition("partitionToWriteStats", _expect_stats),
+            replaced_file_ids=commit.get_by_partition("partitionToReplaceFileIds", _expect_file_ids),
         )
 
 
 def _get_texts(commit: Fields) -> dict[str, str]:
-    raw = commit.mapping("extraMetadata", lambda value: value)
+    raw = commit.get_mapping("extraMetadata", lambda value: value)
     return {key: expect_text(value) for key, value in raw.items() if value is not None}
 
 

@@ -26,7 +26,7 @@ class Fields:
             raise CorruptFileError("a metadata record is not a record")
         self._record = record
 
-    def _typed(self, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
+    def _get_typed(self, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
         value = self._record.get(name)
         if value is None:
             return None
@@ -38,67 +38,67 @@ class Fields:
         """Whether the field is there and not null."""
         return self._record.get(name) is not None
 
-    def value(self, name: str) -> Any:
+    def get(self, name: str) -> Any:
         """The field as it stands; None when missing."""
         return self._record.get(name)
 
-    def text(self, name: str) -> str | None:
+    def get_text(self, name: str) -> str | None:
         """A string field."""
-        return self._typed(name, str)
+        return self._get_typed(name, str)
 
-    def octets(self, name: str) -> bytes | None:
+    def get_bytes(self, name: str) -> bytes | None:
         """A field of bytes."""
-        return self._typed(name, bytes)
+        return self._get_typed(name, bytes)
 
-    def number(self, name: str) -> int | None:
+    def get_number(self, name: str) -> int | None:
         """A whole-number field."""
-        return self._typed(name, int)
+        return self._get_typed(name, int)
 
-    def count(self, name: str) -> int:
+    def get_count(self, name: str) -> int:
         """A whole-number field that is 0 when missing."""
-        return self._typed(name, int) or 0
+        return self._get_typed(name, int) or 0
 
-    def flag(self, name: str) -> bool:
+    def get_flag(self, name: str) -> bool:
         """A boolean field that is false when missing."""
-        return self._typed(name, bool) or False
+        return self._get_typed(name, bool) or False
 
-    def partition(self, name: str = "partitionPath") -> str:
+    def get_partition(self, name: str = "partitionPath") -> str:
         """A partition path; "" when missing."""
-        return check_partition(self.text(name) or "")
+        return check_partition(self.get_text(name) or "")
 
-    def file_id(self) -> str:
+    def get_file_id(self) -> str:
         """The id of a file group; "" when missing."""
-        return check_bare(self.text("fileId") or "")
+        return check_bare(self.get_text("fileId") or "")
 
-    def file(self, name: str) -> str | None:
+    def get_file_name(self, name: str) -> str | None:
         """The file name of a path or URI; None when missing or empty."""
-        value = self.text(name)
+        value = self.get_text(name)
         return find_file_name(value) if value else None
 
-    def record(self, name: str) -> Fields | None:
+    def get_record(self, name: str) -> Fields | None:
         """A nested record."""
         return Fields(self._record[name]) if self.has(name) else None
 
-    def items(self, name: str, convert: Callable[[Any], T]) -> tuple[T, ...]:
+    def get_items(self, name: str, convert: Callable[[Any], T]) -> tuple[T, ...]:
         """An array field, its items converted; empty when missing."""
-        return tuple(convert(item) for item in self._typed(name, list) or ())
+        return tuple(convert(item) for item in self._get_typed(name, list) or ())
 
-    def texts(self, name: str) -> tuple[str, ...]:
+    def get_texts(self, name: str) -> tuple[str, ...]:
         """An array of strings."""
-        return self.items(name, expect_text)
+        return self.get_items(name, expect_text)
 
-    def files(self, name: str) -> tuple[str, ...]:
+    def get_file_names(self, name: str) -> tuple[str, ...]:
         """The file names of an array of paths or URIs."""
-        return self.items(name, lambda item: find_file_name(expect_text(item)))
+        return self.get_items(name, lambda item: find_file_name(expect_text(item)))
 
-    def mapping(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
+    def get_mapping(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
         """A map field, its values converted; empty when missing."""
-        found = self._typed(name, dict) or {}
+        found = self._get_typed(name, dict) or {}
         return {expect_text(key): convert(value) for key, value in found.items()}
 
-    def by_partition(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
+    def get_by_partition(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
         """A map field whose keys are paths relative to the table's base path, of partitions as a rule."""
-        return {check_partition(key): value for key, value in self.mapping(name, convert).items()}
+        return {check_partition(key): value for key, value in self.get_mapping(name, convert).items()}
 
 
 def expect_text(value: Any) -> str:

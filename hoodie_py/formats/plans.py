@@ -37,13 +37,13 @@ class CompactionOperation:
         """Take the operation from its decoded form."""
         operation = Fields(record)
         return cls(
-            base_instant_time=operation.text("baseInstantTime"),
-            file_id=operation.file_id(),
-            partition_path=operation.partition(),
-            data_file=operation.file("dataFilePath"),
-            delta_files=operation.files("deltaFilePaths"),
-            metrics=operation.mapping("metrics", _expect_metric),
-            bootstrap_file=operation.text("bootstrapFilePath") or None,
+            base_instant_time=operation.get_text("baseInstantTime"),
+            file_id=operation.get_file_id(),
+            partition_path=operation.get_partition(),
+            data_file=operation.get_file_name("dataFilePath"),
+            delta_files=operation.get_file_names("deltaFilePaths"),
+            metrics=operation.get_mapping("metrics", _expect_metric),
+            bootstrap_file=operation.get_text("bootstrapFilePath") or None,
         )
 
 
@@ -72,15 +72,15 @@ class CompactionPlan:
             InvalidTableError: a partition path leads out of the table.
         """
         plan = Fields(read_single(data, "HoodieCompactionPlan"))
-        strategy = plan.record("strategy")
+        strategy = plan.get_record("strategy")
         return cls(
-            operations=plan.items("operations", CompactionOperation.from_record),
-            extra_metadata=plan.mapping("extraMetadata", expect_text),
-            version=plan.number("version"),
-            strategy=strategy.text("compactorClassName") if strategy else None,
-            strategy_params=strategy.mapping("strategyParams", expect_text) if strategy else {},
-            preserve_hoodie_metadata=plan.flag("preserveHoodieMetadata"),
-            missing_partitions=plan.items("missingSchedulePartitions", _expect_partition),
+            operations=plan.get_items("operations", CompactionOperation.from_record),
+            extra_metadata=plan.get_mapping("extraMetadata", expect_text),
+            version=plan.get_number("version"),
+            strategy=strategy.get_text("compactorClassName") if strategy else None,
+            strategy_params=strategy.get_mapping("strategyParams", expect_text) if strategy else {},
+            preserve_hoodie_metadata=plan.get_flag("preserveHoodieMetadata"),
+            missing_partitions=plan.get_items("missingSchedulePartitions", _expect_partition),
         )
 
 
@@ -97,7 +97,12 @@ class ClusteringSlice:
     def from_record(cls, record: Any) -> ClusteringSlice:
         """Take the slice from its decoded form."""
         piece = Fields(record)
-        return cls(piece.file_id(), piece.partition(), piece.file("dataFilePath"), piece.files("deltaFilePaths"))
+        return cls(
+            piece.get_file_id(),
+            piece.get_partition(),
+            piece.get_file_name("dataFilePath"),
+            piece.get_file_names("deltaFilePaths"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,7 @@ class ClusteringGroup:
     def from_record(cls, record: Any) -> ClusteringGroup:
         """Take the group from its decoded form."""
         group = Fields(record)
-        return cls(group.items("slices", ClusteringSlice.from_record), group.number("numOutputFileGroups"))
+        return cls(group.get_items("slices", ClusteringSlice.from_record), group.get_number("numOutputFileGroups"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,7 @@ class RequestedReplace:
         """Whether this is a clustering plan."""
         return self.groups is not None
 
-    def file_groups(self) -> Iterator[tuple[str, str]]:
+    def iterate_file_groups(self) -> Iterator[tuple[str, str]]:
         """Partition path and file id of every file group that the clustering replaces."""
         for group in self.groups or ():
             for piece in group.slices:
@@ -141,10 +146,10 @@ class RequestedReplace:
         if not data:
             return cls()
         replace = Fields(read_single(data, "HoodieRequestedReplaceMetadata"))
-        plan = replace.record("clusteringPlan")
+        plan = replace.get_record("clusteringPlan")
         return cls(
-            operation_type=replace.text("operationType"),
-            groups=plan.items("inputGroups", ClusteringGroup.from_record) if plan else None,
+            operation_type=replace.get_text("operationType"),
+            groups=plan.get_items("inputGroups", ClusteringGroup.from_record) if plan else None,
         )
 
 
@@ -162,10 +167,10 @@ class CleanedPartition:
         """Take the facts from their decoded form."""
         cleaned = Fields(record)
         return cls(
-            cleaned.files("successDeleteFiles"),
-            cleaned.files("failedDeleteFiles"),
-            cleaned.flag("isPartitionDeleted"),
-            cleaned.text("policy") or "",
+            cleaned.get_file_names("successDeleteFiles"),
+            cleaned.get_file_names("failedDeleteFiles"),
+            cleaned.get_flag("isPartitionDeleted"),
+            cleaned.get_text("policy") or "",
         )
 
 
@@ -191,13 +196,13 @@ class CleanMetadata:
             return cls()
         clean = Fields(read_single(data, "HoodieCleanMetadata"))
         return cls(
-            start_clean_time=clean.text("startCleanTime"),
-            total_files_deleted=clean.count("totalFilesDeleted"),
-            earliest_commit_to_retain=clean.text("earliestCommitToRetain") or None,
-            last_completed_commit_timestamp=clean.text("lastCompletedCommitTimestamp") or None,
-            partitions=clean.by_partition("partitionMetadata", CleanedPartition.from_record),
-            time_taken_ms=clean.count("timeTakenInMillis"),
-            extra_metadata=clean.mapping("extraMetadata", expect_text),
+            start_clean_time=clean.get_text("startCleanTime"),
+            total_files_deleted=clean.get_count("totalFilesDeleted"),
+            earliest_commit_to_retain=clean.get_text("earliestCommitToRetain") or None,
+            last_completed_commit_timestamp=clean.get_text("lastCompletedCommitTimestamp") or None,
+            partitions=clean.get_by_partition("partitionMetadata", CleanedPartition.from_record),
+            time_taken_ms=clean.get_count("timeTakenInMillis"),
+            extra_metadata=clean.get_mapping("extraMetadata", expect_text),
         )
 
 
@@ -222,16 +227,16 @@ class CleanPlan:
         if not data:
             return cls()
         plan = Fields(read_single(data, "HoodieCleanerPlan"))
-        earliest = plan.record("earliestInstantToRetain")
-        files = plan.by_partition("filePathsToBeDeletedPerPartition", _expect_clean_files)
+        earliest = plan.get_record("earliestInstantToRetain")
+        files = plan.get_by_partition("filePathsToBeDeletedPerPartition", _expect_clean_files)
         return cls(
-            earliest_instant_to_retain=earliest.text("timestamp") if earliest else None,
-            policy=plan.text("policy"),
-            files=files or plan.by_partition("filesToBeDeletedPerPartition", _expect_file_names),
-            partitions_to_delete=plan.items("partitionsToBeDeleted", _expect_partition),
-            earliest_action=earliest.text("action") if earliest else None,
-            last_completed_commit_timestamp=plan.text("lastCompletedCommitTimestamp") or None,
-            extra_metadata=plan.mapping("extraMetadata", expect_text),
+            earliest_instant_to_retain=earliest.get_text("timestamp") if earliest else None,
+            policy=plan.get_text("policy"),
+            files=files or plan.get_by_partition("filesToBeDeletedPerPartition", _expect_file_names),
+            partitions_to_delete=plan.get_items("partitionsToBeDeleted", _expect_partition),
+            earliest_action=earliest.get_text("action") if earliest else None,
+            last_completed_commit_timestamp=plan.get_text("lastCompletedCommitTimestamp") or None,
+            extra_metadata=plan.get_mapping("extraMetadata", expect_text),
         )
 
 
@@ -246,7 +251,7 @@ class RolledBackInstant:
     def from_record(cls, record: Any) -> RolledBackInstant:
         """Take the instant from its decoded form."""
         instant = Fields(record)
-        return cls(instant.text("commitTime") or "", instant.text("action") or "")
+        return cls(instant.get_text("commitTime") or "", instant.get_text("action") or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +268,8 @@ class RolledBackPartition:
         """Take the facts from their decoded form."""
         done = Fields(record)
         return cls(
-            done.files("successDeleteFiles"),
-            done.files("failedDeleteFiles"),
+            done.get_file_names("successDeleteFiles"),
+            done.get_file_names("failedDeleteFiles"),
             _get_sizes(done, "rollbackLogFiles"),
             _get_sizes(done, "logFilesFromFailedCommit"),
         )
@@ -291,12 +296,12 @@ class RollbackMetadata:
         """Take the metadata from its decoded form."""
         rollback = Fields(record)
         return cls(
-            start_rollback_time=rollback.text("startRollbackTime"),
-            total_files_deleted=rollback.count("totalFilesDeleted"),
-            commits_rolled_back=rollback.texts("commitsRollback"),
-            instants=rollback.items("instantsRollback", RolledBackInstant.from_record),
-            partitions=rollback.by_partition("partitionMetadata", RolledBackPartition.from_record),
-            time_taken_ms=rollback.count("timeTakenInMillis"),
+            start_rollback_time=rollback.get_text("startRollbackTime"),
+            total_files_deleted=rollback.get_count("totalFilesDeleted"),
+            commits_rolled_back=rollback.get_texts("commitsRollback"),
+            instants=rollback.get_items("instantsRollback", RolledBackInstant.from_record),
+            partitions=rollback.get_by_partition("partitionMetadata", RolledBackPartition.from_record),
+            time_taken_ms=rollback.get_count("timeTakenInMillis"),
         )
 
 
@@ -319,10 +324,10 @@ class RollbackRequest:
         """Take the request from its decoded form."""
         request = Fields(record)
         return cls(
-            partition_path=request.partition(),
-            files=request.files("filesToBeDeleted"),
-            file_id=request.file_id(),
-            latest_base_instant=request.text("latestBaseInstant") or "",
+            partition_path=request.get_partition(),
+            files=request.get_file_names("filesToBeDeleted"),
+            file_id=request.get_file_id(),
+            latest_base_instant=request.get_text("latestBaseInstant") or "",
             log_files=_get_sizes(request, "logBlocksToBeDeleted"),
         )
 
@@ -340,10 +345,10 @@ class RollbackPlan:
         if not data:
             return cls()
         plan = Fields(read_single(data, "HoodieRollbackPlan"))
-        instant = plan.value("instantToRollback")
+        instant = plan.get("instantToRollback")
         return cls(
             instant=RolledBackInstant.from_record(instant) if instant is not None else None,
-            requests=plan.items("RollbackRequests", RollbackRequest.from_record),
+            requests=plan.get_items("RollbackRequests", RollbackRequest.from_record),
         )
 
 
@@ -361,10 +366,10 @@ class RestoreMetadata:
         if not data:
             return cls()
         restore = Fields(read_single(data, "HoodieRestoreMetadata"))
-        rollbacks = restore.mapping("hoodieRestoreMetadata", expect_list)
+        rollbacks = restore.get_mapping("hoodieRestoreMetadata", expect_list)
         return cls(
-            start_restore_time=restore.text("startRestoreTime"),
-            instants_rolled_back=restore.texts("instantsToRollback"),
+            start_restore_time=restore.get_text("startRestoreTime"),
+            instants_rolled_back=restore.get_texts("instantsToRollback"),
             rollbacks=tuple(RollbackMetadata.from_record(item) for items in rollbacks.values() for item in items),
         )
 
@@ -388,11 +393,11 @@ class SavepointMetadata:
             return cls()
         savepoint = Fields(read_single(data, "HoodieSavepointMetadata"))
         return cls(
-            saved_by=savepoint.text("savepointedBy"),
-            saved_at=savepoint.number("savepointedAt"),
-            comments=savepoint.text("comments"),
-            files=savepoint.by_partition(
-                "partitionMetadata", lambda partition: Fields(partition).files("savepointDataFile")
+            saved_by=savepoint.get_text("savepointedBy"),
+            saved_at=savepoint.get_number("savepointedAt"),
+            comments=savepoint.get_text("comments"),
+            files=savepoint.get_by_partition(
+                "partitionMetadata", lambda partition: Fields(partition).get_file_names("savepointDataFile")
             ),
         )
 
@@ -410,9 +415,9 @@ def _expect_file_names(value: Any) -> tuple[str, ...]:
 
 
 def _expect_clean_files(value: Any) -> tuple[str, ...]:
-    files = (Fields(item).file("filePath") for item in expect_list(value))
+    files = (Fields(item).get_file_name("filePath") for item in expect_list(value))
     return tuple(name for name in files if name)
 
 
 def _get_sizes(done: Fields, name: str) -> dict[str, int]:
-    return {find_file_name(path): size for path, size in done.mapping(name, expect_number).items()}
+    return {find_file_name(path): size for path, size in done.get_mapping(name, expect_number).items()}

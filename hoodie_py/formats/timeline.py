@@ -84,35 +84,35 @@ class Timeline:
         """The timeline of the instants that ``keep`` accepts."""
         return Timeline((instant for instant in self._instants if keep(instant)), self.layout)
 
-    def of(self, *actions: str) -> Timeline:
+    def select_actions(self, *actions: str) -> Timeline:
         """The instants of these actions, as named on disk."""
         return self.filter(lambda instant: instant.action in actions)
 
-    def completed(self) -> Timeline:
+    def select_completed(self) -> Timeline:
         """The instants that have completed."""
         return self.filter(lambda instant: instant.is_completed)
 
-    def pending(self) -> Timeline:
+    def select_pending(self) -> Timeline:
         """The instants that are requested or inflight."""
         return self.filter(lambda instant: not instant.is_completed)
 
-    def writes(self) -> Timeline:
+    def select_writes(self) -> Timeline:
         """Completed commits, delta commits and replace commits: what a query can see."""
         return self.filter(lambda instant: instant.is_completed and instant.is_write)
 
-    def pending_compactions(self) -> Timeline:
+    def select_pending_compactions(self) -> Timeline:
         """Compactions that are planned or running; each starts a new file slice for the groups in its plan."""
-        return self.pending().of(COMPACTION)
+        return self.select_pending().select_actions(COMPACTION)
 
-    def pending_log_compactions(self) -> Timeline:
+    def select_pending_log_compactions(self) -> Timeline:
         """Log compactions that are planned or running."""
-        return self.pending().of(LOG_COMPACTION)
+        return self.select_pending().select_actions(LOG_COMPACTION)
 
-    def pending_replacements(self) -> Timeline:
+    def select_pending_replacements(self) -> Timeline:
         """Pending clusterings, and pending replace commits (in layout 1 these may be clusterings: see the plan)."""
-        return self.pending().of(CLUSTERING, REPLACE_COMMIT)
+        return self.select_pending().select_actions(CLUSTERING, REPLACE_COMMIT)
 
-    def visible(self) -> Timeline:
+    def select_visible(self) -> Timeline:
         """Completed writes and pending compactions: the timeline whose last instant a snapshot reads."""
         return self.filter(lambda instant: instant.is_write and (instant.is_completed or instant.action == COMPACTION))
 
@@ -125,7 +125,7 @@ class Timeline:
         ]
         return min(found, key=lambda instant: instant.action == SAVEPOINT, default=None)
 
-    def after(self, time: str) -> Timeline:
+    def select_after(self, time: str) -> Timeline:
         """The instants requested after ``time``."""
         return self.filter(lambda instant: instant.request_time > time)
 

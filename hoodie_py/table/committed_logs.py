@@ -46,7 +46,9 @@ class CommittedLogs:
             return wanted
         found: set[str] = set()
         for metadata in self._iterate_commits(timeline, oldest):
-            found.update(stat.path for stat in metadata.stats() if stat.path is not None and stat.path in wanted)
+            found.update(
+                stat.path for stat in metadata.iterate_stats() if stat.path is not None and stat.path in wanted
+            )
             if found == wanted:
                 break
         return found

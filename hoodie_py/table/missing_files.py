@@ -130,7 +130,7 @@ class _CommittedFiles:
         return replaced is not None and (query_instant is None or replaced <= query_instant)
 
     def _add_commit(self, request_time: str, metadata: CommitMetadata) -> None:
-        for stat in metadata.stats():
+        for stat in metadata.iterate_stats():
             if stat.path:
                 self._add_path(stat.path)
                 self.wrote.setdefault(stat.path, {})[request_time] = stat.file_size_in_bytes
@@ -148,7 +148,7 @@ class _CommittedFiles:
 
 def _iterate_rollback_logs(timeline: TableTimeline) -> Iterator[str]:
     """Yield paths of log files that hold rollback blocks."""
-    for instant in timeline.timeline.of(ROLLBACK).completed():
+    for instant in timeline.timeline.select_actions(ROLLBACK).select_completed():
         metadata = timeline.read_instant_file(instant, RollbackMetadata.from_bytes)
         for partition, done in metadata.partitions.items():
             yield from _join_paths(partition, done.rollback_log_files)
@@ -158,7 +158,7 @@ def _read_cleaned_paths(timeline: TableTimeline) -> tuple[set[str], bool]:
     """Return paths that completed cleans removed, and whether cleans keep everything from a time on."""
     found = set[str]()
     by_time = True
-    for instant in timeline.timeline.of(CLEAN).completed():
+    for instant in timeline.timeline.select_actions(CLEAN).select_completed():
         metadata = timeline.read_instant_file(instant, CleanMetadata.from_bytes)
         by_time = metadata.earliest_commit_to_retain is not None
         for partition, cleaned in metadata.partitions.items():

@@ -109,7 +109,7 @@ class TableTimeline:
         self.files = files
         self.config = config
         self._metadata: dict[Instant, CommitMetadata] = {}
-        self._writes = timeline.writes()
+        self._writes = timeline.select_writes()
         self._lock = Lock()
         self._archive_lock = Lock()
 
@@ -154,7 +154,7 @@ class TableTimeline:
         """Write statistics of every completed write of the active timeline, by the file's path, oldest first."""
         found: dict[str, tuple[WriteStat, ...]] = {}
         for metadata in self.read_all_metadata(self.list_completed_writes()):
-            for stat in metadata.stats():
+            for stat in metadata.iterate_stats():
                 if stat.path is not None:
                     found[stat.path] = (*found.get(stat.path, ()), stat)
         return found
@@ -239,8 +239,8 @@ class TableTimeline:
         """
         from hoodie_py.formats.plans import CleanMetadata, CleanPlan
 
-        cleans = self.timeline.of(CLEAN)
-        last = cleans.completed().last
+        cleans = self.timeline.select_actions(CLEAN)
+        last = cleans.select_completed().last
         found = (
             [] if last is None else [self.read_instant_file(last, CleanMetadata.from_bytes).earliest_commit_to_retain]
         )

@@ -31,7 +31,7 @@ class Visibility:
     def __init__(self, timeline: TableTimeline) -> None:
         self._table = timeline
         self._timeline = timeline.timeline
-        self._writes = self._timeline.writes()
+        self._writes = self._timeline.select_writes()
 
     @property
     def logs_carry_base_instant(self) -> bool:
@@ -41,7 +41,7 @@ class Visibility:
     @property
     def last_instant(self) -> str | None:
         """Request time that a query of the newest state stands for: the last completed write or pending compaction."""
-        last = self._timeline.visible().last
+        last = self._timeline.select_visible().last
         return last.request_time if last is not None else None
 
     def is_committed(self, instant: str) -> bool:
@@ -93,13 +93,13 @@ class Visibility:
     @cached_property
     def _rules_by_commit(self) -> BlockRules:
         completed = frozenset(instant.request_time for instant in self._writes)
-        pending = frozenset(each.request_time for each in self._timeline.pending() if each.is_write) - completed
+        pending = frozenset(each.request_time for each in self._timeline.select_pending() if each.is_write) - completed
         return BlockRules(None, completed, pending, self._timeline.first_active_time, check_commits=True)
 
     @cached_property
     def _pending_compactions(self) -> Mapping[GroupKey, str]:
         pending: dict[GroupKey, str] = {}
-        for instant in self._timeline.pending_compactions():
+        for instant in self._timeline.select_pending_compactions():
             for operation in self._table.read_pending_plan(instant).operations:
                 pending[operation.partition_path, operation.file_id] = instant.request_time
         return pending

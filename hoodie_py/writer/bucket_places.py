@@ -251,7 +251,7 @@ def _find_instant_in_force(snapshot: Snapshot, names: Sequence[str], folder: str
     instants = sorted(parse_instant(each) for each in names if each.endswith(HASHING_SUFFIX))
     committed = {parse_instant(each) for each in names if each.endswith(COMMIT_SUFFIX)} | {FIRST_INSTANT}
     committed |= {each.request_time for each in snapshot.timeline.list_completed_writes()}
-    pending = {each.request_time for each in snapshot.timeline.timeline.pending()}
+    pending = {each.request_time for each in snapshot.timeline.timeline.select_pending()}
     for instant in reversed(instants):
         if instant in committed:
             return instant

@@ -82,7 +82,9 @@ def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResu
     settings = CleanSettings.of(session.settings.options, retain_commits)
     snapshot = session.look()
     check_cleanable(snapshot)
-    done = [_run(session, each.request_time) for each in snapshot.timeline.timeline.pending().of(CLEAN)]
+    done = [
+        _run(session, each.request_time) for each in snapshot.timeline.timeline.select_pending().select_actions(CLEAN)
+    ]
     scheduled = _schedule(session, settings)
     if scheduled is not None:
         done.append(_run(session, scheduled))

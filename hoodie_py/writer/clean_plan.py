@@ -131,7 +131,7 @@ def make_plan(snapshot: Snapshot, settings: CleanSettings) -> PlannedClean:
     report = CleanReport(snapshot.config.name, settings.policy, time, slices)
     if not any(each.files for each in report.removed):
         return PlannedClean(None, report)
-    last = snapshot.timeline.timeline.writes().last
+    last = snapshot.timeline.timeline.select_writes().last
     plan = CleanPlan(
         earliest_instant_to_retain=time,
         earliest_action=earliest.comparable_action if earliest is not None else None,
@@ -155,7 +155,7 @@ def check_cleanable(snapshot: Snapshot) -> None:
         feature = "with change data capture"
     elif config.bootstrap_base_path:
         feature = "that was bootstrapped"
-    elif len(snapshot.timeline.timeline.pending().of(RESTORE)):
+    elif len(snapshot.timeline.timeline.select_pending().select_actions(RESTORE)):
         feature = "beside a pending restore"
     if feature is not None:
         raise UnsupportedFeatureError(
@@ -200,11 +200,11 @@ def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
 def _find_earliest_retained(snapshot: Snapshot, commits: int) -> Instant | None:
     """Return the earliest commit to retain; None when there are too few (Hudi ``CleanerUtils``)."""
     timeline = snapshot.timeline.timeline
-    completed = timeline.writes().instants
+    completed = timeline.select_writes().instants
     if len(completed) <= commits:
         return None
     found = completed[len(completed) - commits]
-    pending = [each.request_time for each in timeline.pending() if each.is_write or each.action == SAVEPOINT]
+    pending = [each.request_time for each in timeline.select_pending() if each.is_write or each.action == SAVEPOINT]
     if pending and min(pending) < found.request_time:
         before = [each for each in completed if each.request_time < min(pending)]
         if not before:
@@ -234,11 +234,11 @@ def _find_planned_files(snapshot: Snapshot) -> dict[str, str]:
     """Paths that pending plans name, and which plan it is."""
     timeline = snapshot.timeline.timeline
     planned: dict[str, str] = {}
-    for instant in (*timeline.pending_compactions(), *timeline.pending_log_compactions()):
+    for instant in (*timeline.select_pending_compactions(), *timeline.select_pending_log_compactions()):
         for operation in snapshot.timeline.read_pending_plan(instant).operations:
             names = (operation.data_file, *operation.delta_files)
             _add_paths(planned, operation.partition_path, names, f"{instant.action} {instant.request_time} is pending")
-    for instant in timeline.pending_replacements():
+    for instant in timeline.select_pending_replacements():
         for group in snapshot.timeline.read_replace_plan(instant).groups or ():
             for piece in group.slices:
                 names = (piece.data_file, *piece.delta_files)
@@ -249,7 +249,7 @@ def _find_planned_files(snapshot: Snapshot) -> dict[str, str]:
 def _find_savepoint_files(snapshot: Snapshot) -> dict[str, str]:
     """Paths that savepoints name, and which savepoint it is."""
     saved: dict[str, str] = {}
-    for instant in snapshot.timeline.timeline.completed().of(SAVEPOINT):
+    for instant in snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT):
         path = f"{snapshot.config.find_timeline_folder()}/{instant.file_name(snapshot.config.timeline_layout)}"
         for partition, names in SavepointMetadata.from_bytes(read_bounded(snapshot.files, path)).files.items():
             _add_paths(saved, partition, names, f"savepoint {instant.request_time} names it")
@@ -258,7 +258,7 @@ def _find_savepoint_files(snapshot: Snapshot) -> dict[str, str]:
 
 def _note_savepoints(snapshot: Snapshot) -> dict[str, str]:
     """Which savepoints were respected: where one is gone later, Java looks into all partitions again."""
-    saved = [each.request_time for each in snapshot.timeline.timeline.completed().of(SAVEPOINT)]
+    saved = [each.request_time for each in snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT)]
     return {keys.SAVEPOINTED: ",".join(saved)} if saved else {}
 
 

@@ -141,7 +141,7 @@ def run(
 def _recover(session: WriteSession, instant: str | None) -> Snapshot:
     """Finish rollbacks that were begun, that of the compaction too, and return the table as it is then."""
     snapshot = session.look()
-    first = snapshot.timeline.timeline.pending_compactions().instants[:1]
+    first = snapshot.timeline.timeline.select_pending_compactions().instants[:1]
     chosen = instant or (first[0].request_time if first else None)
     if chosen is None and not snapshot.config.is_merge_on_read:
         return snapshot  # there never is a plan
@@ -155,7 +155,7 @@ def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
     Raises:
         InvalidQueryError: there is none at that time, or it has completed.
     """
-    pending = snapshot.timeline.timeline.pending_compactions()
+    pending = snapshot.timeline.timeline.select_pending_compactions()
     if instant is None:
         return pending.instants[0] if len(pending) else None
     found = pending.find(instant)
@@ -172,7 +172,7 @@ def _begin(
 ) -> _OpenCompaction:
     with session.hold_lock() as holding:
         snapshot = session.look()
-        pending = snapshot.timeline.timeline.pending_compactions().find(instant)
+        pending = snapshot.timeline.timeline.select_pending_compactions().find(instant)
         if pending is None:
             raise ConflictError("Another writer finished the compaction, or took it back.", instant=instant)
         plan = snapshot.timeline.read_compaction_plan(pending)
@@ -389,7 +389,7 @@ def _abort(session: WriteSession, begun: _OpenCompaction, error: BaseException, 
         remove_files_of_run(session.files, instant, begun.run_id)
         with session.hold_lock() as holding:
             snapshot = session.look()
-            found = snapshot.timeline.timeline.pending_compactions().find(instant)
+            found = snapshot.timeline.timeline.select_pending_compactions().find(instant)
             if found is not None and found.state == INFLIGHT:
                 groups = [task.group for task in begun.tasks]
                 undo_attempt(session, snapshot, found, groups, partial(alive.ensure_own, holding))

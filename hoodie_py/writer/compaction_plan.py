@@ -166,12 +166,12 @@ def _find_held_groups(snapshot: Snapshot) -> Mapping[GroupKey, str]:
     """File groups that another plan holds, and which."""
     held: dict[GroupKey, str] = {}
     timeline = snapshot.timeline.timeline
-    for instant in (*timeline.pending_compactions(), *timeline.pending_log_compactions()):
+    for instant in (*timeline.select_pending_compactions(), *timeline.select_pending_log_compactions()):
         for operation in snapshot.timeline.read_pending_plan(instant).operations:
             key = operation.partition_path, operation.file_id
             held[key] = f"{instant.action} {instant.request_time} is pending"
-    for instant in timeline.pending_replacements():
-        for key in snapshot.timeline.read_replace_plan(instant).file_groups():
+    for instant in timeline.select_pending_replacements():
+        for key in snapshot.timeline.read_replace_plan(instant).iterate_file_groups():
             held[key] = f"clustering {instant.request_time} is pending"
     return held
 
@@ -198,8 +198,8 @@ def _make_planned_slice(
 def _is_due(snapshot: Snapshot, instant: str, settings: PlanSettings) -> bool:
     """Whether enough delta commits or seconds have passed since the last compaction (Hudi ``CompactionUtils``)."""
     timeline = snapshot.timeline.timeline
-    deltas = timeline.completed().of(DELTA_COMMIT).instants
-    last = timeline.completed().of(COMMIT).last
+    deltas = timeline.select_completed().select_actions(DELTA_COMMIT).instants
+    last = timeline.select_completed().select_actions(COMMIT).last
     since = "" if last is None else last.request_time
     commits = sum((each.completion_time or each.request_time) > since for each in deltas)
     if not deltas and last is None:

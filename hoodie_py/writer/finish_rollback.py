@@ -136,7 +136,7 @@ def _find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeat
     found = timeline.find(begun.target, *_COMPLETED)
     if found is None or not found.is_completed:
         return None
-    later = timeline.writes().after(begun.target)
+    later = timeline.select_writes().select_after(begun.target)
     if begun.action == COMPACTION:
         why = "it was pending when the rollback was planned"
     elif timeline.find(begun.target, SAVEPOINT) is not None:

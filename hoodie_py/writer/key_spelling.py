@@ -95,7 +95,7 @@ def _sample_slices(snapshot: Snapshot, partitions: Sequence[str]) -> list[FileSl
 
 def _find_newest_partitions(snapshot: Snapshot) -> list[str]:
     for instant in reversed(snapshot.timeline.list_completed_writes()):
-        found = {stat.partition_path for stat in snapshot.timeline.read_metadata(instant).stats() if stat.path}
+        found = {stat.partition_path for stat in snapshot.timeline.read_metadata(instant).iterate_stats() if stat.path}
         if found:
             return sorted(found)
     return []

@@ -161,7 +161,7 @@ class MetadataTable:
         timeline = load_timeline(self._files, config)
         if timeline.find(instant) is not None:
             raise ConflictError("The metadata table has a commit of this instant already.", instant=instant)
-        compaction = timeline.pending_compactions().last
+        compaction = timeline.select_pending_compactions().last
         place = MetadataFiles(self._files, config, None if compaction is None else compaction.request_time)
         schema = place.read_schema()
         entries = encode_commit_entries(schema, added, deleted)
@@ -200,7 +200,7 @@ def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
 
 def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
     """Whether what an instant did to the metadata table may lie in a base file there, and cannot be taken out."""
-    return len(_load_metadata_timeline(snapshot).after(instant).of(COMMIT, COMPACTION)) > 0
+    return len(_load_metadata_timeline(snapshot).select_after(instant).select_actions(COMMIT, COMPACTION)) > 0
 
 
 def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:
@@ -240,7 +240,7 @@ def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], ob
     paths = {marker.path for marker in markers.list_announced()}
     writer = TimelineWriter(place, config)
     if found is not None and found.is_completed:
-        stats = CommitMetadata.from_bytes(read_bounded(place, writer.locate(found))).stats()
+        stats = CommitMetadata.from_bytes(read_bounded(place, writer.locate(found))).iterate_stats()
         paths |= {stat.path for stat in stats if stat.path}
     if found is not None and config.version >= _FIRST_VERSION_OF_DROPS:
         paths |= set(MetadataFiles(place, config, None).list_logs_of(instant))
@@ -283,7 +283,7 @@ def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, s
         return None, None
     if config.metadata_partitions_inflight:
         return "a part of it is being built", "Let Java Hudi finish that."
-    if len(snapshot.timeline.timeline.pending().of(INDEXING)):
+    if len(snapshot.timeline.timeline.select_pending().select_actions(INDEXING)):
         return "an index is being built", "Let Java Hudi finish that."
     if FILES_PARTITION not in config.metadata_partitions:
         return f"it has no partition {FILES_PARTITION!r}", disable
@@ -296,7 +296,7 @@ def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, s
 def _find_missing_parts(files: TableFiles) -> str | None:
     try:
         config = load_config(files)
-        if not len(load_timeline(files, config).writes()):
+        if not len(load_timeline(files, config).select_writes()):
             return "nothing in it is complete"
         MetadataFiles(files, config, None)
     except (TableNotFoundError, FileMissingError, InvalidTableError):

@@ -67,7 +67,7 @@ def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
 
 def list_pending_writes(snapshot: Snapshot) -> list[Instant]:
     """Return writes that have not completed, oldest first: no compactions, no clusterings."""
-    pending = snapshot.timeline.timeline.pending()
+    pending = snapshot.timeline.timeline.select_pending()
     written = [each for each in pending if each.is_write and each.action not in (COMPACTION, LOG_COMPACTION)]
     return [each for each in written if not is_clustering(snapshot, each)]
 
@@ -100,7 +100,7 @@ def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
     yield from _iterate_config_features(snapshot.config)
     if _has_files(snapshot.files, SCHEMA_FOLDER):
         yield UnsupportedFeatureError("Writing to a table with a schema-on-read history.")
-    restores = snapshot.timeline.timeline.pending().of(RESTORE)
+    restores = snapshot.timeline.timeline.select_pending().select_actions(RESTORE)
     if len(restores):
         yield UnsupportedFeatureError(
             "Writing to a table beside a pending restore.",

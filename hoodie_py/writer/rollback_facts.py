@@ -55,7 +55,7 @@ def list_rollbacks_of(snapshot: Snapshot, time: str) -> list[Instant]:
     Raises:
         CorruptFileError: a rollback's file is damaged.
     """
-    later = (each for each in snapshot.timeline.timeline.of(ROLLBACK) if each.request_time > time)
+    later = (each for each in snapshot.timeline.timeline.select_actions(ROLLBACK) if each.request_time > time)
     return [each for each in later if time in _read_targets(snapshot, each)]
 
 
@@ -66,7 +66,7 @@ def list_pending_rollbacks(snapshot: Snapshot) -> list[PendingRollback]:
         InvalidTableError: the plan of one that is inflight is not there, or names no instant.
         CorruptFileError: it is damaged.
     """
-    begun = snapshot.timeline.timeline.pending().of(ROLLBACK)
+    begun = snapshot.timeline.timeline.select_pending().select_actions(ROLLBACK)
     return [PendingRollback(each, _read_plan(snapshot, each)) for each in begun]
 
 

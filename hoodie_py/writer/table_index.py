@@ -131,7 +131,7 @@ def _find_newest_groups(snapshot: Snapshot) -> list[GroupKey]:
     found: dict[GroupKey, None] = {}
     read = 0
     for instant in reversed(snapshot.timeline.list_completed_writes()):
-        stats = snapshot.timeline.read_metadata(instant).stats()
+        stats = snapshot.timeline.read_metadata(instant).iterate_stats()
         groups = [(each.partition_path, each.file_id) for each in stats if each.path and each.file_id]
         found.update(dict.fromkeys(groups))
         read += bool(groups)
@@ -259,7 +259,7 @@ def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -
     said = None if told is None else BucketRules.of(told, given or DEFAULT_BUCKETS)
     if not kept:
         return said
-    pending = {each.request_time for each in snapshot.timeline.timeline.pending()}
+    pending = {each.request_time for each in snapshot.timeline.timeline.select_pending()}
     names = [name for name in _list_names(snapshot, RULES_FOLDER) if name.endswith(RULES_SUFFIX)]
     in_force = [name for name in sorted(names) if parse_instant(name) not in pending]
     if not in_force:

@@ -199,13 +199,13 @@ def _add_copies(places: RecordLocations, copies: Sequence[np.ndarray]) -> Record
 
 def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:
     """Refuse updates of file groups that a clustering is about to replace, as Java Hudi does by default."""
-    pending = snapshot.timeline.timeline.pending_replacements()
+    pending = snapshot.timeline.timeline.select_pending_replacements()
     if not pending:
         return
     held: dict[str, str] = {}
     for instant in pending:
         plan = snapshot.timeline.read_replace_plan(instant)
-        held.update((file_id, instant.request_time) for _, file_id in plan.file_groups())
+        held.update((file_id, instant.request_time) for _, file_id in plan.iterate_file_groups())
     touched = set(tagged.file_ids.unique().to_pylist()) & held.keys()
     if touched:
         first = min(touched)

@@ -75,7 +75,7 @@ def check_conflicts(
     for instant in now.timeline.list_completed_writes():
         if instant.request_time not in known:
             _check_commit(claims, now, instant, beginning=beginning)
-    restores = now.timeline.timeline.completed().of(RESTORE)
+    restores = now.timeline.timeline.select_completed().select_actions(RESTORE)
     if restores.last is not None and before.timeline.timeline.find(restores.last.request_time, RESTORE) is None:
         raise ConflictError("The table was restored meanwhile.", hint=_HINT, instant=restores.last.request_time)
     _check_plans(claims, before, now)
@@ -85,10 +85,10 @@ def check_conflicts(
 
 def iterate_pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, frozenset[GroupKey]]]:
     """Yield clusterings that have not completed, with the file groups they will replace."""
-    for instant in snapshot.timeline.timeline.pending_replacements():
+    for instant in snapshot.timeline.timeline.select_pending_replacements():
         plan = snapshot.timeline.read_replace_plan(instant)
         if plan.is_clustering:
-            yield instant, frozenset(plan.file_groups())
+            yield instant, frozenset(plan.iterate_file_groups())
 
 
 def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning: bool) -> None:
@@ -97,7 +97,7 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
     _refuse_shared(claims.groups & replaced, instant)
     if metadata.compacted and now.config.version >= FIRST_VERSION_OF_FREE_LOGS and not beginning:
         return
-    stats = list(metadata.stats())
+    stats = list(metadata.iterate_stats())
     _refuse_shared(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
     inserted = {stat.partition_path for stat in stats if _has_inserts(stat)}
     both = inserted if claims.new_keys_in is None else inserted & claims.new_keys_in
@@ -121,7 +121,7 @@ def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
     """
     by_slice = now.config.version < FIRST_VERSION_OF_FREE_LOGS
     known = {each.request_time for each in before.timeline.timeline if each.comparable_action == COMMIT}
-    for instant in now.timeline.timeline.pending_compactions():
+    for instant in now.timeline.timeline.select_pending_compactions():
         is_new = by_slice and instant.request_time not in known
         at_stake = claims.groups if is_new else claims.replaced_groups
         if at_stake:

@@ -41,7 +41,7 @@ def is_data_file(path: str) -> bool:
 def orphans(snapshot: Snapshot, paths: Collection[str]) -> list[str]:
     """Return base files of completed instants that their commit does not name: a listing reader would see them."""
     named = {
-        instant.request_time: {stat.path for stat in snapshot.timeline.read_metadata(instant).stats()}
+        instant.request_time: {stat.path for stat in snapshot.timeline.read_metadata(instant).iterate_stats()}
         for instant in snapshot.timeline.list_completed_writes()
     }
     found = []

@@ -107,7 +107,7 @@ STEPS = {"schedule": schedule, "run": run, "clean": clean}
 def subject_of(files: TableFiles, operation: Operation, options: Mapping[str, str]) -> Subject:
     """Look at the table before the operation."""
     timeline = _opened(files).timeline
-    pending = [each.request_time for each in timeline.pending() if each.action == operation.pending]
+    pending = [each.request_time for each in timeline.select_pending() if each.action == operation.pending]
     return Subject(
         options=options,
         instant=pending[-1] if pending else "",
@@ -122,18 +122,18 @@ def recover(files: TableFiles, operation: Operation, subject: Subject, *, undo_f
         clean(_opened(files), subject)
         return
     if operation.undoes_a_write:
-        if any(each.request_time == subject.instant for each in _opened(files).timeline.pending()):
+        if any(each.request_time == subject.instant for each in _opened(files).timeline.select_pending()):
             rollback(_opened(files), subject)
         return
     for _ in range(2 if undo_first else 0):  # back to requested, then gone
-        pending = _opened(files).timeline.pending_compactions().last
+        pending = _opened(files).timeline.select_pending_compactions().last
         if pending is not None:
             _opened(files).rollback(pending.request_time, subject.options)
     table = _opened(files)
     if _commits(table.timeline) > subject.commits:
         schedule(table, subject)  # finds nothing, and removes what a run that ended too early left
         return
-    pending = table.timeline.pending_compactions().last
+    pending = table.timeline.select_pending_compactions().last
     if pending is None:
         table.compact(LocalRunner(1), options=subject.options)
     else:
@@ -178,7 +178,7 @@ def problems(
         found.append("the compacted rows are others")
     if _commits(table.timeline) != subject.commits + (1 if compacts else 0):
         found.append(f"there are {_commits(table.timeline)} commits, there were {subject.commits}")
-    times = {each.request_time for each in table.timeline.pending()}
+    times = {each.request_time for each in table.timeline.select_pending()}
     pending = [each for each in times if each > subject.newest or each == subject.instant]
     if pending:
         found.append(f"still pending: {pending}")

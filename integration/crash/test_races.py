@@ -47,7 +47,7 @@ def judge(place: Place, subject: Subject, before: str) -> tuple[int, bool]:
     def look() -> tuple[int, bool]:
         assert checks.rows(files_at(place)) == before
         assert checks.orphans(opened(place)._snapshot, place.sizes()) == []
-        pending = opened(place).timeline.pending_compactions().find(subject.instant)
+        pending = opened(place).timeline.select_pending_compactions().find(subject.instant)
         return commits(place), pending is not None
 
     found: tuple[int, bool] = asked(look)
@@ -59,7 +59,7 @@ def finish(place: Place, subject: Subject, before: str) -> None:
 
     def work() -> None:
         place.let_time_pass(3600)
-        compactions = opened(place).timeline.pending_compactions()
+        compactions = opened(place).timeline.select_pending_compactions()
         if len(compactions):
             run(opened(place), Subject(subject.options))
         opened(place).compact(options=subject.options)

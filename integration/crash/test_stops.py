@@ -116,7 +116,7 @@ class Write:
         there = rows_at(files_at(self._place))
         assert there == {**now, **rows_of(last.data)}, end
         table = table.refresh()
-        assert [each for each in table.timeline.pending() if each.action != "compaction"] == [], end
+        assert [each for each in table.timeline.select_pending() if each.action != "compaction"] == [], end
         new = [path for path in self._place.sizes() if not path.startswith(".hoodie/")]
         assert strays(table._snapshot, new) == [], end
         assert told_otherwise(table._snapshot, self.subject.newest) == [], end

@@ -96,7 +96,7 @@ def several_rounds(place: Place, table: str, acts: dict[str, Act], lock: str, *,
             last = HoodieTable(open_snapshot(files_at(place)))
             last.upsert(new("last", 9), options)
             assert rows(place) == now | {(e["part"], e["id"]): (9, "last") for e in new("last", 9)}, ends
-            pending = [each for each in last.timeline.pending() if each.action != "compaction"]
+            pending = [each for each in last.timeline.select_pending() if each.action != "compaction"]
             assert pending == [], ends
             assert strays(last._snapshot, list(place.sizes())) == [], ends
             assert checks.orphans(last._snapshot, place.sizes()) == [], ends
@@ -131,7 +131,7 @@ def _killed(place: Place, options: dict[str, str]) -> str:
 
     assert Child(dies).result()[0] == DIED
     place.let_time_pass(3600)
-    pending = HoodieTable(open_snapshot(files_at(place))).timeline.pending()
+    pending = HoodieTable(open_snapshot(files_at(place))).timeline.select_pending()
     return next(each.request_time for each in pending)
 
 

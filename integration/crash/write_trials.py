@@ -110,14 +110,14 @@ class WriteBench(Bench):
         found += told_otherwise(snapshot, self._subject.newest)
         found += [f"left over: {path}" for path in sizes if "/.temp/" in path and not path.endswith(".tmp")]
         found += [
-            f"still pending: {each.request_time}" for each in _opened(files).timeline.pending()
+            f"still pending: {each.request_time}" for each in _opened(files).timeline.select_pending()
             if each.request_time > self._subject.newest
         ]  # fmt: skip
         return found + self._compacted(files, undo_first=undo_first)
 
     def _next_writer(self, files: TableFiles, now: dict[tuple[str, str], str], *, undo_first: bool) -> list[str]:
         if undo_first:
-            for each in list(_opened(files).timeline.pending()):
+            for each in list(_opened(files).timeline.select_pending()):
                 if each.action in (COMMIT, DELTA_COMMIT, REPLACE_COMMIT) and each.request_time > self._subject.newest:
                     _opened(files).rollback(each.request_time, self._options)
             if rows_at(files) != now:

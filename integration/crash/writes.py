@@ -170,7 +170,7 @@ def told_otherwise(snapshot: Snapshot, since: str) -> list[str]:
     done = [each for each in snapshot.timeline.list_completed_writes() if each.request_time > since]
     found = [f"the metadata table has {each}" for each in told if each > since and each not in _times(snapshot)]
     for instant in done:
-        stats = snapshot.timeline.read_metadata(instant).stats()
+        stats = snapshot.timeline.read_metadata(instant).iterate_stats()
         said = {stat.path: stat.file_size_in_bytes for stat in stats}
         records = checks._records(files, instant.request_time) if instant.request_time in told else []
         added = {path: size for path, size, gone in records if not gone}
@@ -202,7 +202,7 @@ def strays(snapshot: Snapshot, new: list[str]) -> list[str]:
     named = {
         stat.path
         for each in snapshot.timeline.list_completed_writes()
-        for stat in snapshot.timeline.read_metadata(each).stats()
+        for stat in snapshot.timeline.read_metadata(each).iterate_stats()
     }
     return [path for path in new if checks.is_data_file(path) and path not in named]
 

@@ -198,7 +198,7 @@ class Lake:
 
     def planned(self) -> list[str]:
         """Request times of pending compactions."""
-        return [each.request_time for each in self.open().timeline.pending_compactions()]
+        return [each.request_time for each in self.open().timeline.select_pending_compactions()]
 
     def log_files(self) -> int:
         """How many log files a snapshot still reads."""

@@ -20,7 +20,7 @@ LOST = [make_row(number, 9, name="lost") for number in (0, 3, 6, 40, 41)]
 def cut_short(base: Path) -> str:
     """Take the last step of the newest rollback back, where Java died: it had removed the instant before."""
     table = HoodieTable.open(base)
-    rollback = table.timeline.of(ROLLBACK).instants[-1]
+    rollback = table.timeline.select_actions(ROLLBACK).instants[-1]
     TimelineWriter(table.files, table.config).remove(rollback)
     return rollback.request_time
 
@@ -34,7 +34,7 @@ def going_on(lake: Lake, how: str, rollback: str) -> None:
         lake.open().compact(options=QUICK)
     else:
         assert lake.open().rollback(rollback, QUICK).left == "gone"
-    assert all(each.is_completed for each in lake.open().timeline.of(ROLLBACK))
+    assert all(each.is_completed for each in lake.open().timeline.select_actions(ROLLBACK))
     lake.check()
     lake.change(7)
     lake.check()
@@ -50,7 +50,7 @@ def going_on(lake: Lake, how: str, rollback: str) -> None:
 def test_of_a_write(lake: Lake, how: str) -> None:
     rows = dict(lake.rows)
     lake.write(LOST)
-    last = lake.open().timeline.writes().instants[-1].request_time
+    last = lake.open().timeline.select_writes().instants[-1].request_time
     lake.java.call(lake.path, "rollback_to_instant", instant_time=last)
     lake.rows = rows
     going_on(lake, how, cut_short(lake.path))

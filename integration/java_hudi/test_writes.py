@@ -161,9 +161,9 @@ def test_java_rolls_back_what_we_left(java: JavaSession, kind: Kind, operation: 
         trace = _calls(lake.copied(tmp_path / f"traced {ts}").path, operation, rows, None)
         steps = [at for at, call in enumerate(trace) if call.startswith("put_if_absent .hoodie/")]
         _calls(lake.path, operation, rows, steps[-before] + (before > 1))
-        assert len(lake.open().timeline.pending()) == 1
+        assert len(lake.open().timeline.select_pending()) == 1
         lake.change(ts)
-        assert len(lake.open().timeline.pending()) == 0
+        assert len(lake.open().timeline.select_pending()) == 0
         lake.check()
         lake.check_metadata()
 

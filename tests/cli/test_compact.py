@@ -59,7 +59,7 @@ def test_a_dry_run_of_nothing_names_the_reason(hoodie, table: Path) -> None:
 
 def test_the_two_steps_apart(hoodie, table: Path) -> None:
     instant = hoodie("compact", table, "--schedule-only", *QUICK).stdout.strip()
-    [pending] = HoodieTable.open(table).timeline.pending_compactions()
+    [pending] = HoodieTable.open(table).timeline.select_pending_compactions()
     assert pending.request_time == instant
     assert instant in hoodie("compact", table, "--dry-run").stderr
     assert f"compaction {instant} is pending" in hoodie("compact", table, "--dry-run").stdout
@@ -72,7 +72,7 @@ def test_options_reach_the_writer(hoodie, table: Path) -> None:
     import pyarrow.parquet as pq
 
     hoodie("compact", table, *QUICK, "--option", "hoodie.parquet.compression.codec=snappy")
-    instant = HoodieTable.open(table).timeline.completed().of("commit").instants[-1].request_time
+    instant = HoodieTable.open(table).timeline.select_completed().select_actions("commit").instants[-1].request_time
     [path, *_] = table.rglob(f"*_{instant}.parquet")
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "SNAPPY"
 

@@ -13,14 +13,14 @@ def test_a_plan_is_taken_back(hoodie, tmp_path: Path) -> None:
     table = writable("basic_mor_v9_part", tmp_path)
     instant = hoodie("compact", table, "--schedule-only", *QUICK).stdout.strip()
     assert "is gone" in hoodie("rollback", table, instant, *QUICK).stdout
-    assert len(HoodieTable.open(table).timeline.pending_compactions()) == 0
+    assert len(HoodieTable.open(table).timeline.select_pending_compactions()) == 0
     assert "Pending instants: none" in hoodie("rollback", table, instant, status=1).stderr
 
 
 def test_a_failed_write_is_undone(hoodie, tmp_path: Path) -> None:
     table = writable("inflight_last_mor_v6", tmp_path)
     before = rows(HoodieTable.open(table))
-    [pending] = HoodieTable.open(table).timeline.pending()
+    [pending] = HoodieTable.open(table).timeline.select_pending()
     result = json.loads(hoodie("rollback", table, pending.request_time, "--json", *QUICK).stdout)
     assert (result["instant"], result["action"], result["left"]) == (pending.request_time, "deltacommit", "gone")
     assert rows(HoodieTable.open(table)) == before

@@ -223,4 +223,4 @@ def test_archives_of_a_version_6_reference_table_end_where_its_timeline_begins()
     for one in writes:
         assert one.request_time < first
         assert one.parse_commit_metadata().schema
-        assert list(one.parse_commit_metadata().stats())
+        assert list(one.parse_commit_metadata().iterate_stats())

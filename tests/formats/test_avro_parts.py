@@ -53,7 +53,7 @@ def _joined(parts: list[list[pa.Array]], content: int = 0) -> list[pa.Array]:
     for part in parts:
         joined.add(part)
         assert not part
-    return joined.whole()
+    return joined.finish()
 
 
 @given(_parts(), st.integers(0, 1000))
@@ -77,7 +77,7 @@ def test_room_for_texts_is_bounded_by_what_they_are_decoded_from() -> None:
     joined.add([pa.array(["x" * 1000])])
     assert pa.total_allocated_bytes() - before <= 5000 + 1000
     joined.add([pa.array(["y"] * 1_000_000)])
-    (whole,) = joined.whole()
+    (whole,) = joined.finish()
     assert whole[0].as_py() == "x" * 1000
     assert whole.slice(1).equals(pa.array(["y"] * 1_000_000))
 

@@ -58,7 +58,7 @@ def test_json_metadata_is_typed_and_unknown_keys_are_left_aside() -> None:
         replaced_file_ids={"p0": ("f-1", "f-2")},
     )
     assert (from_json(COMMIT).schema, from_json(COMMIT).latest_schema) == ("{}", "[]")
-    assert list(from_json(COMMIT).stats()) == [TYPED]
+    assert list(from_json(COMMIT).iterate_stats()) == [TYPED]
     assert TYPED.file_name == ".f-0_2.log.1_0-1-2"
 
 
@@ -99,7 +99,7 @@ def test_partitions_out_of_the_table_are_refused(key: str) -> None:
 
 def test_file_names_are_bare_even_where_a_writer_gave_paths() -> None:
     stat = STAT | {"logFiles": ["s3://lake/t/p0/.f"], "baseFile": "/t/p0/b", "prevBaseFile": ""}
-    (found,) = from_json({"partitionToWriteStats": {"p0": [stat]}}).stats()
+    (found,) = from_json({"partitionToWriteStats": {"p0": [stat]}}).iterate_stats()
     assert (found.log_files, found.base_file, found.prev_base_file) == ((".f",), "b", None)
 
 
@@ -129,7 +129,7 @@ def completed(case: str) -> list[tuple[MetaFile, CommitMetadata]]:
     layout = 2 if any("/timeline/" in file.path for file in files.values()) else 1
     return [
         (files[one.file_name(layout)], CommitMetadata.from_bytes(files[one.file_name(layout)].data))
-        for one in Timeline.from_file_names(files, layout).writes()
+        for one in Timeline.from_file_names(files, layout).select_writes()
     ]
 
 

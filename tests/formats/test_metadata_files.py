@@ -79,7 +79,7 @@ def test_every_metadata_file_parses(case: str) -> None:
     commits = [(file, value) for file, value in parsed if isinstance(value, CommitMetadata)]
     assert len(commits) >= len(load_case(case).get("commits", ()))
     for file, commit in commits:
-        for stat in commit.stats():
+        for stat in commit.iterate_stats():
             if not stat.path:
                 continue  # an inflight commit counts rows it has no files for yet
             name = stat.file_name or ""

@@ -118,13 +118,13 @@ def test_a_clustering_that_java_planned() -> None:
     assert plan.is_clustering
     assert plan.operation_type == "CLUSTER"
     pieces = [piece for group in plan.groups or () for piece in group.slices]
-    assert len(set(plan.file_groups())) == len(pieces) == 4
+    assert len(set(plan.iterate_file_groups())) == len(pieces) == 4
     assert all((piece.data_file or "").startswith(f"{piece.file_id}_") for piece in pieces)
 
 
 def test_an_insert_overwrite_plans_no_clustering() -> None:
     plan = RequestedReplace.from_bytes(only("insert_overwrite_mor_v9", ".replacecommit.requested"))
-    assert (plan.is_clustering, list(plan.file_groups())) == (False, [])
+    assert (plan.is_clustering, list(plan.iterate_file_groups())) == (False, [])
 
 
 def test_a_clean_that_java_did() -> None:

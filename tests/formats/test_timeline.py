@@ -96,12 +96,12 @@ def test_the_highest_state_of_each_action_counts() -> None:
         ("1", "commit", "completed"), ("1", "savepoint", "completed"), ("3", "deltacommit", "inflight"),
         ("4", "commit", "completed"), ("6", "clustering", "requested"), ("7", "compaction", "requested"),
     ]  # fmt: skip
-    assert [one.request_time for one in timeline.writes()] == ["1", "4"]
-    assert [one.request_time for one in timeline.visible()] == ["1", "4", "7"]
-    assert [one.request_time for one in timeline.pending()] == ["3", "6", "7"]
-    assert [one.request_time for one in timeline.pending_compactions()] == ["7"]
-    assert [one.request_time for one in timeline.pending_replacements()] == ["6"]
-    assert [one.request_time for one in timeline.after("1")][:1] == ["3"]
+    assert [one.request_time for one in timeline.select_writes()] == ["1", "4"]
+    assert [one.request_time for one in timeline.select_visible()] == ["1", "4", "7"]
+    assert [one.request_time for one in timeline.select_pending()] == ["3", "6", "7"]
+    assert [one.request_time for one in timeline.select_pending_compactions()] == ["7"]
+    assert [one.request_time for one in timeline.select_pending_replacements()] == ["6"]
+    assert [one.request_time for one in timeline.select_after("1")][:1] == ["3"]
 
 
 def test_two_completed_files_of_one_instant_count_once_as_the_first_to_complete() -> None:

@@ -33,7 +33,7 @@ def commit(change: dict[str, Any]) -> CommitMetadata:
 
 
 def stat(change: dict[str, Any]) -> WriteStat:
-    return next(commit(change).stats())
+    return next(commit(change).iterate_stats())
 
 
 def config(key: str) -> Parse:

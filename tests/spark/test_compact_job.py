@@ -42,7 +42,7 @@ def test_plan_then_work(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixtur
     base = writable("basic_mor_v9_part", tmp_path)
     before = rows(HoodieTable.open(base))
     assert compact_job.main([str(base), "--schedule-only", *QUICK]) == 0
-    [pending] = HoodieTable.open(base).timeline.pending_compactions()
+    [pending] = HoodieTable.open(base).timeline.select_pending_compactions()
     assert compact_job.main([str(base), "--instant", pending.request_time, *QUICK]) == 0
     assert compact_job.main([str(base), *QUICK]) == 0
     said = capsys.readouterr().out.splitlines()

@@ -200,7 +200,7 @@ def test_a_failing_merger_is_the_same_error_as_in_process(spark: Any, tmp_path: 
             HoodieTable.open(base).run_compaction(instant, engine, QUICK, merger=Angry)
         found.append((caught.value.message, caught.value.where.keys()))
         again = HoodieTable.open(base)
-        assert [each.state for each in again.timeline.pending_compactions()] == ["requested"]
+        assert [each.state for each in again.timeline.select_pending_compactions()] == ["requested"]
         assert list(base.rglob(f"*_{instant}.parquet")) == []
     assert found[0] == found[1]
 
@@ -223,7 +223,7 @@ def test_a_task_that_failed_leaves_nothing_and_the_plan_can_be_run_again(
     before = rows(HoodieTable.open(base))
     with pytest.raises(StorageError, match=r"The machine went away\. \[path="):
         HoodieTable.open(base).compact(Troubled.by(spark, FailsOnce), options=QUICK)
-    [pending] = HoodieTable.open(base).timeline.pending_compactions()
+    [pending] = HoodieTable.open(base).timeline.select_pending_compactions()
     assert pending.state == "requested"
     assert list(base.rglob(f"*_{pending.request_time}.parquet")) == []
     assert HoodieTable.open(base).run_compaction(engine=spark, options=QUICK).instant == pending.request_time
@@ -236,4 +236,4 @@ def test_whatever_else_happens_to_a_worker_is_an_error_that_says_so(spark: Any, 
     with pytest.raises(HoodieError, match=r"Spark did not carry .*ZeroDivisionError: one over nothing") as caught:
         HoodieTable.open(base).compact(Troubled.by(spark, Breaks), options=QUICK)
     assert "troubled_tasks.py" in str(caught.value.__cause__)
-    assert [each.state for each in HoodieTable.open(base).timeline.pending_compactions()] == ["requested"]
+    assert [each.state for each in HoodieTable.open(base).timeline.select_pending_compactions()] == ["requested"]

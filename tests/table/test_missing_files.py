@@ -109,7 +109,7 @@ def test_as_of_the_past_cleaned_versions_are_not_missed(tmp_path: Path):
     for ts in range(1, 5):
         table.upsert([row(0, ts)], options=QUICK)
     table = table.refresh()
-    first, last = table.timeline.writes().instants[0].request_time, table.timeline.last
+    first, last = table.timeline.select_writes().instants[0].request_time, table.timeline.last
     assert table.scan(as_of=first, integrity="strict").count() == 1
     by_versions = QUICK | {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": 1}
     assert table.clean(options=by_versions).files_deleted == 3

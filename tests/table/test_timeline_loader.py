@@ -170,7 +170,7 @@ def test_no_archive(tmp_path: Path):
 def test_compaction_plans(corpus: Callable[[str], Path]):
     for name in ("compaction_pending_mor_v6", "compaction_pending_mor_v9"):
         timeline = open_view(corpus(name)).timeline
-        (pending,) = timeline.timeline.pending_compactions()
+        (pending,) = timeline.timeline.select_pending_compactions()
         plan = timeline.find_compaction_plan(pending.request_time)
         assert plan.operations
         assert all(each.delta_files for each in plan.operations)

@@ -158,7 +158,7 @@ def test_version_6_slices_are_those_in_the_write_statistics(name: str, corpus: C
     last = {}
     writes = view.timeline.list_completed_writes()
     for metadata in view.timeline.read_all_metadata(writes):
-        for stat in metadata.stats():
+        for stat in metadata.iterate_stats():
             if stat.file_id in slices:
                 last[stat.file_id] = stat
     pending = {key[1] for key in view.visibility._pending_compactions}
@@ -187,7 +187,7 @@ def test_slices_hold_the_committed_files_since_the_newest_base_file(name: str, c
     logs: dict[str, list[tuple[str, str]]] = {}
     writes = view.timeline.list_completed_writes()
     for instant, metadata in zip(writes, view.timeline.read_all_metadata(writes), strict=True):
-        for stat in metadata.stats():
+        for stat in metadata.iterate_stats():
             if (stat.file_name or "").startswith("."):
                 logs.setdefault(stat.file_id, []).append((instant.completion_time, stat.path))
             else:

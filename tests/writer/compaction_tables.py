@@ -56,7 +56,7 @@ def orphans(base: Path) -> list[str]:
     table = HoodieTable.open(base)
     named: dict[str, set[str]] = {}
     for instant in table._snapshot.timeline.list_completed_writes():
-        stats = table._snapshot.timeline.read_metadata(instant).stats()
+        stats = table._snapshot.timeline.read_metadata(instant).iterate_stats()
         named[instant.request_time] = {stat.path or "" for stat in stats}
     found = []
     for path in base.rglob("*.parquet"):

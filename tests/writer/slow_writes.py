@@ -39,4 +39,4 @@ def slowly(base: Path, given: WriteRecords, meanwhile: Callable[[], Any], **opti
 
 
 def pending(base: Path) -> list[str]:
-    return [f"{each.action} {each.state}" for each in HoodieTable.open(base).timeline.pending()]
+    return [f"{each.action} {each.state}" for each in HoodieTable.open(base).timeline.select_pending()]

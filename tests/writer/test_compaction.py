@@ -82,9 +82,9 @@ def test_what_a_compaction_writes(name: str, tmp_path: Path) -> None:
     metadata = now._snapshot.timeline.read_metadata(instant)
     assert metadata.operation_type == "COMPACT"
     assert metadata.compacted
-    assert result.bytes_written == sum((base / (stat.path or "")).stat().st_size for stat in metadata.stats())
+    assert result.bytes_written == sum((base / (stat.path or "")).stat().st_size for stat in metadata.iterate_stats())
     assert result.rows_written == sum(
-        pq.ParquetFile(base / (stat.path or "")).metadata.num_rows for stat in metadata.stats()
+        pq.ParquetFile(base / (stat.path or "")).metadata.num_rows for stat in metadata.iterate_stats()
     )
     assert f"{result.rows_updated:,} updated" in str(result)
     assert told[-1].file_groups_done == told[-1].file_groups == len(slices)
@@ -125,7 +125,7 @@ def test_a_plan_of_java_s_is_carried_out(tmp_path: Path) -> None:
     base = writable("compaction_pending_mor_v9", tmp_path)
     table = HoodieTable.open(base)
     before = rows(table)
-    [pending] = [each.request_time for each in table.timeline.pending_compactions()]
+    [pending] = [each.request_time for each in table.timeline.select_pending_compactions()]
     assert table.run_compaction(options=QUICK).instant == pending
     assert rows(HoodieTable.open(base)) == before
     assert HoodieTable.open(base).compact(options=QUICK).instant != pending
@@ -342,7 +342,7 @@ def test_a_lost_lock_saves_no_plan(tmp_path: Path) -> None:
     lock.lost = True
     with pytest.raises(ConflictError, match="lock was lost"):
         HoodieTable.open(base).schedule_compaction(options=QUICK, lock=lock)
-    assert len(HoodieTable.open(base).timeline.pending_compactions()) == 0
+    assert len(HoodieTable.open(base).timeline.select_pending_compactions()) == 0
 
 
 def test_beside_other_writers_a_heartbeat_is_kept(tmp_path: Path) -> None:

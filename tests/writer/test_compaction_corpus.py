@@ -61,7 +61,7 @@ def test_rows_stay(name: str, tmp_path: Path) -> None:
     assert result.instant is not None
     now = HoodieTable.open(base)
     assert completed(now, "commit") == sorted([*commits, result.instant])
-    assert now.timeline.pending_compactions().find(result.instant) is None
+    assert now.timeline.select_pending_compactions().find(result.instant) is None
     assert rows(now) == before
     assert now.schema.equals(schema)
     plan = now._snapshot.timeline.find_compaction_plan(result.instant)
@@ -74,7 +74,7 @@ def test_rows_stay(name: str, tmp_path: Path) -> None:
         assert rows(now, "read_optimized") == before
     assert orphans(base) == []
     assert missing(base) == gone
-    failed = [each.request_time for each in now.timeline.pending() if each.action == "deltacommit"]
+    failed = [each.request_time for each in now.timeline.select_pending() if each.action == "deltacommit"]
     assert leftovers(base) == [f".hoodie/.heartbeat/{time}" for time in failed]
 
 
@@ -100,6 +100,6 @@ def test_without_a_merger_nothing_is_begun(name: str, tmp_path: Path) -> None:
     instant = table.schedule_compaction(options=QUICK)
     with pytest.raises(HoodieError, match="needs a merger"):
         table.run_compaction(instant, options=QUICK)
-    pending = HoodieTable.open(base).timeline.pending_compactions().find(str(instant))
+    pending = HoodieTable.open(base).timeline.select_pending_compactions().find(str(instant))
     assert pending is not None
     assert pending.state == "requested"

@@ -51,7 +51,7 @@ def test_rows_stay_and_a_re_run_completes(name: str, action: Any, fault: str, tm
         assert plan.dead is fault.startswith("kill"), trace.trace[at]
         assert rows(HoodieTable.open(base)) == before, trace.trace[at]
         table = HoodieTable.open(base)
-        pending = table.timeline.pending_compactions().last
+        pending = table.timeline.select_pending_compactions().last
         if pending is None:
             table.compact(LocalRunner(1), options=QUICK)
         else:

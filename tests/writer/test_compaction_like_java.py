@@ -46,7 +46,7 @@ def take_back(base: Path) -> tuple[str, CommitMetadata, dict[str, list[dict[str,
     path.unlink()
     (folder / f"{instant.request_time}.compaction.inflight").unlink()
     written = {}
-    for stat in commit.stats():
+    for stat in commit.iterate_stats():
         file = base / (stat.path or "")
         written[f"{stat.partition_path}/{stat.file_id}"] = by_key(file)
         file.unlink()
@@ -79,15 +79,15 @@ def test_makes_the_commit_that_java_made(name: str, tmp_path: Path, monkeypatch:
     ours = table._snapshot.timeline.read_metadata(completed)
     assert (ours.operation_type, ours.compacted, ours.schema) == (java.operation_type, java.compacted, java.schema)
     assert ours.write_stats.keys() == java.write_stats.keys()
-    assert {f"{s.partition_path}/{s.file_id}": facts(s) for s in ours.stats()} == {
-        f"{s.partition_path}/{s.file_id}": facts(s) for s in java.stats()
+    assert {f"{s.partition_path}/{s.file_id}": facts(s) for s in ours.iterate_stats()} == {
+        f"{s.partition_path}/{s.file_id}": facts(s) for s in java.iterate_stats()
     }
-    for stat in ours.stats():
+    for stat in ours.iterate_stats():
         file = base / (stat.path or "")
         assert by_key(file) == rows[f"{stat.partition_path}/{stat.file_id}"]
         assert set(pq.ParquetFile(file).read(["_hoodie_file_name"]).column(0).to_pylist()) <= {file.name}
         assert file.stat().st_size == stat.file_size_in_bytes == stat.total_write_bytes
-    assert result.rows_written == sum(stat.num_writes for stat in java.stats())
+    assert result.rows_written == sum(stat.num_writes for stat in java.iterate_stats())
 
 
 @pytest.mark.parametrize("name", TABLES[:2])

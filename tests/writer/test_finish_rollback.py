@@ -60,9 +60,9 @@ def check(base: Path, last: Instant, rollback: Instant) -> None:
     """Nothing is left of the commit, and one completed rollback says so."""
     table = HoodieTable.open(base)
     assert table.timeline.find(last.request_time) is None
-    assert [each.request_time for each in table.timeline.of(ROLLBACK)] == [rollback.request_time]
+    assert [each.request_time for each in table.timeline.select_actions(ROLLBACK)] == [rollback.request_time]
     assert not [path for path in base.rglob("*") if last.request_time in path.name]
-    recorded = table.timeline.of(ROLLBACK).instants[0]
+    recorded = table.timeline.select_actions(ROLLBACK).instants[0]
     assert recorded.is_completed
     path = base / table.config.find_timeline_folder() / recorded.file_name(table.config.timeline_layout)
     metadata = RollbackMetadata.from_bytes(path.read_bytes())
@@ -176,7 +176,7 @@ def test_what_later_commits_rest_on_is_not_rolled_back_and_the_rollback_can_be_t
         HoodieTable.open(tmp_path).rollback(last.request_time, options=QUICK)
     result = HoodieTable.open(tmp_path).rollback(rollback.request_time, options=QUICK)
     assert (result.instant, result.action, result.left) == (rollback.request_time, "rollback", "gone")
-    assert not len(HoodieTable.open(tmp_path).timeline.of(ROLLBACK))
+    assert not len(HoodieTable.open(tmp_path).timeline.select_actions(ROLLBACK))
     assert contents(tmp_path) == before
     HoodieTable.open(tmp_path).upsert([row(4, 9, "new")], options=QUICK)
     assert contents(tmp_path) == before | {"k4": (9, "new")}

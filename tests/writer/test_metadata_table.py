@@ -84,7 +84,7 @@ def test_the_metadata_table_has_one_commit_of_the_same_instant(name: str, tmp_pa
     if data.completion_time != instant:
         assert (found.completion_time or "") < (data.completion_time or "")
     commit = metadata._snapshot.timeline.read_metadata(found)
-    [stat] = commit.stats()
+    [stat] = commit.iterate_stats()
     assert commit.operation_type == "UPSERT_PREPPED"
     assert "_hoodie_commit_time" not in str(commit.schema)
     assert (base / ".hoodie/metadata" / str(stat.path)).stat().st_size == stat.file_size_in_bytes

@@ -36,7 +36,7 @@ def left(base: Path, action: str = "deltacommit") -> Path:
 
 
 def pending(base: Path) -> list[Instant]:
-    return list(HoodieTable.open(base).timeline.pending())
+    return list(HoodieTable.open(base).timeline.select_pending())
 
 
 def beat(base: Path, seconds_ago: float) -> None:

@@ -66,7 +66,7 @@ def test_a_requested_compaction_is_removed(name: str, tmp_path: Path) -> None:
 
 def test_up_to_version_6_a_plan_stays_that_log_files_are_named_after(tmp_path: Path) -> None:
     base = writable("compaction_pending_mor_v6", tmp_path)
-    [instant] = [each.request_time for each in HoodieTable.open(base).timeline.pending_compactions()]
+    [instant] = [each.request_time for each in HoodieTable.open(base).timeline.select_pending_compactions()]
     table = HoodieTable.open(base)
     if table.timeline.find(instant).state == "inflight":  # type: ignore[union-attr]
         table.rollback(instant, options=QUICK)
@@ -80,7 +80,7 @@ def test_from_version_8_on_such_a_plan_may_go(tmp_path: Path) -> None:
     base = writable("compaction_pending_mor_v9", tmp_path)
     table = HoodieTable.open(base)
     before = rows(table)
-    [instant] = [each.request_time for each in table.timeline.pending_compactions()]
+    [instant] = [each.request_time for each in table.timeline.select_pending_compactions()]
     while HoodieTable.open(base).timeline.find(instant) is not None:
         HoodieTable.open(base).rollback(instant, options=QUICK)
     assert rows(HoodieTable.open(base)) == before
@@ -96,7 +96,7 @@ def test_a_failed_write_loses_its_files_and_the_timeline_says_so(name: str, tmp_
     base = writable(name, tmp_path)
     table = HoodieTable.open(base)
     before = rows(table)
-    [pending] = [each for each in table.timeline.pending() if each.is_write]
+    [pending] = [each for each in table.timeline.select_pending() if each.is_write]
     result = table.rollback(pending.request_time, options=QUICK)
     now = HoodieTable.open(base)
     assert rows(now) == before
@@ -128,7 +128,7 @@ def test_a_rollback_that_was_cut_short_is_taken_up_again(name: str, tmp_path: Pa
     base = writable(name, tmp_path)
     table = HoodieTable.open(base)
     before = rows(table)
-    [pending] = [each.request_time for each in table.timeline.pending() if each.is_write]
+    [pending] = [each.request_time for each in table.timeline.select_pending() if each.is_write]
     copy = base.with_name("copy")
     shutil.copytree(base, copy)
     trace = Plan(watched=WRITES)
@@ -146,7 +146,7 @@ def test_a_rollback_that_was_cut_short_is_taken_up_again(name: str, tmp_path: Pa
             now = HoodieTable.open(copy)
             assert rows(now) == before
             assert now.timeline.find(pending) is None
-            assert len(now.timeline.of("rollback")) == 1
+            assert len(now.timeline.select_actions("rollback")) == 1
             assert not [each for each in now.timeline if not each.is_completed]
 
 
@@ -172,7 +172,7 @@ def test_other_actions_are_java_s(action: str, tmp_path: Path) -> None:
 def test_a_writer_that_is_alive_is_left_alone(tmp_path: Path) -> None:
     base = writable("inflight_last_mor_v9", tmp_path)
     table = HoodieTable.open(base)
-    [pending] = [each.request_time for each in table.timeline.pending() if each.is_write]
+    [pending] = [each.request_time for each in table.timeline.select_pending() if each.is_write]
     (base / ".hoodie/.heartbeat").mkdir(exist_ok=True)
     (base / ".hoodie/.heartbeat" / pending).write_bytes(b"")
     before = tree(base)
@@ -184,7 +184,7 @@ def test_a_writer_that_is_alive_is_left_alone(tmp_path: Path) -> None:
 def test_a_log_file_with_other_writes_blocks_is_left_to_java(tmp_path: Path) -> None:
     base = writable("inflight_last_mor_v6", tmp_path)
     table = HoodieTable.open(base)
-    [pending] = [each.request_time for each in table.timeline.pending() if each.is_write]
+    [pending] = [each.request_time for each in table.timeline.select_pending() if each.is_write]
     logs = [path for path in base.rglob(".*.log.*") if not path.name.endswith(".crc")]
     own = [path for path in logs if pending.encode() in path.read_bytes()]
     other = next(path for path in logs if path not in own)
@@ -199,7 +199,7 @@ def test_a_log_file_with_other_writes_blocks_is_left_to_java(tmp_path: Path) -> 
 def test_what_a_compaction_left_for_java_is_no_sign_of_life(tmp_path: Path) -> None:
     base = writable("inflight_last_mor_v9", tmp_path)
     table = HoodieTable.open(base)
-    [pending] = [each.request_time for each in table.timeline.pending() if each.is_write]
+    [pending] = [each.request_time for each in table.timeline.select_pending() if each.is_write]
     table.compact(options=QUICK)
     assert (base / ".hoodie/.heartbeat" / pending).exists()
     before = rows(HoodieTable.open(base))

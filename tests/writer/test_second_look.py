@@ -79,7 +79,7 @@ def test_a_write_that_was_rolled_back_is_no_success(
     assert contents(tmp_path) == {**before, "k3": (2, "theirs")}
     timeline = HoodieTable.open(tmp_path).timeline
     assert timeline.find(slept[0]) is None
-    assert len(timeline.of("rollback")) == 1
+    assert len(timeline.select_actions("rollback")) == 1
     assert (pending(tmp_path), leftovers(tmp_path)) == ([], [])
     assert len(data_files(tmp_path) - files) == 1
 
@@ -189,7 +189,7 @@ def test_the_metadata_table_forgets_a_write_that_told_it_too_late(
         if "metadata" in str(writer._files.uri) and not seen:
             seen.append(inflight.request_time)
             with monkeypatch.context() as patched:
-                [own] = HoodieTable.open(base).timeline.pending().instants
+                [own] = HoodieTable.open(base).timeline.select_pending().instants
                 take_for_dead(patched, base, own)
                 HoodieTable.open(base).rollback(own.request_time, options=MANY)
         return complete(writer, inflight, time, content)

@@ -215,7 +215,7 @@ def test_inline_compaction_and_clean(tmp_path: Path) -> None:
     planning = {"hoodie.compact.schedule.inline": True, "hoodie.compact.inline.max.delta.commits": 1}
     planned = table.upsert([row(1, 4)], options={**QUICK, **planning})
     assert planned.compaction is None
-    assert [each.request_time for each in table.timeline.pending_compactions()] == [planned.scheduled]
+    assert [each.request_time for each in table.timeline.select_pending_compactions()] == [planned.scheduled]
     table.run_compaction(options=QUICK)
     cleaning = {"hoodie.clean.automatic": True, "hoodie.clean.commits.retained": 1}
     cleaned = table.upsert([row(1, 5)], options={**QUICK, **cleaning})
@@ -291,7 +291,7 @@ def test_metadata_tables(name: str, mode: str, tmp_path: Path) -> None:
     if with_index:
         with pytest.raises(UnsupportedFeatureError, match="record_index"):
             table.upsert(new, options=options)
-        assert table.refresh().timeline.pending().last is None
+        assert table.refresh().timeline.select_pending().last is None
     else:
         table.upsert(new, options=options)
         assert table.scan().count() == len(keys) + 1

@@ -69,8 +69,8 @@ def test_rows_are_what_was_written(kind: Kind, tmp_path: Path) -> None:
     )  # fmt: skip
     assert metadata.operation_type == "UPSERT"
     assert metadata.schema == snapshot.config.create_schema
-    assert {stat.path for stat in metadata.stats()} <= data_files(tmp_path)
-    assert len(list(metadata.stats())) == result.file_groups
+    assert {stat.path for stat in metadata.iterate_stats()} <= data_files(tmp_path)
+    assert len(list(metadata.iterate_stats())) == result.file_groups
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -196,7 +196,7 @@ def test_a_write_that_was_rolled_back_does_not_commit(tmp_path: Path) -> None:
 
     def roll_back() -> None:
         table = HoodieTable.open(tmp_path)
-        instant = table.timeline.pending().instants[0].request_time
+        instant = table.timeline.select_pending().instants[0].request_time
         for path in (tmp_path / table.config.find_timeline_folder()).glob(f"{instant}.*"):
             path.unlink()
 
@@ -373,7 +373,7 @@ def test_nobody_undoes_what_another_process_writes(tmp_path: Path) -> None:
     start(tmp_path)
     with pytest.raises(CommitStateUnknownError):
         slowly(tmp_path, records([row(0, 2)]), lambda: (_ for _ in ()).throw(CommitStateUnknownError("lost")))
-    [instant] = HoodieTable.open(tmp_path).timeline.pending()
+    [instant] = HoodieTable.open(tmp_path).timeline.select_pending()
     with Heartbeat(TableFiles.open(tmp_path), instant.request_time) as beats:
         with pytest.raises(ConflictError):
             put(tmp_path, records([row(1, 2)]))

@@ -28,7 +28,7 @@ def heartbeats(base: Path) -> list[Path]:
 
 def check_the_next_writer_takes_it_back(base: Path, before: dict[str, tuple[int, str]], files: set[str]) -> None:
     [heartbeat] = heartbeats(base)
-    [instant] = HoodieTable.open(base).timeline.pending()
+    [instant] = HoodieTable.open(base).timeline.select_pending()
     assert heartbeat.name == instant.request_time
     put(base, records([row(1, 2, "b")]), options=MANY)
     assert len(pending(base)) == 1, "it may be at work still"

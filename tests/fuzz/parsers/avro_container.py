@@ -110,4 +110,4 @@ def _check(found: object) -> None:
             assert all("/" not in name for names in found.files.values() for name in names)
             assert not any(map(escapes, found.partitions_to_delete))
         case plans.RequestedReplace():
-            assert not any(escapes(partition) for partition, _ in found.file_groups())
+            assert not any(escapes(partition) for partition, _ in found.iterate_file_groups())

@@ -36,7 +36,7 @@ def parse(data: bytes) -> None:
     with suppress(HoodieError):
         commit = CommitMetadata.from_bytes(data)
         _ = commit.schema, commit.latest_schema
-        for stat in commit.stats():
+        for stat in commit.iterate_stats():
             assert stat.path is None or not escapes(stat.path)
             assert all("/" not in name for name in stat.log_files)
             _ = stat.file_name
