@@ -1,7 +1,7 @@
-"""Spark runs a task again, or gives up: which errors are worth another try, and how the others get to the driver.
+"""Errors of Spark tasks: which of them Spark retries, and how the others reach the driver.
 
-An error that another try cannot mend comes back as a result instead of failing the Spark task, so it keeps its type and
-is not tried four times.
+An error that a retry cannot mend comes back as a result and does not fail the Spark task. So the driver raises it with
+its type, and Spark does not run the task four times.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from hoodie_py.errors import HoodieError, StorageError
 from hoodie_py.formats.arrays import from_texts
 
 OUTCOME = pa.schema([("done", pa.binary()), ("failed", pa.binary())])
-"""What a task answers: its result, or the error that it ended with."""
+"""The row that a task returns: its pickled result, or its pickled error."""
 
 _LOCAL = re.compile(r"local(?:\[[^,\]]*(?:,\s*(\d+)\s*)?\])?")
 _FAILURES = 4  # Spark's default of spark.task.maxFailures
 
 
 def count_tries(spark: Any) -> int:
-    """Return how often Spark tries a task: in local mode only the master says so."""
+    """Return how often Spark runs a task that fails. In local mode only the master URL says so (``local[2, 4]``)."""
     local = _LOCAL.fullmatch(spark.conf.get("spark.master", None) or "")
     if local is not None:
         return int(local.group(1) or 1)
@@ -34,11 +34,11 @@ def count_tries(spark: Any) -> int:
 
 
 def can_retry(error: HoodieError, attempts: int) -> bool:
-    """Whether an error may be of one machine or one moment, and Spark tries the task again.
+    """Whether a retry may help (the store failed, say), and Spark will run the task again.
 
     Args:
-        error: what the task on this worker raised.
-        attempts: how often Spark tries a task.
+        error: the error that the task on this worker raised.
+        attempts: how often Spark runs a task that fails.
     """
     context = TaskContext.get()
     tried = 0 if context is None else context.attemptNumber()
@@ -46,20 +46,20 @@ def can_retry(error: HoodieError, attempts: int) -> bool:
 
 
 def pack_result(result: object) -> pa.RecordBatch:
-    """Return what a task made as its outcome."""
+    """Return a task's result as its outcome."""
     return _make_outcome(pickle.dumps(result), None)
 
 
 def pack_failure(error: HoodieError) -> pa.RecordBatch:
-    """Return the error that is being handled as a task's outcome."""
+    """Return the error that is being handled as the task's outcome."""
     return _make_outcome(None, pack_error(error))
 
 
 def unpack_outcome(outcome: Any) -> Any:
-    """Return what a task made, given its outcome as Spark's row.
+    """Return a task's result from its outcome, a row of Spark's.
 
     Raises:
-        HoodieError: what the task ended with.
+        HoodieError: the error of the task.
     """
     if outcome["failed"] is not None:
         raise unpack_error(bytes(outcome["failed"]))
@@ -71,14 +71,14 @@ def _make_outcome(*values: bytes | None) -> pa.RecordBatch:
 
 
 def pack_error(error: HoodieError) -> bytes:
-    """Pack the error that is being handled, with nothing in it that could not be pickled, and its traceback."""
+    """Pickle the error that is being handled and its traceback; values that may not be picklable become texts."""
     where = {name: value if isinstance(value, str | int) else str(value) for name, value in error.where.items()}
     bare = type(error)(error.message, hint=error.hint, **where)
     return pickle.dumps((bare, traceback.format_exc()))
 
 
 def unpack_error(packed: bytes) -> HoodieError:
-    """Return an error that a worker packed."""
+    """Return an error that a worker packed; the worker's traceback is a note of it."""
     error, trace = pickle.loads(packed)  # noqa: S301 - this session's workers made it
     assert isinstance(error, HoodieError)
     error.add_note(f"On a Spark worker:\n{trace}")
@@ -86,7 +86,7 @@ def unpack_error(packed: bytes) -> HoodieError:
 
 
 def summarize_error(error: Exception) -> str:
-    """Return the line of a Spark error that says what happened: where Python failed, the end of its traceback."""
+    """Return the line of a Spark error that says what happened; if Python failed, the last line of its traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     python = next((at for at, line in enumerate(lines) if line.startswith("Traceback ")), None)
     if python is None:

@@ -1,4 +1,4 @@
-"""Which of a table's columns a load asks for."""
+"""Match column names that a load asks for with the table's columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hoodie_py.errors import InvalidQueryError
 
 
 def find_names(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Find columns as Spark does: without regard to case, unless that is ambiguous.
+    """Return the table's names for some columns. Case does not matter, unless it is needed to tell columns apart.
 
     Raises:
         InvalidQueryError: an unknown column, or one named twice.

@@ -1,11 +1,11 @@
-"""Compaction as a job of its own, for ``spark-submit`` and schedulers::
+"""Compaction as a job for ``spark-submit`` and schedulers, like Java's ``HoodieCompactor`` of hudi-utilities::
 
     spark-submit .../hoodie_py/spark/compact_job.py s3a://lake/trips --option hoodie.parquet.compression.codec=snappy
     python -m hoodie_py.spark.compact_job s3a://lake/trips --remote sc://spark:15002
 
-Plans what there is to compact and carries it out; where there is nothing left to plan, carries out the oldest pending
-plan. The session is the one that ``spark-submit`` or the environment configures, its ``fs.s3a`` settings included.
-Exit status 0 done, 1 failed, 2 wrong usage.
+The job makes a plan and carries it out. If there is nothing to plan, it carries out the oldest pending plan. It uses
+the session that ``spark-submit`` or the environment configures, with its ``fs.s3a`` settings. The exit status is 0
+(done), 1 (failed) or 2 (wrong usage).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job as the command line says and return its exit status."""
+    """Run the job for some command-line arguments and return its exit status."""
     asked = _make_parser().parse_args(arguments)
     from hoodie_py.errors import HoodieError
 
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
-    """Do what was asked for and return a sentence about it."""
+    """Schedule or run the compaction and return a sentence about the result."""
     from hoodie_py.options.write import METADATA_MODE
     from hoodie_py.reader.registry import import_merger
     from hoodie_py.spark.compaction import SparkRunner
@@ -83,7 +83,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
 
 
 class _ProgressLines:
-    """Progress as lines of a log on stderr, not too many."""
+    """Print progress to stderr, a line every ten seconds at most."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -102,11 +102,11 @@ class _ProgressLines:
 
 @contextmanager
 def open_spark_session(name: str, remote: str | None = None) -> Iterator[SparkSession]:
-    """Give the running Spark session, or one as the environment configures it that is stopped afterwards.
+    """Give the block the running Spark session, or start one as the environment says and stop it after the block.
 
     Args:
-        name: of the application.
-        remote: address of a Spark Connect server; None for what SPARK_REMOTE or the configuration says.
+        name: name of the application.
+        remote: address of a Spark Connect server; None for the one in SPARK_REMOTE or the configuration.
     """
     from pyspark.sql import SparkSession
 

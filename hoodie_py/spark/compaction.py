@@ -1,11 +1,13 @@
-"""Compaction tasks in Spark: one Spark task for each file group, the largest first; the driver commits.
+"""Compaction in Spark: one Spark task per file group, the largest first; the driver commits.
 
-The file groups go out in a few jobs that run at the same time, because Spark hands over the rows of a job only when all
-of it is done: so results, errors and progress come while the compaction runs. Only DataFrames are used, so classic and
-Connect sessions do alike.
+Java: ``HoodieCompactor`` and ``RunCompactionActionExecutor`` of hudi-client.
 
-Spark may try a task again, or run two copies of it. Each attempt writes a file of its own name and reports it; the
-driver commits what was reported and removes the rest (``writer.compaction``).
+The file groups are divided among a few Spark jobs that run at the same time. Spark returns the rows of a job only when
+the whole job is done, so several jobs give results, errors and progress while the compaction runs. Only DataFrames are
+used, so classic and Connect sessions behave alike.
+
+Spark may retry a task, or run two copies of it. Each attempt writes a file with its own name and reports it. The driver
+commits the reported files and removes the others (``writer.compaction``).
 """
 
 from __future__ import annotations
@@ -46,30 +48,30 @@ if TYPE_CHECKING:
 
     Engine = Runner | SparkSession
 
-JOBS = 16  # at the same time
-JOB_BYTES = 512 << 20  # read by a job at least: planning one costs up to a second of processor time
-LARGEST_JOB = 256  # file groups
+JOBS = 16  # most jobs at the same time
+JOB_BYTES = 512 << 20  # least bytes that a job reads: planning a job costs up to a second of processor time
+LARGEST_JOB = 256  # most file groups in a job
 
 
 class SparkRunner:
     """Carries out compaction tasks in a Spark session, classic or Connect.
 
-    The workers need this package, and have to reach the table. Mergers travel from the driver: the one that was given,
-    or the one that the driver finds for the table.
+    The workers need this package and access to the table. The driver sends them the merger: the given one, or the one
+    that it finds for the table.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
-        """Yield the result of each task as it becomes known; rows of tasks under way are not.
+        """Yield the result of each task when its job is done.
 
         Args:
-            tasks: in the order in which they are to begin.
-            on_rows: never called; the results tell the rows.
+            tasks: the tasks, in the order in which they start.
+            on_rows: never called, as Spark reports no rows before a task ends; the results count them.
 
         Raises:
-            HoodieError: what a task raised, or that Spark did not carry it out; what still ran was cancelled.
+            HoodieError: a task failed, or Spark did not run it. The other jobs are cancelled.
         """
         if not tasks:
             return
@@ -89,7 +91,7 @@ class SparkRunner:
                 raise
 
     def _run_job(self, job: _Job, tag: str) -> list[Any]:
-        """Run a job, in a thread of its own."""
+        """Run a job; each job has its own thread."""
         spark = self._spark
         spark.addTag(tag)
         try:
@@ -105,13 +107,13 @@ class SparkRunner:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Job:
-    """Some tasks on their way to workers, which run task i for row i; its repr shows no storage options.
+    """Compaction tasks for workers: row i of the input stands for task i. Its repr shows no storage options.
 
     Attributes:
-        packed: the tasks, without their merger.
-        count: how many there are.
-        packed_merger: the merger of all of them, if one was given or found.
-        attempts: how often Spark tries a task.
+        packed: the tasks without their merger, pickled.
+        count: the number of tasks.
+        packed_merger: the merger of all tasks, pickled; empty for none.
+        attempts: how often Spark runs a task that fails.
     """
 
     packed: bytes
@@ -121,7 +123,7 @@ class _Job:
 
     @classmethod
     def from_tasks(cls, tasks: Sequence[CompactionTask], packed_merger: bytes, attempts: int) -> _Job:
-        """Pack tasks; what they have in common is sent once."""
+        """Pack tasks into one pickle, which holds the objects that they share only once."""
         bare = tuple(replace(task, merger=None) for task in tasks)
         packed = zlib.compress(pickle.dumps(bare, pickle.HIGHEST_PROTOCOL), 1)
         return cls(packed, len(tasks), packed_merger, attempts)
@@ -150,20 +152,20 @@ class _Job:
 
 @lru_cache(maxsize=2)
 def _unpack_tasks(packed: bytes) -> tuple[CompactionTask, ...]:
-    """Unpack the tasks of a job, once in each worker; so what they share is shared there, too."""
+    """Unpack the tasks of a job once per worker, so that they share their objects there, too."""
     tasks: tuple[CompactionTask, ...] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver made it
     return tasks
 
 
 def split_tasks(tasks: Sequence[CompactionTask]) -> list[Sequence[CompactionTask]]:
-    """Divide tasks among jobs without changing their order; of large file groups each has a job to itself."""
+    """Divide tasks among jobs and keep their order. A job has more than one file group only if they are small."""
     worth = sum(task.size for task in tasks) // JOB_BYTES
     size = min(LARGEST_JOB, -(-len(tasks) // max(1, min(JOBS, worth))))
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 
 def _pack_merger(task: CompactionTask) -> bytes:
-    """Pack the merger of a compaction, which all its tasks have in common."""
+    """Pack the merger of a compaction; all its tasks have the same one."""
     merger = task.merger
     if merger is None and task.info.config.merge_mode is MergeMode.CUSTOM:
         merger = find_supplied_merger(task.info.config, task.options.options)

@@ -1,4 +1,4 @@
-"""Spark Connect: the session is elsewhere, and some of what a classic one knows cannot be asked."""
+"""Tell Spark Connect sessions from classic ones: a Connect session has no SparkContext to ask."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""One DataFrame from two readers: Spark's own Parquet reader where there is nothing to merge, ours for the rest.
+"""One DataFrame from two readers: Spark's Parquet reader for file slices without log files, ours for the others.
 
-Spark reads a Parquet file about twice as fast as a Python data source hands over its rows, and reads only the columns
-that a query uses.  So file slices without log files go to it, provided that it sees the same rows: every column needed
-is in the file, in exactly the table's type, and where the value is to come from the partition path the file's
-statistics say that it holds the same.  All other slices are read in Python workers.
+Spark's reader is about twice as fast as a Python data source, and reads only the columns that a query uses. A file
+slice goes to it if it has no log files and Spark sees the same rows: the file has every column that is needed, in
+exactly the table's type. If a value comes from the partition path, the file's statistics must show the same value.
+Python workers read all other slices.
 
-The table is listed once, when the DataFrame is made, and both parts come from that listing: a slice is in one part.
+The table is listed once, when the DataFrame is made. Both readers use that listing, so each slice is read once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _ReadPartitions:
-    """What workers run: row i of the input stands for partition i."""
+    """Read scan tasks on a worker: row i of the input stands for partition i."""
 
     partitions: Sequence[HoodiePartition]
     packed_mergers: bytes
@@ -58,10 +58,10 @@ def load(
     condition: str | None,
     mergers: Sequence[Merger],
 ) -> Any:
-    """Return the rows of a table as a DataFrame; see ``read``.
+    """Return the rows of a table as a DataFrame; see ``session.read``.
 
     Raises:
-        HoodieError: no table there, one that cannot be read, or a question that has no meaning.
+        HoodieError: there is no table, it cannot be read, or the query is not valid.
     """
     parsed = LoadOptions.parse({name: _to_text(name, value) for name, value in options.items()}, session)
     snapshot = open_table(parsed)
@@ -82,10 +82,10 @@ def load(
 
 
 def find_plain_file(task: ScanTask) -> str | None:
-    """Return the path of the file whose rows, read as they are, are the task's; None where the reader has to work.
+    """Return the path of the base file if Spark can read the task's rows from it directly; else None.
 
     Raises:
-        CorruptFileError: the file has no footer that can be read.
+        CorruptFileError: the file's footer cannot be read.
     """
     base = task.file_slice.base_file
     if base is None or task.file_slice.log_files or task.options.integrity == "strict":
@@ -109,7 +109,7 @@ def find_plain_file(task: ScanTask) -> str | None:
 
 
 def _holds_only(metadata: pq.FileMetaData, column: str, value: Any) -> bool:
-    """Whether a file's statistics say that every row has the value in a top-level column."""
+    """Whether a file's statistics say that a top-level column has the value in every row."""
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
         chunks = [row_group.column(i) for i in range(row_group.num_columns)]

@@ -1,7 +1,7 @@
-"""Mergers on their way to Spark's workers, and which of them a table gets.
+"""Send mergers to Spark's workers, and choose the merger that a table names.
 
-Mergers come from notebooks and from files beside a script, neither of which workers can import.  So a class travels by
-value, code and all, unless its module belongs to an installed distribution, which the workers have as well.
+Users define mergers in notebooks and in files beside a script, which workers cannot import. So a class is pickled by
+value, with its code, unless its module belongs to an installed distribution, which workers have, too.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ cloudpickle: Any = pyspark.cloudpickle  # untyped
 
 
 def dump_mergers(mergers: Sequence[Merger]) -> bytes:
-    """Pack mergers for the way.
+    """Check mergers that ``register`` or ``read`` was given, and pack them.
 
     Raises:
-        TypeError: something that is no RecordMerger, or one that no table can name.
-        MergeError: a merger that holds what cannot be pickled.
+        TypeError: a value is no RecordMerger, or no table can name it.
+        MergeError: a merger cannot be pickled.
     """
     for merger in mergers:
         _check_merger(merger)
@@ -41,10 +41,10 @@ def dump_mergers(mergers: Sequence[Merger]) -> bytes:
 
 
 def pack_mergers(mergers: Sequence[Merger]) -> bytes:
-    """Pack mergers that were given for one table, which need not name them.
+    """Pickle mergers that were given for one table, which need not name them.
 
     Raises:
-        MergeError: a merger that holds what cannot be pickled.
+        MergeError: a merger cannot be pickled.
     """
     try:
         with _pickle_by_value(mergers):
@@ -58,10 +58,10 @@ def pack_mergers(mergers: Sequence[Merger]) -> bytes:
 
 @lru_cache(maxsize=16)
 def load_mergers(packed: bytes) -> tuple[Merger, ...]:
-    """Unpack mergers; the same bytes give the same classes.
+    """Unpack mergers; the cache makes equal bytes give the same classes.
 
     Raises:
-        MergeError: a module that a merger needs is not installed on the worker.
+        MergeError: the worker lacks a module that a merger imports.
     """
     if not packed:
         return ()
@@ -76,7 +76,7 @@ def load_mergers(packed: bytes) -> tuple[Merger, ...]:
 
 
 def choose_merger(config: TableConfig, mergers: Sequence[Merger]) -> Merger | None:
-    """Return the first merger that the table names, by strategy id or payload class; None where it names none."""
+    """Return the first merger that the table names by strategy id or payload class; None if it names none."""
     if config.merge_mode is not MergeMode.CUSTOM:
         return None
     from hoodie_py.reader.registry import stands_for
@@ -96,7 +96,7 @@ def _check_merger(merger: object) -> None:
 
 @contextmanager
 def _pickle_by_value(mergers: Sequence[Merger]) -> Iterator[None]:
-    """Have cloudpickle take the code of the mergers' modules along."""
+    """Make cloudpickle pickle the mergers' modules by value in the block."""
     already = cloudpickle.list_registry_pickle_by_value()
     modules = {
         module for merger in mergers for module in _iterate_own_modules(merger) if module.__name__ not in already

@@ -1,10 +1,10 @@
-"""What the options of ``spark.read.format("hoodie")`` mean.
+"""Parse the options of ``spark.read.format("hoodie")``; Java: ``DataSourceReadOptions``.
 
-Spark lower-cases option names and makes text of their values.  Names that only this package knows are ``columns``,
-``storage_options`` (a JSON object, as single keys would lose case and type), ``timezone``, ``integrity``,
-``batch_rows`` and ``memory_limit``; the others are Java Hudi's own (``hoodie.datasource.query.type``,
-``as.of.instant``, ...), which reads and writes check themselves (``options.check``), and Hadoop's ``fs.s3a.*``.
-Options that do not concern a read are ignored, as in Java Hudi, unless they look like a slip of the pen.
+Spark lower-cases option names and turns values into text. Only this package has ``columns``, ``storage_options`` (a
+JSON object, because single keys would lose case and type), ``timezone``, ``integrity``, ``batch_rows`` and
+``memory_limit``. The other options are Java Hudi's (``hoodie.datasource.query.type``, ``as.of.instant``, ...), which
+reads and writes check themselves (``options.check``), and Hadoop's ``fs.s3a.*``. Options that do not concern a read are
+ignored, as in Java Hudi, unless they look like a misspelt name.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class LoadOptions:
 
     Attributes:
         path: base path of the table.
-        storage_options: for the store.
-        columns: names of the columns wanted, in order; None for all.
-        as_of: the instant to read the table at; None for now.
-        timezone: zone of times without one.
+        storage_options: options for the store.
+        columns: names of the columns to read, in order; None for all.
+        as_of: the instant to read the table at; None for the latest.
+        timezone: zone of times without a zone.
         integrity: "default" or "strict".
         batch_rows, memory_limit: see ``HoodieTable.scan``; None for the defaults.
-        hoodie: every other option, in case it is one of Java Hudi's.
+        hoodie: all other options; they may be Java Hudi's.
     """
 
     path: str
@@ -62,14 +62,14 @@ class LoadOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], session: Mapping[str, str]) -> LoadOptions:
-        """Read the options of a load.
+        """Parse the options of a load.
 
         Args:
-            options: by lower-case name.
-            session: the session's ``spark.hadoop.fs.s3a.*`` settings, for S3 tables whose options name no others.
+            options: values by name.
+            session: the session's ``spark.hadoop.fs.s3a.*`` settings; used for S3 tables if ``options`` has none.
 
         Raises:
-            InvalidQueryError: no path or several, a value that cannot be read, a misspelt name.
+            InvalidQueryError: there is no path or more than one, a value is not valid, or a name is misspelt.
         """
         given = {name.lower(): value for name, value in options.items()}
         _check_names(given)
@@ -95,9 +95,9 @@ class LoadOptions:
 
 
 def pick_s3_settings(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Pick out what a session's configuration says of S3 (``spark.hadoop.fs.s3a.*``).
+    """Return a session's S3 settings (``spark.hadoop.fs.s3a.*``).
 
-    How Hadoop's own reader merges ranges is left out: Spark 4 sets that in every session, and it reaches no store.
+    The ``vectored`` settings are left out: Spark 4 sets them in every session, and only Hadoop's own reader uses them.
     """
     wanted, own = _HADOOP + _S3A, _HADOOP + _S3A + "vectored."
     return {
@@ -106,10 +106,10 @@ def pick_s3_settings(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def parse_columns(text: str | None) -> tuple[str, ...] | None:
-    """Read ``a, b`` or a JSON list of names; None for an empty text.
+    """Parse ``a, b`` or a JSON list of names; None for an empty text.
 
     Raises:
-        InvalidQueryError: broken JSON.
+        InvalidQueryError: the JSON is not valid.
     """
     if text is None or not text.strip():
         return None

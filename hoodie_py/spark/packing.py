@@ -1,9 +1,8 @@
-"""Which file slices share a Spark partition.
+"""Group file slices into Spark partitions.
 
-A slice is the smallest piece of work.  A Spark task costs tens of milliseconds whatever it does, so slices that take
-less than that to read are put together; every other one gets a partition to itself.  Planning does not know how many
-cores there are (it runs in a worker without a session), hence the fixed sizes.  Heavy partitions come first, so that
-no core is left with a long one at the end.
+A file slice is the smallest unit of work. A Spark task costs tens of milliseconds in any case, so small slices share a
+partition, and every larger slice has its own. The sizes are fixed because planning runs in a worker without a session
+and does not know the number of cores. Heavy partitions come first, so that no core starts a long one at the end.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from collections.abc import Sequence
 
 from hoodie_py.table.scan_task import ScanTask
 
-TINY = 1 << 20  # bytes of a slice that is not worth a task of its own
-FULL = 8 << 20  # bytes, by ``estimate_work``, of slices packed together
-MOST = 64  # slices in a partition
-_LOG_COST = 3  # a log byte takes about three times as long as a base byte: decoding, and merging
+TINY = 1 << 20  # a slice of fewer bytes shares a partition
+FULL = 8 << 20  # most bytes, by ``estimate_work``, of the small slices in a partition
+MOST = 64  # most small slices in a partition
+_LOG_COST = 3  # decoding and merging a log byte takes about three times as long as reading a base byte
 
 
 def estimate_work(task: ScanTask) -> int:
-    """Return a measure of the work a task takes, in bytes of base file."""
+    """Return the work of a task, as a number of base file bytes that take as long."""
     logs = sum(log.size for log in task.file_slice.log_files)
     return task.size + (_LOG_COST - 1) * logs
 

@@ -1,4 +1,4 @@
-"""Local Parquet files: looking at many, and their row groups: which of them pyarrow reads as Spark does, their rows."""
+"""Local Parquet files: read many footers at once, find row groups that pyarrow reads as Spark does, read their rows."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LEAST_TASK_BYTES = 4 << 20
 _UTC = pa.timestamp("us", "UTC")
 _VERSION = SPARK_VERSION_KEY.encode()
 _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_NEW_CALENDAR = (3, 1)  # the version of Spark from which it writes times in the calendar that all others use
+_NEW_CALENDAR = (3, 1)  # Spark writes dates and times in the proleptic Gregorian calendar since this version
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group: its file, its number and its compressed bytes."""
+    """A row group of a file: its number in the file and its compressed size in bytes."""
 
     path: str
     number: int
@@ -40,23 +40,23 @@ class RowGroup:
 
 
 def is_pattern(path: str) -> bool:
-    """Whether Spark takes a path for a pattern that others match."""
+    """Whether Spark treats a path as a glob pattern."""
     return bool(_PATTERN.intersection(path))
 
 
 def map_footers(look: Callable[[Looked], Found], of: Sequence[Looked]) -> list[Found]:
-    """Apply what looks at a file's footer to each of many, several at a time; results are in order."""
+    """Apply a function that reads a file's footer to each item, in several threads; results are in order."""
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE, "hoodie-footers") as pool:
         return list(pool.map(look, of))
 
 
 def find_row_groups(path: str, schema: pa.Schema, *, trusting: bool) -> list[RowGroup] | None:
-    """Return the row groups of a file; None where Spark has to read it.
+    """Return the row groups of a file; None if Spark has to read it.
 
     Args:
-        path: of a local file.
-        schema: the columns that Spark sees in it.
-        trusting: whether Spark takes dates and times as they are where the file does not say who wrote them.
+        path: path of a local file.
+        schema: the columns that Spark sees in the file.
+        trusting: whether Spark does not rebase dates and times of a file that does not name the Spark that wrote it.
     """
     try:
         with _open_parquet(path) as file:
@@ -67,7 +67,7 @@ def find_row_groups(path: str, schema: pa.Schema, *, trusting: bool) -> list[Row
             sizes = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
             return [RowGroup(path, i, _sum_compressed_bytes(group)) for i, group in enumerate(sizes) if group.num_rows]
     except (pa.ArrowException, OSError, ValueError, HoodieError):
-        return None  # what is wrong with the file, Spark says
+        return None  # Spark reads the file, too, and reports the error
 
 
 def _sum_compressed_bytes(group: pq.RowGroupMetaData) -> int:
@@ -83,15 +83,16 @@ def _has_columns(file: pq.ParquetFile, schema: pa.Schema) -> bool:
     if len({name.lower() for name in found.names}) != len(found.names) or set(found.names) != set(schema.names):
         return False
     leaves = [file.schema.column(i) for i in range(len(file.schema))]
-    int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}  # UTC, though it does not say so
-    if not int96 <= set(found.names):
+    # pyarrow gives INT96 times no zone, but they are in UTC.
+    int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+    if not int96 <= set(found.names):  # a nested one
         return False
     have = {field.name: _UTC if field.name in int96 else field.type for field in found}
     return all(_is_read_as(have[field.name], field.type) for field in schema)
 
 
 def _is_proleptic(file: pq.ParquetFile, schema: pa.Schema, *, trusting: bool) -> bool:
-    """Whether dates and times are in the calendar that pyarrow knows (Spark's DataSourceUtils.datetimeRebaseSpec)."""
+    """Whether dates and times are in pyarrow's calendar; rules of Spark's ``DataSourceUtils.datetimeRebaseSpec``."""
     if not any(_has_calendar(field.type) for field in schema):
         return True
     facts = file.metadata.metadata or {}
@@ -105,7 +106,7 @@ def _is_proleptic(file: pq.ParquetFile, schema: pa.Schema, *, trusting: bool) ->
 
 
 def _is_read_as(have: pa.DataType, want: pa.DataType) -> bool:
-    """Whether a column that pyarrow reads in one type holds what Spark sees in the other."""
+    """Whether a column of type ``have`` in pyarrow has the same values as a column of type ``want`` in Spark."""
     if pa.types.is_timestamp(have) and pa.types.is_timestamp(want):
         return (have.tz is None) == (want.tz is None) and have.unit in ("ms", "us")
     if pa.types.is_large_string(have) or pa.types.is_large_binary(have):
@@ -125,27 +126,27 @@ def divide_groups(
     """Divide row groups among tasks, in order and about evenly by bytes.
 
     Args:
-        groups: at least one.
-        tasks: how many there should be.
-        least: bytes of a task below which there are fewer tasks.
-        most: bytes of a task above which there are more; None for any number.
+        groups: at least one row group.
+        tasks: the number of tasks wanted.
+        least: fewest bytes of a task; there are fewer tasks if they would be smaller.
+        most: most bytes of a task; there are more tasks if they would be larger. None for no limit.
     """
     total = sum(group.bytes for group in groups)
     size = max(least, total // max(1, tasks) + 1)
     size = size if most is None else min(size, most)
     made: dict[int, list[RowGroup]] = {}
-    starts = accumulate((group.bytes for group in groups), initial=0)
-    for group, start in zip(groups, starts, strict=False):
+    starts = accumulate((group.bytes for group in groups), initial=0)  # one more than groups: the total
+    for group, start in zip(groups, starts, strict=False):  # a group belongs to the task that has its middle byte
         made.setdefault((start + group.bytes // 2) // max(1, size), []).append(group)
     return list(made.values())
 
 
 def read_groups(groups: Sequence[RowGroup], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read row groups in order, brought to the schema.
+    """Yield the rows of row groups in order, with exactly the schema.
 
     Raises:
-        CorruptFileError: a file that cannot be read, or is not what it was.
-        FileMissingError: a file has gone.
+        CorruptFileError: a file cannot be read, or has changed.
+        FileMissingError: a file is missing.
     """
     for path, numbers in _iterate_files(groups):
         try:

@@ -1,11 +1,12 @@
-"""Rows that lie in Parquet files, read by the workers that write them.
+"""Read the rows of a DataFrame of Parquet files in the workers that write them.
 
-A DataFrame of Parquet files costs more than all the rest of a bulk insert: the JVM decodes columns, makes rows of them,
-and columns again for Python.  So where a DataFrame is nothing but such files, workers read these themselves.
+Reading such a DataFrame with Spark takes longer than all the rest of a bulk insert: the JVM decodes columns, makes rows
+of them, and makes columns again for Python. So if a DataFrame is nothing but local Parquet files, the workers read the
+files themselves.
 
-Whether it is, the session says: the same files loaded once more, with the same schema, must mean the same
-(``DataFrame.sameSemantics``), which no option, filter, projection or renaming does.  And each file must hold exactly
-the DataFrame's columns, in types that pyarrow and Spark read alike.  All other DataFrames are read by Spark.
+The session decides whether it is: a load of the same files with the same schema must have the same semantics
+(``DataFrame.sameSemantics``). It has not if there is an option, a filter, a projection or a renaming. Each file must
+also have exactly the DataFrame's columns, in types that pyarrow and Spark read alike. Spark reads all other DataFrames.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from hoodie_py.spark.types import as_arrow_schema
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _LOCAL = "file://"
-_MOST_FILES = 2000  # that are looked at before a write
-_LEAST_BYTES = 4 << 20  # of files: few are not worth the questions
-# Settings that change what a session reads, and the value with which it reads as pyarrow does.
+_MOST_FILES = 2000  # reading the footers of more files takes too long
+_LEAST_BYTES = 4 << 20  # for fewer bytes the checks take longer than they save
+# Settings that change what a session reads, and the value with which Spark reads as pyarrow does.
 _SETTINGS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.fieldId.read.enabled": "false",
     "spark.sql.parquet.int96TimestampConversion": "false",
 }
-# For files that do not say which calendar they are in.
+# Settings for files that do not say which calendar they use.
 _CALENDARS = ("spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead")
 
 
@@ -44,12 +45,12 @@ class RowSource(Protocol):
     """Rows to write, in partitions."""
 
     def map_batches(self, step: Step, schema: Any, most: int | None = None) -> Any:
-        """Return a DataFrame of what a step makes of each partition's batches.
+        """Return a DataFrame of the results of a step, which workers run on the batches of each partition.
 
         Args:
-            step: goes to the workers.
-            schema: of its results.
-            most: how many partitions there may be at most; None for as many as there are.
+            step: a picklable function.
+            schema: Spark schema of the results.
+            most: most partitions; None for no limit.
         """
         ...
 
@@ -90,7 +91,7 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True)
 class _ReadFiles:
-    """What workers run: row i of the input stands for task i."""
+    """Read row groups on a worker and run the step: row i of the input stands for task i."""
 
     tasks: Sequence[Sequence[RowGroup]]
     schema: pa.Schema
@@ -103,7 +104,7 @@ class _ReadFiles:
 
 
 def choose_row_source(df: Any) -> RowSource:
-    """Return the rows of a DataFrame, by the faster way to read them."""
+    """Return the rows of a DataFrame, from the faster source."""
     files = _find_plain_files(df)
     if not files:
         return FrameSource(df)
@@ -115,7 +116,7 @@ def choose_row_source(df: Any) -> RowSource:
 
 
 def _find_plain_files(df: Any) -> list[str]:
-    """Return the local files that a DataFrame is nothing but; none if it is something else."""
+    """Return the local files that a DataFrame reads; none if it is anything else than a load of these files."""
     spark = df.sparkSession
     if is_connect(spark) or df.isStreaming or _is_cached(df):
         return []
@@ -133,19 +134,22 @@ def _find_plain_files(df: Any) -> list[str]:
 def _sum_bytes(files: Sequence[str]) -> int:
     try:
         return sum(Path(file).stat().st_size for file in files)
-    except OSError:  # Spark will say so
+    except OSError:  # Spark reads the files then, and reports the error
         return 0
 
 
 def _list_folder(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)  # noqa: PTH208 - names are all that is needed
-    except OSError:  # then nobody named the folder
+    except OSError:  # then the user cannot have loaded the folder
         return []
 
 
 def _iterate_load_paths(files: Sequence[str]) -> Iterator[list[str]]:
-    """Yield what a user may have named to load just these files; a single path counts as it is written."""
+    """Yield the path lists that a user may have loaded to get just these files.
+
+    ``sameSemantics`` compares a single path as text, so all spellings of it are tried.
+    """
     if len(files) > 1:
         yield list(files)
     singles = list(files) if len(files) == 1 else []
@@ -158,14 +162,14 @@ def _iterate_load_paths(files: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _is_load_of(df: Any, roots: Sequence[str]) -> bool:
-    """Whether a DataFrame is what loading some paths gives."""
+    """Whether a DataFrame is a plain load of some paths."""
     try:
         return bool(df.sameSemantics(df.sparkSession.read.schema(df.schema).parquet(*roots)))
-    except AnalysisException:  # a path has gone: reading will say so
+    except AnalysisException:  # a path is missing: Spark reads the files then, and reports the error
         return False
 
 
 def _is_cached(df: Any) -> bool:
-    """Whether Spark keeps the rows, which then count whatever becomes of the files."""
+    """Whether Spark caches the rows. If it does, they are the rows to write, even if the files change."""
     level = df.storageLevel
     return bool(level.useMemory or level.useDisk or level.useOffHeap)

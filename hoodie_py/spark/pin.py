@@ -1,4 +1,4 @@
-"""A snapshot on its way between Spark's planning workers."""
+"""A snapshot in a form that Spark can pickle and send between its planning workers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hoodie_py.table.timeline_loader import TableTimeline
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pin:
-    """What a snapshot depends on: while these are the same, so are its rows, whatever happens to the table.
+    """All that a snapshot depends on: equal pins give equal rows, even if the table changes.
 
     Attributes:
         files: access to the table's files.
         config: the table's properties.
-        timeline: the timeline when the snapshot was made.
+        timeline: the timeline at the time of pinning.
     """
 
     files: TableFiles
@@ -41,10 +41,10 @@ class Pin:
 
 
 def open_table(options: LoadOptions) -> Snapshot:
-    """Open the table that a load names, as it is now or at the instant asked for.
+    """Open the table of a load, at the instant that its options name or at the latest one.
 
     Raises:
-        HoodieError: no table there, or one that cannot be read.
+        HoodieError: there is no table, or it cannot be read.
     """
     return open_snapshot(
         options.path, storage_options=options.storage_options, as_of=options.as_of, timezone=options.timezone

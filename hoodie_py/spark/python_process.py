@@ -1,4 +1,4 @@
-"""The Python process that Spark plans or reads in: imported once, used for many queries."""
+"""Care for Spark's Python workers: they import modules once and then serve many queries."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import cache
 
 @cache
 def freeze_imports() -> None:
-    """Exempt what is imported by now from garbage collection; call it when a first query has been served.
+    """Exempt all imported objects from garbage collection; call this when the first query is done.
 
-    Spark keeps its Python processes and has each collect all its garbage after every task and every planning step.
-    The tens of thousands of objects that imports leave behind live as long as the process, and looking through them
-    takes about as long as planning a query.
+    Spark keeps its Python processes, and each runs a full garbage collection after every task and every planning step.
+    The tens of thousands of objects that imports make live as long as the process, and scanning them takes about as
+    long as planning a query. The cache makes later calls do nothing.
     """
     gc.collect()
     gc.freeze()

@@ -1,12 +1,12 @@
-"""The Spark reader of a load: columns, partitions, and the rows of a partition.
+"""The Spark reader of a load: its columns, its partitions, and the rows of a partition.
 
-Spark makes it in a planning worker, pickles it for the tasks and then asks for partitions; each task reads one
-partition.  The pickle holds only what tasks need.
+Spark makes the reader in a planning worker, pickles it for the tasks and then asks it for partitions. Each task reads
+one partition. The pickle has only what tasks need.
 
-There is no ``pushFilters``, and must not be one: Spark (4.1 to 4.3) keeps what the first planned use of a load answered
-(PythonDataSourceV2.readInfo), partitions and all, and gives it to every later use of the same DataFrame, view or
-catalog table, within one query as well.  Rows or files that one use's filter left out would be missing in the others.
-For the same reason nothing else that belongs to one use may go into a reader.
+The reader must not have ``pushFilters``. Spark (4.1 to 4.3) caches the answers of the first planned use of a load,
+partitions included (``PythonDataSourceV2.readInfo``). It gives them to every later use of the same DataFrame, view or
+catalog table, even in the same query. Rows or files that the filter of one use excludes would be missing in the other
+uses. For the same reason a reader must not depend on anything else of a single use.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from hoodie_py.table.scan import Scan
     from hoodie_py.table.snapshot import Snapshot
 
-LARGEST_PARTITION = 48 << 10  # bytes of a pickled partition that holds several slices
+LARGEST_PARTITION = 48 << 10  # most bytes of a pickled partition of several slices
 _BATCH_VALUES = 1 << 19
 _LEAST_BATCH_ROWS = 4096
 
 
 class HoodiePartition(InputPartition):
-    """Some scan tasks on their way to a worker; its repr shows no storage options."""
+    """Pickled scan tasks for one Spark task; its repr shows no storage options."""
 
     def __init__(self, tasks: Sequence[ScanTask]) -> None:
         super().__init__(zlib.compress(pickle.dumps(tuple(tasks), pickle.HIGHEST_PROTOCOL)))
@@ -49,7 +49,7 @@ class HoodiePartition(InputPartition):
 
     @property
     def tasks(self) -> tuple[ScanTask, ...]:
-        """The tasks."""
+        """The tasks, unpickled."""
         tasks: tuple[ScanTask, ...] = pickle.loads(zlib.decompress(self.value))  # noqa: S301 - made by this session's planner
         return tasks
 
@@ -63,11 +63,11 @@ class HoodieReader(DataSourceReader):
     Args:
         snapshot: the table.
         options: options of the load.
-        schema: the columns, as Spark declared them.
-        packed_mergers: mergers that tables may name.
+        schema: the columns that Spark declares.
+        packed_mergers: mergers that the table may name.
 
     Raises:
-        InvalidQueryError: a column that the table does not have, or not in a type whose values fit the declared one.
+        InvalidQueryError: the table does not have a column, or the column's values do not fit the declared type.
     """
 
     def __init__(self, snapshot: Snapshot, options: LoadOptions, schema: StructType, packed_mergers: bytes) -> None:
@@ -86,17 +86,19 @@ class HoodieReader(DataSourceReader):
                 )
 
     def partitions(self) -> list[InputPartition]:
-        """Return the work, in partitions of less than 64 KB each."""
+        """Return the partitions to read; each is smaller than 64 KB when pickled."""
         from hoodie_py.spark.packing import pack
 
         scan = make_load_scan(self._snapshot, self._options, list(self._columns.values()))
         return [partition for group in pack(scan.tasks()) for partition in make_partitions(group)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a partition in the declared schema; none for the empty partition of a table without files.
+        """Yield the rows of a partition in the declared schema.
+
+        For a table without files Spark passes an empty partition of its own type, which has no rows.
 
         Raises:
-            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+            HoodieError: a file is missing, corrupt or not supported, or record versions cannot be merged.
         """
         if not isinstance(partition, HoodiePartition):
             return
@@ -109,10 +111,10 @@ class HoodieReader(DataSourceReader):
 def make_load_scan(
     snapshot: Snapshot, options: LoadOptions, columns: Sequence[str], predicate: Predicate | None = None
 ) -> Scan:
-    """Return the scan that a load's options ask for.
+    """Return the scan for the options of a load.
 
     Raises:
-        HoodieError: an option whose value has no meaning, or a kind of query that is not handled.
+        HoodieError: an option's value is not valid, or the query type is not handled.
     """
     return make_scan(
         snapshot,
@@ -126,17 +128,18 @@ def make_load_scan(
 
 
 def choose_batch_rows(columns: int) -> int:
-    """Return how many rows of so many columns go to Spark at once: fewer of wide rows, so that a batch that Python has
-    just written is still in the processor's cache when Spark unpacks it.
+    """Return the most rows in a batch for Spark, given the number of columns.
+
+    Wide rows make small batches, so that a batch is still in the processor's cache when Spark unpacks it.
     """
     return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
 
 
 def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some tasks, on a worker, in exactly the target's schema.
+    """Yield the rows of scan tasks on a worker, in exactly the target schema.
 
     Raises:
-        HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+        HoodieError: a file is missing, corrupt or not supported, or record versions cannot be merged.
     """
     from hoodie_py.spark.mergers import choose_merger, load_mergers
 
@@ -150,7 +153,7 @@ def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Sche
 
 
 def make_partitions(group: Sequence[ScanTask]) -> list[HoodiePartition]:
-    """Return one partition, or several where one would be too large to send."""
+    """Return a group of tasks as one partition, or as several if one would be too large to send."""
     whole = HoodiePartition(group)
     if len(whole.value) <= LARGEST_PARTITION or len(group) == 1:
         return [whole]

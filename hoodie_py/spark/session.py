@@ -1,4 +1,4 @@
-"""Making the data source known to a Spark session."""
+"""The functions of ``hoodie_py.spark``: register the data source, read a table, write a table."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _TAKEN = "DATA_SOURCE_ALREADY_EXISTS"
 def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -> None:
     """Make ``spark.read.format(name)`` read Hudi tables in this session.
 
-    PySpark finds the format "hoodie" by itself as well; registering adds mergers, the session's S3 settings
-    (``spark.hadoop.fs.s3a.*``, for tables whose load names no ``storage_options``) or another name.  Registering again
-    replaces what was registered under the name before.
+    PySpark also finds the format "hoodie" without ``register``. Registering adds mergers, the session's S3 settings
+    (``spark.hadoop.fs.s3a.*``, for tables whose load has no ``storage_options``) or another name. A second call with
+    the same name replaces the first.
 
     Args:
         spark: a session, classic or Connect.
-        mergers: RecordMerger classes or instances, for tables that name one by strategy id or payload class; their
-            code goes to the workers, so they may be defined in a notebook.
-        name: what to write in ``format``, for instance "hudi".
+        mergers: RecordMerger classes or instances, for tables that name one by strategy id or payload class. Their
+            code is sent to the workers, so they may be defined in a notebook.
+        name: the name for ``format``, for instance "hudi".
 
     Raises:
-        TypeError: something that is no RecordMerger, or one that no table can name.
-        MergeError: a merger that holds what cannot be pickled.
-        UnsupportedFeatureError: PySpark 4.0 found "hoodie" by itself and does not let it be replaced: mergers and S3
-            settings need another name there, or go to ``hoodie_py.spark.read``.
+        TypeError: a value is no RecordMerger, or no table can name it.
+        MergeError: a merger cannot be pickled.
+        UnsupportedFeatureError: PySpark 4.0 found "hoodie" without ``register`` and cannot replace it. There, mergers
+            and S3 settings need another name, or ``hoodie_py.spark.read``.
     """
     from pyspark.errors import AnalysisException
 
@@ -64,24 +64,24 @@ def read(
     options: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> DataFrame:
-    """Return a table's rows as a DataFrame, by the faster of two ways for each file slice.
+    """Return a table's rows as a DataFrame; each file slice is read by the faster of two readers.
 
-    Slices with log files are merged in Python workers, as ``spark.read.format("hoodie")`` does it; those without go
-    to Spark's own Parquet reader where that gives the same rows.  The rows are pinned when the DataFrame is made.
-    The table is listed in this process, which has to reach it.
+    Python workers merge file slices with log files, as ``spark.read.format("hoodie")`` does. Spark's own Parquet reader
+    reads the others if that gives the same rows. The snapshot is pinned when the DataFrame is made. This process lists
+    the table and needs access to it.
 
     Args:
         spark: a session, classic or Connect.
         path: base path of the table.
-        columns: names of the columns wanted, in order; None for all.
-        filter: Spark SQL text; rows that it is true for.
+        columns: names of the columns to read, in order; None for all.
+        filter: a condition in Spark SQL; only rows for which it is true are read.
         mergers: RecordMerger classes or instances, as for ``register``.
-        options: what ``spark.read.format("hoodie").options`` takes, e.g. ``{"as.of.instant": "20260101000000000"}``;
-            ``storage_options`` may be a dict.
-        named: more of them, by name.
+        options: options as for ``spark.read.format("hoodie").options``, e.g. ``{"as.of.instant":
+            "20260101000000000"}``; ``storage_options`` may be a dict.
+        named: more options, by name.
 
     Raises:
-        HoodieError: no table there, one that cannot be read, or a question that has no meaning.
+        HoodieError: there is no table, it cannot be read, or the query is not valid.
     """
     from hoodie_py.spark.hybrid import load
 
@@ -100,35 +100,35 @@ def write(
     options: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> WriteResult:
-    """Write a DataFrame to a table, and make the table if there is none; Spark's workers do the work.
+    """Write a DataFrame to a table with Spark's workers; create the table if there is none.
 
-    Rows are shuffled by key, merged with each other, looked up in the table, and shuffled by the file that they go
-    into; each file is written by one Spark task, and this process commits. The DataFrame is computed once, unless Spark
-    has to repeat parts of it; rows that differ then are an error. One that is nothing but local Parquet files is read
-    by the workers that write it. The session may be classic or Connect. This process and the workers have to reach the
-    table.
+    Spark shuffles the rows by key. Workers merge rows with equal keys and look the keys up in the table. Then Spark
+    shuffles the rows by target file. One Spark task writes each file, and this process commits. The DataFrame is
+    computed once, unless Spark has to repeat parts of it; if the repeated rows differ, the write fails. A DataFrame of
+    nothing but local Parquet files is read by the workers that write it. The session may be classic or Connect. This
+    process and the workers need access to the table.
 
     Args:
-        df: the rows; to delete, rows with the key columns.
+        df: the rows; for deletes, rows with the key columns.
         path: base path of the table.
         operation: "upsert" (default), "insert", "bulk_insert", "delete", "insert_overwrite" or
             "insert_overwrite_table"; short for the option ``hoodie.datasource.write.operation``.
-        mode: "append"; "overwrite" replaces all rows by one commit; "errorifexists" and "ignore" only write where there
-            is no table yet.
-        merger: a RecordMerger that decides instead of the table's merge mode; its code goes to the workers, so it may
-            be defined in a notebook.
-        lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
-        options: what ``df.write.format("hoodie").options`` takes, e.g.
+        mode: "append"; "overwrite" replaces all rows in one commit; "errorifexists" and "ignore" write only if there
+            is no table.
+        merger: a RecordMerger that is used instead of the table's merge mode. Its code is sent to the workers, so it
+            may be defined in a notebook.
+        lock: the lock that the table's other writers use, if it is not one of Hudi's locks that this package supports.
+        options: options as for ``df.write.format("hoodie").options``, e.g.
             ``{"hoodie.datasource.write.recordkey.field": "id"}``; ``storage_options`` may be a dict.
-        named: more of them, by name.
+        named: more options, by name.
 
     Raises:
-        InvalidQueryError: rows without key, columns or values that do not fit the table, or a bad option.
+        InvalidQueryError: a row has no key, columns or values do not fit the table, or an option is not valid.
         UnsupportedFeatureError: the table has a feature that writing does not handle.
-        ConflictError: another writer came between, or is at work; or there is a table and the mode says not to write.
-        MergeError: the table needs a merger that nobody supplied, or versions do not merge.
-        CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
-        HoodieError: Spark did not carry out the tasks; the table is as it was.
+        ConflictError: another writer committed or is writing; or the table exists and the mode forbids writing.
+        MergeError: the table needs a merger that was not supplied, or record versions cannot be merged.
+        CommitStateUnknownError: the store did not say whether the commit was written; nothing was rolled back.
+        HoodieError: Spark did not run the tasks; the table is unchanged.
     """
     from hoodie_py.options.source import OPERATION
     from hoodie_py.spark.write_table import write_table
@@ -140,7 +140,7 @@ def write(
 
 
 def read_s3_settings(spark: Any) -> dict[str, str]:
-    """Return the session's settings for S3; those of a classic session's context show only there."""
+    """Return the session's S3 settings. A classic session has more of them in its SparkContext's configuration."""
     settings = dict(spark.conf.getAll)
     if not is_connect(spark):
         settings = {**dict(spark.sparkContext.getConf().getAll()), **settings}

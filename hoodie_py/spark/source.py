@@ -1,12 +1,12 @@
-"""The Spark data source: which table a load reads, pinned when it is made, and with what; and what a write makes.
+"""The Spark data source: opens and pins the table of a load, and plans a write; Java: ``DefaultSource``.
 
-Spark pickles the instance after ``schema()`` and sends that pickle to whoever plans a query on it later.  So the
-snapshot that ``schema()`` opened is the one that every query on the DataFrame reads.  With a schema of the user's own
-Spark does not call ``schema()``; then the first query opens the table for all (Spark 4.1 and later), or each use does.
+Spark pickles the instance after ``schema()`` and sends the pickle to each worker that plans a query on it. So every
+query on the DataFrame reads the snapshot that ``schema()`` opened. If the user gives a schema, Spark does not call
+``schema()``. Then the first query opens the table for all (Spark 4.1 and later), or each use opens it (Spark 4.0).
 
-A table of Spark's catalog (``CREATE TABLE t USING hoodie LOCATION '...'``) loses its options on the way to
-``reader()``, but keeps its columns' metadata.  So path and read options, never storage options, go along in the
-metadata of the first column.
+A table of Spark's catalog (``CREATE TABLE t USING hoodie LOCATION '...'``) loses its options before ``reader()``, but
+keeps the metadata of its columns. So the metadata of the first column carries the path and the read options, but never
+storage options.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class HoodieSource(DataSource):
     """``spark.read.format("hoodie")`` and ``df.write.format("hoodie")``.
 
     Attributes:
-        format_name: what users write in ``format``.
+        format_name: the name that users give to ``format``.
         packed_mergers: the mergers that ``register`` was given, pickled.
-        session: the session's S3 settings, for tables whose options name none.
+        session: the session's S3 settings, for tables whose options have none.
     """
 
     format_name: ClassVar[str] = "hoodie"
@@ -60,10 +60,10 @@ class HoodieSource(DataSource):
         return cls.format_name
 
     def schema(self) -> StructType:
-        """Pin the table's newest snapshot, or the instant asked for, and return its columns.
+        """Pin the table's latest snapshot, or the one at the instant of the options, and return its columns.
 
         Raises:
-            HoodieError: no path, no table there, or one that cannot be read.
+            HoodieError: there is no path or no table, or the table cannot be read.
         """
         options = LoadOptions.parse(self.options, self.session)
         snapshot = open_table(options)
@@ -79,11 +79,11 @@ class HoodieSource(DataSource):
         return columns
 
     def reader(self, schema: StructType) -> HoodieReader:
-        """Return what reads the columns of a schema: those that ``schema`` gave, or a choice of the user's own.
+        """Return the reader for a schema: the one that ``schema`` returned, or one that the user gave.
 
         Raises:
-            HoodieError: no path, no table there, or columns that it does not have.
-            UnsupportedFeatureError: a catalog table's query has options of its own.
+            HoodieError: there is no path or no table, or the table does not have a column.
+            UnsupportedFeatureError: a query on a catalog table has options.
         """
         noted = _read_note(schema)
         if noted:
@@ -97,10 +97,10 @@ class HoodieSource(DataSource):
         return made
 
     def writer(self, schema: StructType, overwrite: bool) -> HoodieWriter:
-        """Return what writes rows of a schema, after a look at the table.
+        """Return the writer for rows of a schema, after checking the options against the table.
 
         Raises:
-            HoodieError: no path, options that say too little, or that do not fit the rows or the table.
+            HoodieError: there is no path, an option is missing, or options do not fit the rows or the table.
         """
         from hoodie_py.spark.write_batch import HoodieWriter
         from hoodie_py.spark.write_staging import Staging
@@ -109,7 +109,7 @@ class HoodieSource(DataSource):
         return HoodieWriter(job, Staging.choose(job.options.open_files()))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoodieStreamWriter:  # noqa: N802 - Spark's name
-        """Return what writes the batches of a stream; errors as for ``writer``."""
+        """Return the writer for the batches of a stream; errors as for ``writer``."""
         from hoodie_py.spark.stream_write import CAN_STREAM, HoodieStreamWriter
         from hoodie_py.spark.write_staging import Staging
 
@@ -128,7 +128,7 @@ class HoodieSource(DataSource):
         return job
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the pin out once a query is planned: its tasks have what they need."""
+        """Leave the pin out after ``reader``: the tasks of a planned query do not need it."""
         return {**vars(self), "_pin": None} if self._planned else vars(self)
 
     def __repr__(self) -> str:
@@ -136,7 +136,10 @@ class HoodieSource(DataSource):
 
 
 def make_source_class(name: str, mergers: Sequence[Merger], session: Mapping[str, str]) -> type[HoodieSource]:
-    """Return a data source of another name, with mergers and S3 settings of its own; it travels by value."""
+    """Return a data source class with another name, mergers and S3 settings.
+
+    It is made at run time, so Spark pickles it by value, with these attributes.
+    """
     from hoodie_py.spark.mergers import dump_mergers
 
     members = {
@@ -150,7 +153,7 @@ def make_source_class(name: str, mergers: Sequence[Merger], session: Mapping[str
 
 
 def _keep_read_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return a catalog table's read options, less what may hold credentials and what Spark adds itself."""
+    """Return a catalog table's read options without those that may be credentials and those that Spark adds."""
     return {
         name: value
         for name, value in options.items()
@@ -159,10 +162,10 @@ def _keep_read_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _refuse_others(options: Mapping[str, str], noted: Mapping[str, str]) -> None:
-    """Refuse read options that a query gives a catalog table beside those of the table itself.
+    """Refuse read options that a query adds to those of a catalog table.
 
-    Spark resolves a catalog table once a query, by its name alone (4.0; on Connect up to 4.3), so other uses in the
-    query would be read with the same options.
+    Spark (4.0; on Connect up to 4.3) resolves a catalog table once per query, by its name. So other uses of the table
+    in the query would be read with the same options.
     """
     others = [name for name, value in _keep_read_options(options).items() if noted.get(name) != value]
     if others:
@@ -178,7 +181,7 @@ def _annotate(schema: StructType, note: Mapping[str, str]) -> StructType:
 
 
 def _read_note(schema: StructType) -> dict[str, str]:
-    """Return what a catalog table's columns remember of its options."""
+    """Return the options in the metadata of a catalog table's columns."""
     for field in schema.fields:
         note = (field.metadata or {}).get(_NOTE)
         if note:

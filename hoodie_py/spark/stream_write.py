@@ -1,8 +1,8 @@
-"""``df.writeStream.format("hoodie")``: each batch of a streaming query is one commit, once.
+"""``df.writeStream.format("hoodie")``: writes each batch of a streaming query in one commit, exactly once.
 
-After a failure Spark runs the last batch again, which may have landed. So a commit's extra metadata says which batch
-of which query it is, as those of Java Hudi's streaming sink do (HoodieStreamingSink), and a batch that is there already
-writes nothing. The query is known by its id, which lives as long as its checkpoint, unless an option names it.
+After a failure Spark repeats the last batch, which may have been committed. So the extra metadata of a commit names the
+query and the batch, as in Java (``HoodieStreamingSink``), and a batch that is in the table already writes nothing. The
+query is identified by an option or by its id, which stays the same as long as its checkpoint exists.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
     """The writes of a streaming query.
 
     Attributes:
-        job: what to write where.
-        staging: where this copy's rows wait. Spark makes other copies to commit.
+        job: the write.
+        staging: the folder for staged rows of this copy. Spark commits with other copies of the writer.
     """
 
     job: WriteJob
@@ -59,10 +59,10 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
         return staged
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Write what tasks staged, unless this batch is in the table already.
+        """Write the staged rows, unless the table has this batch already.
 
         Raises:
-            HoodieError: see ``HoodieTable.upsert``; the table is as it was unless the error says otherwise.
+            HoodieError: see ``HoodieTable.upsert``; the table is unchanged unless the error says otherwise.
         """
         staged = list_staged(messages)
         staging, writer = self._find_staging(staged), self._find_identifier(staged)
@@ -73,23 +73,23 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
         self.job.commit(staging, staged, {STREAM_CHECKPOINT: make_checkpoint(writer, batchId)})
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Remove what tasks staged, and say so if the commit had landed all the same."""
+        """Remove the staged rows, and warn if the commit was written after all."""
         staged = list_staged(messages)
         if staged:
             with remove_afterwards(self._find_staging(staged)):
                 warn_if_landed(self.job, STREAM_CHECKPOINT, make_checkpoint(self._find_identifier(staged), batchId))
 
     def _find_staging(self, staged: Sequence[StagedRows]) -> Staging:
-        """Return the folder that the tasks wrote to, which had another copy of this writer."""
+        """Return the folder that the tasks wrote to; they had another copy of this writer, with another folder."""
         paths = (each.path for each in staged if each.path is not None)
         folder = next((path.rpartition("/")[0] for path in paths), self.staging.folder)
         return Staging(self.staging.files, folder)
 
     def _find_identifier(self, staged: Sequence[StagedRows]) -> str:
-        """Return what the writer is known by.
+        """Return the identifier of the writer: the option's, or the id of the query.
 
         Raises:
-            HoodieError: Spark does not say which query this is.
+            HoodieError: Spark does not tell the id of the query.
         """
         named = STREAM_IDENTIFIER.read(self.job.options.settings)
         found = named or next((each.query for each in staged if each.query), None)
@@ -101,12 +101,12 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
 
 
 def make_checkpoint(writer: str, batch: int) -> str:
-    """Return what a commit says of the batch that it is, as Java Hudi writes it."""
+    """Return the JSON text by which a commit names its batch; the form of Java's ``HoodieStreamingSink``."""
     return json.dumps({writer: str(batch)}, separators=(",", ":"))
 
 
 def find_last_batch(snapshot: Snapshot, writer: str) -> int | None:
-    """Return the newest batch of a writer that the active timeline knows of; None if it knows of none."""
+    """Return the latest batch of a writer in the active timeline; None if there is none."""
     for _, metadata in iterate_extra_metadata(snapshot):
         text = metadata.get(STREAM_CHECKPOINT)
         if not text:
@@ -114,7 +114,7 @@ def find_last_batch(snapshot: Snapshot, writer: str) -> int | None:
         try:
             said = json.loads(text)
         except ValueError:
-            continue  # another writer's own form
+            continue  # another writer's form, which cannot name this batch
         batch = said.get(writer) if isinstance(said, dict) else None
         if isinstance(batch, str | int) and str(batch).isdecimal():
             return int(batch)

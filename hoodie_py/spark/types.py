@@ -1,11 +1,10 @@
-"""Arrow types to Spark types and back, and batches brought to exactly the schema Spark expects.
+"""Convert Arrow types to Spark types and back, and cast batches to exactly the schema that Spark expects.
 
-Spark compares the first batch of a task with the Arrow form of the declared schema and takes the others on trust, so
-every batch is cast.  Rules of that form (pyspark ``to_arrow_schema`` with time zone UTC): timestamps are microseconds,
-in UTC or without a zone; text and binary are the plain, not the large, layouts; nothing is dictionary-encoded.
+Spark compares only the first batch of a task with the Arrow form of the declared schema, so every batch is cast. That
+form is pyspark's ``to_arrow_schema`` with time zone UTC: timestamps are microseconds, in UTC or without a zone; text
+and binary have the plain layout, not the large one; nothing is dictionary-encoded.
 
-All columns and everything inside them are nullable in the schema that a load reports, as with Spark's own file
-sources.
+All columns, and everything inside them, are nullable in the schema of a load, as in Spark's own file sources.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ _ORDER_OF_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
 
 def as_spark_schema(schema: pa.Schema) -> st.StructType:
-    """Return the Spark form of a table's schema; every column is nullable.
+    """Return the Spark schema for an Arrow schema; every column is nullable.
 
     Raises:
-        InvalidTableError: a type that tables do not have.
+        InvalidTableError: a table cannot have a column of this type.
     """
     return st.StructType([st.StructField(field.name, as_spark_type(field.type)) for field in schema])
 
 
 def as_spark_type(kind: pa.DataType) -> st.DataType:
-    """Return the Spark type of the same values.
+    """Return the Spark type for an Arrow type.
 
     Raises:
-        InvalidTableError: a type that tables do not have.
+        InvalidTableError: a table cannot have a column of this type.
     """
     plain = _TO_SPARK.get(kind)
     if plain is not None:
@@ -66,19 +65,19 @@ def as_spark_type(kind: pa.DataType) -> st.DataType:
 
 
 def as_arrow_schema(schema: st.StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark expects of batches for a declared schema.
+    """Return the Arrow schema that batches must have for a declared Spark schema.
 
     Raises:
-        InvalidQueryError: a declared type that no table column can have.
+        InvalidQueryError: a table cannot have a column of a declared type.
     """
     return pa.schema([_as_arrow_field(field.name, field.dataType, field.nullable) for field in schema.fields])
 
 
 def as_arrow_type(kind: st.DataType) -> pa.DataType:
-    """Return the Arrow type that Spark expects for a declared type.
+    """Return the Arrow type that a column must have for a declared Spark type.
 
     Raises:
-        InvalidQueryError: a declared type that no table column can have.
+        InvalidQueryError: a table cannot have a column of the declared type.
     """
     plain = _TO_ARROW.get(type(kind))
     if plain is not None:
@@ -100,7 +99,7 @@ def _as_arrow_field(name: str, kind: st.DataType, nullable: bool) -> pa.Field:
 
 
 def has_same_values(have: pa.DataType, want: pa.DataType) -> bool:
-    """Whether two types hold the same values, whatever the names and nullability of inner fields of lists and maps."""
+    """Whether two types are equal except for names and nullability of the inner fields of lists and maps."""
     for is_kind in (pa.types.is_list, pa.types.is_map):
         if is_kind(have) or is_kind(want):
             return bool(is_kind(have) and is_kind(want)) and all(
@@ -114,7 +113,7 @@ def has_same_values(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 def can_widen(have: pa.DataType, want: pa.DataType) -> bool:
-    """Whether every value of one type is a value of the other: what a user's own schema may ask for."""
+    """Whether every value of type ``have`` is a value of type ``want``: the casts that a user's schema may ask for."""
     if has_same_values(have, want):
         return True
     if have in _ORDER_OF_INTEGERS:
@@ -128,10 +127,10 @@ def can_widen(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with exactly the given schema; the columns are in order, their types widen.
+    """Cast a batch to exactly a schema, which has the same columns in order, and types that ``can_widen`` allows.
 
     Raises:
-        InvalidQueryError: a null in a column that the declared schema calls not nullable.
+        InvalidQueryError: a column that the schema declares not nullable has a null.
     """
     if not batch.schema.equals(schema):
         arrays = [_cast(column, field) for column, field in zip(batch.columns, schema, strict=True)]

@@ -1,8 +1,8 @@
-"""``df.write.format("hoodie")``: tasks stage their rows, the driver's commit writes them.
+"""``df.write.format("hoodie")``: tasks stage their rows, and the driver's commit writes them; Java: ``DefaultSource``.
 
-Spark runs ``commit`` or ``abort`` in a process of its own, on a copy of the writer, and calls ``abort`` too when
-``commit`` raised: by then the commit may have landed, so ``abort`` looks at the timeline, and only ever removes staged
-rows. What a commit that failed left in the table it takes back itself; if it was killed, the next writer does.
+Spark runs ``commit`` or ``abort`` in a separate process, on a copy of the writer. It also calls ``abort`` if ``commit``
+raised an error. By then the commit may have been written, so ``abort`` reads the timeline, and it never removes
+anything but staged rows. A commit that fails rolls itself back; if its process is killed, the next writer does it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hoodie_py.spark.write_job import WriteJob, find_landed_instant, remove_afte
 from hoodie_py.spark.write_staging import StagedRows, Staging
 
 WRITE_ID = "hoodie_py.write.id"
-"""Key of a commit's extra metadata: tells a write's own commit from others."""
+"""Key of a commit's extra metadata, by which ``abort`` finds the commit of its write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class HoodieWriter(DataSourceArrowWriter):
     """One write of a DataFrame.
 
     Attributes:
-        job: what to write where.
-        staging: where rows wait.
-        write_id: in the extra metadata of the commit.
+        job: the write.
+        staging: the folder for staged rows.
+        write_id: identifies the write in the extra metadata of its commit.
     """
 
     job: WriteJob
@@ -49,26 +49,26 @@ class HoodieWriter(DataSourceArrowWriter):
         return staged
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Write what tasks staged.
+        """Write the staged rows.
 
         Raises:
-            HoodieError: see ``HoodieTable.upsert``; the table is as it was unless the error says otherwise.
+            HoodieError: see ``HoodieTable.upsert``; the table is unchanged unless the error says otherwise.
         """
         self.job.commit(self.staging, list_staged(messages), {WRITE_ID: self.write_id})
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what tasks staged, and say so if the commit had landed all the same."""
+        """Remove the staged rows, and warn if the commit was written after all."""
         with remove_afterwards(self.staging):
             warn_if_landed(self.job, WRITE_ID, self.write_id)
 
 
 def list_staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagedRows]:
-    """Return what tasks reported, in their order."""
+    """Return the reports of tasks, in the order of the tasks; a task that Spark did not run has none."""
     return [each for each in messages if isinstance(each, StagedRows)]
 
 
 def warn_if_landed(job: WriteJob, key: str, value: str) -> None:
-    """Look for the commit of a write that Spark believes to have failed."""
+    """Look for the commit of a write that Spark reports as failed, and warn if there is one."""
     try:
         snapshot = job.options.open()
         instant = None if snapshot is None else find_landed_instant(snapshot, key, value)

@@ -1,4 +1,4 @@
-"""What a distributed write asks of Spark: its steps as jobs over DataFrames."""
+"""Run the steps of a distributed write as Spark jobs over DataFrames."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from hoodie_py.writer.write_jobs import Tasks
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _DEFAULT_PARTITIONS = 200  # Spark's
-_SKETCH_BYTES = 64 << 20  # that go to the driver at most
+_SKETCH_BYTES = 64 << 20  # most bytes of sketches that the driver collects
 _SHUFFLED = ("shard", "kind", "at", "payload", "failed")
 
 
 class SparkEngine:
-    """What a distributed write asks of Spark. Leaving its block lets go of what was kept.
+    """The Spark jobs of one distributed write; a context manager that drops persisted DataFrames at its end.
 
     Attributes:
         spark: the session.
-        shards: how many shards there are unless options say otherwise.
-        attempts: how often Spark tries a task.
-        services: carries out an inline compaction.
+        shards: default number of shards.
+        attempts: how often Spark runs a task that fails.
+        services: runs an inline compaction.
     """
 
     def __init__(self, spark: Any, df: Any) -> None:
@@ -50,17 +50,17 @@ class SparkEngine:
         self._kept: list[Any] = []
 
     def divide_rows(self, step: DivideRows) -> Any:
-        """Return the rows by shard; kept."""
+        """Return the rows, divided among shards; persisted."""
         return self._keep(self._source.map_batches(step, as_spark_schema(SHARDED)))
 
     def find_paths(self, sharded: Any) -> list[str] | None:
-        """Return the partition paths of rows, none where rows do not know theirs; None if there are no rows."""
+        """Return the partition paths of rows. The list is empty if rows have no path yet; None means no rows."""
         found = self._collect(sharded.select(f.explode_outer("paths").alias("path"), "failed").distinct())
         _raise_failures(found)
         return sorted({row["path"] for row in found} - {None}) if found else None
 
     def sketch_keys(self, sharded: Any) -> KeySketch | None:
-        """Return the sketch of the rows' keys; None where there is none, or where the tasks made too much."""
+        """Return the sketch of the rows' keys; None if tasks made no sketches, or too many bytes of them."""
         sketches = sharded.where(f.col("kind") == SKETCH)
         [sums] = self._collect(sketches.agg(f.sum("at").alias("bytes")))
         if not 0 < (sums["bytes"] or 0) <= _SKETCH_BYTES:
@@ -70,19 +70,19 @@ class SparkEngine:
         )
 
     def add_keys(self, sharded: Any, step: DivideKeys) -> Any:
-        """Return rows by shard together with the keys of file slices, of which there is one at least."""
+        """Return rows by shard together with the keys of file slices. The step has at least one slice."""
         count = len(step.slices)
         numbers = self.spark.range(0, count, 1, count)
         return sharded.unionByName(numbers.mapInArrow(step, as_spark_schema(SHARDED)))
 
     def place_records(self, sharded: Any, step: PlaceRecords, parallelism: int | None) -> Any:
-        """Return records by place; kept."""
+        """Return records with the file group that they belong to; persisted."""
         rows = sharded.select(*_SHUFFLED).where(f.col("kind") != SKETCH)
         rows = rows.repartition("shard") if parallelism is None else rows.repartition(parallelism, "shard")
         return self._keep(rows.sortWithinPartitions("shard", "kind", "at").mapInArrow(step, as_spark_schema(PLACED)))
 
     def count_pieces(self, placed: Any) -> dict[PieceKey, Piece]:
-        """Return the counts of records by place."""
+        """Return the counts of records for each partition path, file id and shard."""
         counts = [f.sum(name).alias(name) for name in ("rows", "inserts", "updates", "deletes", "bytes")]
         grouped = placed.groupBy("path", "file_id", "piece", "failed")
         found = self._collect(grouped.agg(*counts, f.bool_and("in_base").alias("in_base")))
@@ -97,7 +97,7 @@ class SparkEngine:
         file_of: Mapping[PieceKey, int],
         facts: WriteFacts,
     ) -> list[TaskResult]:
-        """Carry out the tasks of all files and return their results."""
+        """Run the tasks of all files and return their results."""
         if not placements:
             return []
         chosen = choose_labels(len(placements))
@@ -125,7 +125,7 @@ class SparkEngine:
         return found
 
     def write_new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
-        """Have every task of the DataFrame write its rows to new files, and return their results."""
+        """Write the rows of each of the DataFrame's tasks to new files and return the results."""
         return [
             unpack_outcome(row)
             for row in self._collect(self._source.map_batches(step, as_spark_schema(OUTCOME), parallelism))

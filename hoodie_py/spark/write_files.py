@@ -1,4 +1,7 @@
-"""The last step of a distributed write: which files there will be, and one Spark task for each that writes it."""
+"""The last step of a distributed write: plan the files, and write each one in a Spark task.
+
+Java: ``UpsertPartitioner`` divides new records among small and new files.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,22 @@ from hoodie_py.writer.small_files import compute_free_rows
 from hoodie_py.writer.write_jobs import WriteTask, run_task
 
 FILE_BYTES_A_BYTE = 0.4
-"""Bytes in a base file for a byte of payload, about."""
+"""About how many bytes of a base file a payload byte becomes."""
 
 _COUNTS = ("rows", "inserts", "updates", "deletes", "bytes")
 
 PieceKey = tuple[str, str | None, int]
-"""Partition path, file id (None for new records), and label of the shard (of new records)."""
+"""Partition path, file id (None for new records), and the shard's label (``NO_PIECE`` unless the records are new)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a step counted of the records that one shard, or all, have for one place."""
+    """Counts of the records of a piece: the new records of one shard for a partition, or all records of a file group.
+
+    Attributes:
+        bytes: size of the payloads.
+        in_base: whether all records update rows of the base file whose positions are known.
+    """
 
     rows: int
     inserts: int
@@ -51,8 +59,8 @@ class FilePlan:
     """The files of a write.
 
     Attributes:
-        placements: one a file; they stand for counts of records only.
-        file_of: number of the file that each piece goes into.
+        placements: one per file; they have counts, but no records, which are in Spark.
+        file_of: number of the file for each piece.
     """
 
     placements: tuple[FileAssignment, ...]
@@ -67,14 +75,14 @@ def plan_files(
     fill: bool,
     held: frozenset[GroupKey] = frozenset(),
 ) -> FilePlan:
-    """Decide which pieces share a file; new records are cut at shards.
+    """Decide which pieces share a file. The new records of a shard are never divided.
 
     Args:
-        pieces: by place.
-        slices: of the table.
-        settings: of the call; they say how large files get.
-        fill: whether new records go into small base files first, as those of COPY_ON_WRITE tables do.
-        held: file groups that must stay as they are.
+        pieces: counts by piece.
+        slices: file slices of the table.
+        settings: settings of the call, with the maximum file size.
+        fill: whether new records fill small base files first, as in COPY_ON_WRITE tables.
+        held: file groups that must not get records, as a pending clustering replaces them.
     """
     members: dict[tuple[str, str], list[PieceKey]] = defaultdict(list)
     new: dict[str, list[PieceKey]] = defaultdict(list)
@@ -100,7 +108,7 @@ def plan_files(
 def _share_out(
     keys: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], room: Sequence[tuple[str, int]], most: int
 ) -> Iterator[tuple[str, list[PieceKey]]]:
-    """Yield file ids with the pieces of new records that go there: files with room for so many bytes, then new ones."""
+    """Yield file ids with their pieces of new records: first the small files of ``room``, then new files."""
     left = list(keys)
     for file_id, size in room:
         some: list[PieceKey] = []
@@ -138,13 +146,13 @@ def _make_placement(group: GroupKey, pieces: Sequence[Piece], there: Mapping[Gro
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteFiles:
-    """What workers do with the records of a file.
+    """Write the records of a file on a worker.
 
     Attributes:
-        packed: tasks with the rows they are to get, by label.
-        packed_merger: of the tasks that merge.
-        payload_format: form of the records.
-        attempts: how often Spark tries a task.
+        packed: tasks by label with their numbers of records, pickled.
+        packed_merger: the merger of tasks that merge, pickled.
+        payload_format: format of the records.
+        attempts: how often Spark runs a task that fails.
     """
 
     packed: bytes
@@ -160,7 +168,7 @@ class WriteFiles:
         payload_format: PayloadFormat,
         attempts: int,
     ) -> WriteFiles:
-        """Pack tasks by label; what they have in common is sent once."""
+        """Pack tasks by label into one pickle, which holds the objects that they share only once."""
         bare = {
             label: (replace(task, merger=None) if isinstance(task, RewriteTask) else task, len(of), of.inserts)
             for label, (task, of) in tasks.items()
@@ -197,12 +205,12 @@ class WriteFiles:
 
 @lru_cache(maxsize=2)
 def _unpack_tasks(packed: bytes) -> dict[int, tuple[WriteTask, int, int]]:
-    """Unpack the tasks, once in each worker; so what they share is shared there, too."""
+    """Unpack the tasks once per worker, so that they share their objects there, too."""
     tasks: dict[int, tuple[WriteTask, int, int]] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver's
     return tasks
 
 
 def to_piece(row: Any) -> Piece:
-    """Return the counts of one place, as Spark added them up."""
+    """Return the counts of a piece from a row of Spark's sums."""
     rows, inserts, updates, deletes, size = (int(row[name] or 0) for name in _COUNTS)
     return Piece(rows, inserts, updates, deletes, size, bool(row["in_base"]))

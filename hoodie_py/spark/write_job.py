@@ -1,4 +1,4 @@
-"""The part of a write by data source that is the same for batches and streams: staged rows to a commit."""
+"""The part of a data source write that batches and streams share: write staged rows in a commit."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from hoodie_py.writer.write_result import WriteResult
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteJob:
-    """One write, as Spark's processes hand it around; its repr shows no storage options.
+    """A write in a form that Spark can pickle; its repr shows no storage options.
 
     Attributes:
-        options: of the write.
+        options: options of the write.
         schema: columns of the rows.
-        packed_mergers: that ``register`` was given.
+        packed_mergers: the mergers that ``register`` was given, pickled.
     """
 
     options: WriteOptions
@@ -36,10 +36,10 @@ class WriteJob:
 
     @classmethod
     def plan(cls, options: WriteOptions, schema: StructType, packed_mergers: bytes) -> WriteJob:
-        """Check what can be checked before any row is there.
+        """Check options and columns before Spark computes any row.
 
         Raises:
-            HoodieError: the options do not fit each other, the rows' columns, or the table.
+            HoodieError: the options contradict each other, the rows' columns, or the table.
         """
         job = cls(options, as_arrow_schema(schema), packed_mergers)
         if options.open() is None:
@@ -52,15 +52,12 @@ class WriteJob:
         staged: Sequence[StagedRows],
         extra_metadata: Mapping[str, str],
     ) -> WriteResult | None:
-        """Write the rows that tasks staged, make the table if there is none, and remove the staged files.
+        """Write the staged rows in a commit, create the table if there is none, and remove the staged files.
 
         Args:
-            staging: where they are.
-            staged: what each task reported.
-            extra_metadata: of the commit.
-
-        Returns:
-            What was written; None where there were no rows.
+            staging: the folder of the staged files.
+            staged: the report of each task.
+            extra_metadata: extra metadata of the commit.
 
         Raises:
             HoodieError: see ``HoodieTable.upsert``.
@@ -80,7 +77,7 @@ class WriteJob:
 
 
 class remove_afterwards:  # noqa: N801 - a context manager
-    """Remove staged files however the block ends; what stands in the way is a warning."""
+    """Remove the staged files after the block, even if it raised an error. A failure to remove them is a warning."""
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
@@ -96,7 +93,7 @@ class remove_afterwards:  # noqa: N801 - a context manager
 
 
 def find_landed_instant(snapshot: Snapshot, key: str, value: str) -> str | None:
-    """Return the instant of the newest completed write whose extra metadata has an entry; None if none has."""
+    """Return the instant of the latest completed write whose extra metadata has an entry; None if there is none."""
     for instant, metadata in iterate_extra_metadata(snapshot):
         if metadata.get(key) == value:
             return instant
@@ -104,6 +101,6 @@ def find_landed_instant(snapshot: Snapshot, key: str, value: str) -> str | None:
 
 
 def iterate_extra_metadata(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield request times and extra metadata of completed writes, the newest first."""
+    """Yield request time and extra metadata of each completed write, the latest first."""
     for instant in reversed(snapshot.timeline.list_completed_writes()):
         yield instant.request_time, snapshot.timeline.read_metadata(instant).extra_metadata

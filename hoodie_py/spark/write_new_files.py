@@ -1,8 +1,8 @@
-"""A distributed write in one step, for records that need not know of each other nor of what the table has.
+"""A distributed write in one step, for records that depend neither on each other nor on the table.
 
-Nothing is shuffled: each of the DataFrame's tasks writes new base files of the rows that it has, one after the other,
-in the rows' order. So there are about as many files in a partition as tasks that have rows of it (as with Hudi's bulk
-insert in sort mode NONE).
+Nothing is shuffled. Each task of the DataFrame writes its rows to new base files, one after the other, in the order of
+the rows. So a partition gets about one file from each task that has rows of it. This is Java's bulk insert with sort
+mode NONE (``NonSortPartitionerWithRows``).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from hoodie_py.writer.data_file import CommitFacts
 
 _BYTES_AT_ONCE = 16 << 20
-_BYTES_OF_PARTITIONS = 128 << 20  # rows of many partitions take turns: the more are seen, the larger are the files
-_FILES_OF_A_TASK = 10_000  # so that sequence numbers of different tasks differ
+_BYTES_OF_PARTITIONS = 128 << 20  # rows of partitions alternate: more rows at a time give larger files
+_FILES_OF_A_TASK = 10_000  # makes the sequence numbers of different tasks differ
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Records of one partition, about so many bytes of a base file."""
+    """Records of one partition; ``bytes`` is about their size in a base file."""
 
     path: str
     records: WriteRecords
@@ -43,10 +43,10 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteNewFiles:
-    """What workers do with the DataFrame's rows.
+    """Write rows of the DataFrame to new files on a worker.
 
     Attributes:
-        packed: what all tasks know.
+        packed: the ``WriteFacts``, pickled.
         commit: facts of the commit.
     """
 
@@ -77,14 +77,14 @@ class WriteNewFiles:
 
 
 class _PieceQueue:
-    """Pieces one after the other, the next one known."""
+    """Pieces in order; ``next`` is the next one, None at the end."""
 
     def __init__(self, pieces: Iterator[_Piece]) -> None:
         self._pieces = pieces
         self.next = next(pieces, None)
 
     def take_one_file(self, most: int) -> Iterator[WriteRecords]:
-        """Give the records of the next piece and of those after it that fit into the same file."""
+        """Yield the records of the next piece and of those after it that fit into the same file of ``most`` bytes."""
         path, size = None if self.next is None else self.next.path, 0.0
         while self.next is not None and self.next.path == path and (not size or size + self.next.bytes <= most):
             size += self.next.bytes

@@ -1,8 +1,9 @@
-"""What the options of a write mean: what to do, where, and which table to make if there is none.
+"""Parse the options of a write: the operation, the path, and the table to create if there is none.
 
-The names are Java Hudi's. Where there is a table its properties count, and options that say otherwise are an error, as
-in Java (HoodieWriterUtils.validateTableConfig). Two differences: the table that a write makes has nullable columns
-only, as with Spark's own file sources; and overwriting replaces the rows by a commit, where Java deletes the table.
+The names are Java Hudi's (``DataSourceWriteOptions``). If there is a table, options that contradict its properties are
+an error, as in Java (``HoodieWriterUtils.validateTableConfig``). Two things differ from Java: all columns of a new
+table are nullable, as in Spark's own file sources, and the mode "overwrite" replaces the rows in a commit, while Java
+deletes the table.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class WriteOptions:
     Attributes:
         path: base path of the table.
         load: options for the store, the zone of times, and Hudi's options.
-        operation: what to do.
+        operation: the write operation.
         settings: Hudi's writer options.
-        table: what the options say about the table.
+        table: the table that the options describe.
     """
 
     path: str
@@ -54,30 +55,30 @@ class WriteOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], session: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
-        """Read the options of a write.
+        """Parse the options of a write.
 
         Args:
-            options: by lower-case name.
-            session: the session's S3 settings, for tables whose options name no others.
-            overwrite: whether the rows are to take the place of those that are there.
+            options: values by lower-case name.
+            session: the session's S3 settings; used for S3 tables if ``options`` has none.
+            overwrite: whether the mode is "overwrite".
 
         Raises:
-            InvalidQueryError: no path, a value that cannot be read, or an operation that contradicts the mode.
-            UnsupportedFeatureError: an operation that is not handled.
+            InvalidQueryError: there is no path, a value is not valid, or the operation contradicts the mode.
+            UnsupportedFeatureError: the operation is not handled.
         """
         if not options.get(PATH, "").strip():
             raise InvalidQueryError("No path was given.", hint='Write .save("/path/of/the/table").')
         load = LoadOptions.parse(options, session)
-        check_write_options(load.hoodie, warn=False)  # the session of the write warns
+        check_write_options(load.hoodie, warn=False)  # the write session warns
         operation, settings = _choose_operation(load.hoodie, overwrite=overwrite)
         return cls(load.path, load, operation, settings, TableDescription.from_options(load.hoodie))
 
     def open(self) -> Snapshot | None:
-        """Return the table as it is; None where there is none.
+        """Open the table's latest snapshot; None if there is no table.
 
         Raises:
-            InvalidQueryError: the options say of the table what it is not.
-            HoodieError: it cannot be read.
+            InvalidQueryError: the options contradict the table.
+            HoodieError: the table cannot be read.
         """
         options = self.load
         try:
@@ -88,11 +89,11 @@ class WriteOptions:
         return found
 
     def check_new(self, schema: pa.Schema) -> None:
-        """Check that a table can be made of the options and these columns.
+        """Check that a table can be created from the options and these columns.
 
         Raises:
-            InvalidQueryError: the options say too little, or do not fit the columns.
-            UnsupportedFeatureError: a kind of table that is not handled.
+            InvalidQueryError: an option is missing, or options do not fit the columns.
+            UnsupportedFeatureError: this kind of table is not handled.
         """
         if self.operation is WriteOperation.DELETE:
             raise TableNotFoundError("There is no Hudi table to delete from.", path=self.open_files().uri)
@@ -100,12 +101,12 @@ class WriteOptions:
 
     @contextmanager
     def open_or_create(self, schema: pa.Schema) -> Iterator[Snapshot]:
-        """Give the block the table, made of the options and these columns where there is none.
+        """Give the block the table; create it from the options and these columns if there is none.
 
-        A table that was made is taken back where the block, its first write, is refused.
+        If the block, the first write of a new table, is refused, the new table is removed.
 
         Raises:
-            HoodieError: as ``open`` and ``check_new``.
+            HoodieError: as for ``open`` and ``check_new``.
         """
         found = self.open()
         if found is not None:
@@ -115,7 +116,7 @@ class WriteOptions:
         new, options = self.table.make_new_table(schema, self._default_name), self.load
         try:
             made = create_table(self.open_files(), new)
-        except ConflictError:  # another writer made one meanwhile: which may be as good
+        except ConflictError:  # another writer has just created the table: use that one
             found = self.open()
             if found is None:
                 raise
@@ -139,11 +140,11 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """What options say about a table; None, or nothing, where they do not say.
+    """The options that describe a table.
 
     Attributes:
-        given: values by the first of the option's names.
-        properties: table properties that the options name.
+        given: values of options, by the first name of each option.
+        properties: table properties that are given as options.
     """
 
     given: Mapping[str, str] = field(default_factory=dict)
@@ -151,10 +152,10 @@ class TableDescription:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> TableDescription:
-        """Find what options say about the table.
+        """Collect the options that describe the table.
 
         Raises:
-            InvalidQueryError: two names of one option say different things.
+            InvalidQueryError: two names of one option have different values.
         """
         found: dict[str, str] = {}
         for names in source_keys.DESCRIBED:
@@ -171,15 +172,15 @@ class TableDescription:
         return cls(found, kept)
 
     def make_new_table(self, schema: pa.Schema, default_name: str) -> NewTable:
-        """Return the table that a write with these options makes.
+        """Return the table that a write with these options creates.
 
         Args:
             schema: columns of the rows.
-            default_name: where the options do not name the table.
+            default_name: name of the table if the options have none.
 
         Raises:
-            InvalidQueryError: the options say too little.
-            UnsupportedFeatureError: a key generator that is not handled.
+            InvalidQueryError: an option is missing or not valid.
+            UnsupportedFeatureError: the key generator is not handled.
         """
         if not self._get_names(source_keys.RECORD_KEY):
             raise InvalidQueryError(
@@ -207,10 +208,10 @@ class TableDescription:
         )
 
     def check(self, config: TableConfig) -> None:
-        """Refuse options that say of a table what it is not.
+        """Refuse options that contradict the table.
 
         Raises:
-            InvalidQueryError: names the option, what it says, and what the table says.
+            InvalidQueryError: an option differs from the table; the error has both values.
         """
         untyped = tuple(each.partition(":")[0] for each in self._get_names(source_keys.PARTITION_PATH))
         type_ = (self._get_text(source_keys.TABLE_TYPE) or "").upper()
@@ -277,7 +278,7 @@ def _join_names(names: Iterable[str]) -> str:
 
 
 def _choose_operation(options: Mapping[str, str], *, overwrite: bool) -> tuple[WriteOperation, Mapping[str, str]]:
-    """Return what to do, and the writer options that go with it."""
+    """Return the write operation, and the writer options for it."""
     named = source_keys.OPERATION.read(options)
     known = {each.value: each for each in WriteOperation}
     operation = known.get((named or WriteOperation.UPSERT).lower())

@@ -1,6 +1,6 @@
-"""The middle step of a distributed write, on workers: a shard's records are merged, looked up and placed.
+"""The middle step of a distributed write, on workers: merge a shard's records, look up their keys, and place them.
 
-The very code that writes in one process does it; only the keys of the table come from the shuffle, not from files.
+It runs the same code as a write in one process. Only the keys of the table come from the shuffle and not from files.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _PLACES_OF_A_SHARD = 1 << 32
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PlaceRecords:
-    """What workers do with shards.
+    """Place the records of shards on a worker.
 
     Attributes:
-        packed: the facts.
-        slices: of the partitions that the write touches; entries name them by number.
+        packed: the ``WriteFacts``, pickled.
+        slices: file slices of the partitions that the write touches; entries refer to them by number.
     """
 
     packed: bytes
@@ -84,7 +84,8 @@ class PlaceRecords:
         payload_format = facts.payload_format.as_located()
         at = facts.shards.index(shard.label) * _PLACES_OF_A_SHARD
         for placement in routed.assignments:
-            is_new = placement.file_slice is None and not facts.is_bucket  # a bucket's file id is its own
+            # A bucket has its own file id. All other new records get their file when the driver knows all shards.
+            is_new = placement.file_slice is None and not facts.is_bucket
             rows = list(_iterate_rows(payload_format, routed, placement))
             for row in rows:
                 row |= {"file_id": None, "piece": shard.label} if is_new else {}
@@ -94,7 +95,7 @@ class PlaceRecords:
 
 
 def _iterate_successes(batches: Iterator[pa.RecordBatch], failures: list[bytes]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that have payloads, and note the errors of earlier steps."""
+    """Yield the rows with payloads, and collect the errors of earlier steps."""
     for batch in batches:
         failed = batch.column("failed")
         failures.extend(failed.drop_null().to_pylist())
@@ -102,7 +103,7 @@ def _iterate_successes(batches: Iterator[pa.RecordBatch], failures: list[bytes])
 
 
 def _iterate_rows(payload_format: Any, routed: AssignedRecords, placement: FileAssignment) -> Iterator[dict[str, Any]]:
-    """Yield a placement's records as rows of the step's result; the first one has the counts."""
+    """Yield a placement's records as rows of the step's result. The first row has the counts, the others zeros."""
     counts = {"inserts": placement.inserts, "updates": placement.updates, "deletes": placement.deletes}
     for count, payload in payload_format.split(routed.get_records(placement), routed.get_positions(placement)):
         yield {
@@ -119,7 +120,7 @@ def _iterate_rows(payload_format: Any, routed: AssignedRecords, placement: FileA
 
 
 class _KnownKeys(KeyLookup):
-    """Finds keys among those that came with the shard."""
+    """Finds keys among those of the table that came with the shard."""
 
     def __init__(self, there: OpenedFacts, snapshot: Snapshot, slices: Sequence[FileSlice], entries: pa.Table) -> None:
         super().__init__(snapshot, there.facts.settings, there.facts.merger)
@@ -130,7 +131,7 @@ class _KnownKeys(KeyLookup):
 
     @property
     def keys_at_once(self) -> int:
-        return sys.maxsize  # they are all in memory
+        return sys.maxsize  # all keys are in memory
 
     def find(self, wanted: Sequence[KeyLookupRequest]) -> KeyLookupResult:
         """Find keys; see ``KeyLookup.find``."""
@@ -151,7 +152,7 @@ class _KnownKeys(KeyLookup):
 
 
 class _KnownSlices:
-    """The file slices that the driver saw, in the place of a view that lists files."""
+    """A file system view that has the driver's file slices and does not list files."""
 
     def __init__(self, slices: Sequence[FileSlice], view: Any) -> None:
         self._slices = slices
@@ -168,7 +169,7 @@ class _KnownSlices:
 
 
 def _set_slices(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Snapshot:
-    """Return the table with file slices that are known already."""
+    """Return a copy of a snapshot that has the given file slices."""
     made = Snapshot(snapshot.files, snapshot.config, snapshot.timeline, timezone=snapshot.timezone)
     made.__dict__["view"] = _KnownSlices(slices, snapshot.view)
     made.__dict__["schema"] = snapshot.schema

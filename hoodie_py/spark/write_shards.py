@@ -1,9 +1,8 @@
-"""First steps of a distributed write, on workers: rows get their keys and are divided among shards, and so are the keys
-that the table has.
+"""The first steps of a distributed write, on workers: divide rows and the table's keys among shards.
 
-A shard has all records whose keys fall into it, and everything that the table knows of these keys. So the shard's task
-decides about them as one process would about all: what a batch says of a key more than once is merged, and each key is
-found or not. With a bucket index a shard has whole buckets.
+A shard has all records whose keys hash to it, and all that the table has of these keys. So the task of a shard can do
+what one process does with all records: merge records with the same key, and find out whether the table has a key. With
+a bucket index a shard has whole buckets.
 """
 
 from __future__ import annotations
@@ -42,8 +41,10 @@ if TYPE_CHECKING:
     from hoodie_py.spark.mergers import Merger
 
 RECORDS, ENTRIES, SKETCH = 0, 1, 2
-"""Kinds of payloads: records of the write, keys of the table, and a sketch of the keys of some records, packed; what is
-at of a sketch is the number of its bytes."""
+"""Kinds of payloads: records of the write, keys of the table, and a packed sketch of some records' keys.
+
+``at`` is the order of payloads; for a sketch it is the number of its bytes.
+"""
 
 SHARDED = pa.schema(
     [
@@ -53,7 +54,7 @@ SHARDED = pa.schema(
 )  # fmt: skip
 ENTRY = pa.schema([("key", pa.string()), ("slice", pa.int32()), ("row", pa.int64())])
 
-_GATHERED_BYTES = 64 << 20  # of rows divided at a time, so that shards get payloads worth their overhead
+_GATHERED_BYTES = 64 << 20  # rows divided at a time, so that a shard's payloads are worth their overhead
 _ENTRY_ROWS = 1 << 20
 _PLACES_OF_A_TASK = 1 << 40
 _BITS_OF_SHARDS = 31
@@ -61,17 +62,17 @@ _BITS_OF_SHARDS = 31
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteFacts:
-    """What all tasks of a distributed write know; its repr shows no storage options.
+    """Facts that all tasks of a distributed write need; its repr shows no storage options.
 
     Attributes:
-        pin: the table as the write sees it.
-        timezone: zone of times without one.
-        settings: of the call.
-        operation: what the write does.
-        payload_format: the form of its records.
-        packed_merger: the merger that decides instead of the table's merge mode.
-        shards: labels.
-        attempts: how often Spark tries a task.
+        pin: the snapshot that the write is based on.
+        timezone: zone of times without a zone.
+        settings: settings of the call.
+        operation: the write operation.
+        payload_format: format of the records.
+        packed_merger: the merger that is used instead of the table's merge mode, pickled; empty for none.
+        shards: label of each shard.
+        attempts: how often Spark runs a task that fails.
     """
 
     pin: Pin
@@ -84,12 +85,12 @@ class WriteFacts:
     attempts: int
 
     def pack(self) -> bytes:
-        """Return the facts as bytes to send."""
+        """Pickle and compress the facts."""
         return zlib.compress(pickle.dumps(self, pickle.HIGHEST_PROTOCOL), 1)
 
     @property
     def is_bucket(self) -> bool:
-        """Whether the key's hash says which file group a record belongs to."""
+        """Whether the table has a bucket index."""
         return self.settings.index.is_bucket
 
     @property
@@ -100,7 +101,7 @@ class WriteFacts:
 
 @dataclass(frozen=True, slots=True)
 class OpenedFacts:
-    """Facts on a worker, with the table."""
+    """Facts on a worker, with the table's snapshot."""
 
     facts: WriteFacts
     snapshot: Snapshot
@@ -108,7 +109,7 @@ class OpenedFacts:
 
 @lru_cache(maxsize=2)
 def open_facts(packed: bytes) -> OpenedFacts:
-    """Unpack facts, once in each worker."""
+    """Unpack facts; the cache does it once per worker."""
     facts: WriteFacts = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver made it
     pin = facts.pin
     timeline = TableTimeline(pin.timeline, pin.files, pin.config)
@@ -117,11 +118,11 @@ def open_facts(packed: bytes) -> OpenedFacts:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DivideRows:
-    """What workers do with the DataFrame's rows.
+    """Divide rows of the DataFrame among shards on a worker.
 
     Attributes:
-        packed: what all tasks know.
-        sketches: whether sketches of the keys are wanted, too.
+        packed: the ``WriteFacts``, pickled.
+        sketches: whether to make sketches of the keys, too.
     """
 
     packed: bytes
@@ -168,12 +169,12 @@ class DivideRows:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DivideKeys:
-    """What workers do to learn the keys that the table has: row i of the input stands for file slice i.
+    """Divide the keys of file slices among shards on a worker: row i of the input stands for file slice i.
 
     Attributes:
-        packed: what all tasks know.
+        packed: the ``WriteFacts``, pickled.
         slices: the file slices.
-        wanted: keys that are looked for; None for all.
+        wanted: a sketch of the write's keys; None to send all keys.
     """
 
     packed: bytes
@@ -198,7 +199,7 @@ class DivideKeys:
         freeze_imports()
 
     def _iterate_entries(self, facts: WriteFacts, keys: pa.Array, number: int, row: int) -> Iterator[pa.RecordBatch]:
-        """Yield keys of a file slice, the first of which is in a row, by shard."""
+        """Yield keys of file slice ``number`` by shard; the first key is in row ``row`` of the base file."""
         at = np.arange(len(keys)) if self.wanted is None else self.wanted.find(keys)
         if not len(at):
             return
@@ -217,12 +218,12 @@ class DivideKeys:
 
 
 def make_failure(error: HoodieError) -> pa.RecordBatch:
-    """Return an error as a row of a step's result, which the next step passes on."""
+    """Return an error as a row of a step's result; the next step passes it on."""
     return pa.RecordBatch.from_pylist([{"shard": 0, "kind": RECORDS, "at": -1, "failed": pack_error(error)}], SHARDED)
 
 
 def iterate_runs(numbers_: np.ndarray) -> Iterator[tuple[int, int, int]]:
-    """Yield (number, start, stop) of runs of equal numbers."""
+    """Yield (number, start, stop) for each run of equal numbers."""
     if not len(numbers_):
         return
     cuts = (np.flatnonzero(np.diff(numbers_)) + 1).tolist()
@@ -231,7 +232,7 @@ def iterate_runs(numbers_: np.ndarray) -> Iterator[tuple[int, int, int]]:
 
 
 def gather_batches(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
-    """Join batches to tables of about so many bytes; Spark gives few rows at a time."""
+    """Join batches to tables of about ``limit`` bytes, as Spark's batches are small."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -247,7 +248,7 @@ def gather_batches(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa
 
 
 def _find_shards(records: WriteRecords, there: OpenedFacts) -> np.ndarray:
-    """Return the number of the shard of each record: by its key, by its bucket with a bucket index."""
+    """Return the shard number of each record: by its key's hash, or by its bucket with a bucket index."""
     facts = there.facts
     index = facts.settings.index
     if not index.is_bucket or records.partition_paths is None:

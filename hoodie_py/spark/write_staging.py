@@ -1,10 +1,9 @@
-"""Rows on their way from Spark's tasks to the process that commits them.
+"""Stage rows in files, from Spark's tasks to the process that commits them.
 
-A writer of a Python data source cannot ask for a shuffle, and only the process that commits sees all rows. So each task
-puts its rows into a file below ``.hoodie/.temp``, where no reader looks, and tells its name; the committing process
-reads the files that were told of, in the order of the tasks, and removes the folder. What other attempts at a task
-wrote is never read. The folder goes in every ending that Spark lives to see; what a killed Spark left is removed by a
-later write, a week on.
+A writer of a Python data source cannot ask for a shuffle, and only the committing process sees all rows. So each task
+writes its rows to a file below ``.hoodie/.temp``, which readers ignore, and reports the file's name. The committing
+process reads the reported files in the order of the tasks, and removes the folder. It never reads files of other
+attempts at a task. If Spark is killed, the folder stays, and a later write removes it when it is a week old.
 """
 
 from __future__ import annotations
@@ -36,12 +35,13 @@ _SECONDS_KEPT = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class StagedRows(WriterCommitMessage):
-    """What one task wrote: nothing, or a file of so many rows.
+    """The report of one task.
 
     Attributes:
-        path: of the file, relative to the table's base path; None for no rows.
-        rows, size: how many, in how many bytes.
-        query: id of the streaming query, if the task is part of one.
+        path: path of the file, relative to the table's base path; None if the task had no rows.
+        rows: number of rows.
+        size: bytes of the file.
+        query: id of the streaming query; None for a batch write.
     """
 
     path: str | None
@@ -52,11 +52,11 @@ class StagedRows(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """The folder of one write.
+    """The folder for the staged rows of one write.
 
     Attributes:
-        files: of the table.
-        folder: relative to the base path.
+        files: files of the table.
+        folder: path relative to the base path.
     """
 
     files: TableFiles
@@ -64,7 +64,7 @@ class Staging:
 
     @classmethod
     def choose(cls, files: TableFiles) -> Staging:
-        """Choose a folder that nobody else has; nothing is written yet."""
+        """Choose a new folder; writes nothing."""
         return cls(files, f"{TEMP_FOLDER}/{_PREFIX}{int(time.time())}-{uuid4().hex}")
 
     def write(self, batches: Iterator[pa.RecordBatch], query: str | None = None) -> StagedRows:
@@ -77,7 +77,7 @@ class Staging:
         if first is None:
             return StagedRows(None, query=query)
         path, rows = f"{self.folder}/{uuid4().hex}.arrow", 0
-        codec = "zstd" if self.files.local_path(path) is None else None  # plain ones are mapped, not read
+        codec = "zstd" if self.files.local_path(path) is None else None  # uncompressed local files can be mapped
         with OutputFile(self.files, path) as output:
             options = pa.ipc.IpcWriteOptions(compression=codec)
             with pa.ipc.new_stream(_Sink(output.sink), first.schema, options=options) as to:
@@ -91,10 +91,10 @@ class Staging:
 
     @contextmanager
     def open_rows(self, staged: Sequence[StagedRows]) -> Iterator[pa.RecordBatchReader | None]:
-        """Give the rows of all tasks, in the order given; None if there are none.
+        """Give the block the rows of all tasks, in the order given; None if there are none.
 
         Raises:
-            CorruptFileError: a file is not whole.
+            CorruptFileError: a file has fewer or more rows than reported.
             StorageError: a file cannot be read.
         """
         written = [each for each in staged if each.path is not None]
@@ -109,12 +109,12 @@ class Staging:
             yield pa.RecordBatchReader.from_batches(readers[0].schema, batches)
 
     def remove(self) -> None:
-        """Remove the folder, and folders of long ago; also those above it where there is no table."""
+        """Remove the folder and old ones of killed writes; if there is no table, the empty folders above it, too."""
         remove_tree(self.files, self.folder)
         for name in self._list_old_folders():
             remove_tree(self.files, f"{TEMP_FOLDER}/{name}")
         if not self.files.exists(f"{METADATA_FOLDER}/{PROPERTIES_FILE}"):
-            for folder in (TEMP_FOLDER, METADATA_FOLDER):  # goes only if it is empty
+            for folder in (TEMP_FOLDER, METADATA_FOLDER):  # removed only if empty
                 self.files.remove_folder(folder)
 
     def _list_old_folders(self) -> list[str]:
@@ -135,7 +135,7 @@ class Staging:
 
 
 class _Sink(io.RawIOBase):
-    """A place to write to as pyarrow wants it."""
+    """A writable file for pyarrow, which asks for more methods than the output has."""
 
     def __init__(self, to: IO[bytes]) -> None:
         self._to = to

@@ -1,19 +1,21 @@
-"""A DataFrame written by the workers of a Spark session: the shuffle is Spark's own, the driver commits.
+"""Write a DataFrame with the workers of a Spark session; Spark shuffles, the driver commits.
 
-    rows            -> keyed, divided among shards                          DivideRows        (kept)
-    keys of rows    -> a sketch, on the driver                              KeySketch
-    keys in files   -> those in the sketch, divided likewise                DivideKeys
-    both, by shard  -> merged, looked up, placed                            PlaceRecords      (kept)
-    counts          -> the files there will be, on the driver               plan_files
-    records by file -> one Spark task a file                                WriteFiles
-    results         -> the commit, on the driver
+Java: ``HoodieSparkSqlWriter``, ``HoodieSimpleIndex`` (tagging by a join with the keys in files), ``UpsertPartitioner``.
 
-Where no record depends on another, nor on what the table has, the first step writes files (WriteNewFiles). Where the
-rows are those of Parquet files, that step reads them itself (``parquet_source``).
+    rows                  -> rows with keys, divided among shards          DivideRows        (persisted)
+    keys of rows          -> a sketch, on the driver                       KeySketch
+    keys in files         -> the keys in the sketch, divided among shards  DivideKeys
+    both, by shard        -> records, merged, looked up and placed         PlaceRecords      (persisted)
+    counts of records     -> the files to write, on the driver             plan_files
+    records, by file      -> one Spark task per file                       WriteFiles
+    results of the tasks  -> the commit, on the driver
 
-Only DataFrames are used, so classic and Connect sessions do alike. What is kept is computed once, unless an executor is
-lost. Spark may try a task again, or run two copies of it: each attempt writes a file of its own name and reports it;
-the driver commits what was reported and removes the rest.
+If records depend neither on each other nor on the table, one step writes the files (``WriteNewFiles``). If the rows are
+those of Parquet files, the first step reads the files (``parquet_source``).
+
+Only DataFrames are used, so classic and Connect sessions behave alike. Persisted DataFrames are computed once, unless
+an executor is lost. Spark may retry a task, or run two copies of it. Each attempt writes a file with its own name and
+reports it. The driver commits the reported files and removes the others.
 """
 
 from __future__ import annotations
@@ -110,14 +112,14 @@ def write_table(
 
 @dataclass(slots=True)
 class DistributedWrite:
-    """One write.
+    """One distributed write.
 
     Args:
-        engine: does what Spark does.
-        session: of the call.
-        operation: what to do.
+        engine: runs the Spark jobs.
+        session: session of the call.
+        operation: the write operation.
         schema: columns of the rows.
-        merger: decides instead of the table's merge mode.
+        merger: used instead of the table's merge mode, if given.
     """
 
     engine: SparkEngine
@@ -215,20 +217,20 @@ class DistributedWrite:
 
     @property
     def _parallelism(self) -> int | None:
-        """How many shards the options ask for; None for as many as Spark has shuffle partitions."""
+        """Number of shards in the options; None to use Spark's number of shuffle partitions."""
         key = source_keys.PARALLELISM.get(self.operation.value, source_keys.PARALLELISM["insert"])
         text = (self.session.settings.options.get(key) or "").strip()
         return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else None
 
 
 def _make_routed(placements: tuple[FileAssignment, ...]) -> AssignedRecords:
-    """Return placements whose records are with Spark."""
+    """Return placements without their records, which are in Spark."""
     none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), pa.chunked_array([], pa.string()))
     return AssignedRecords(none, np.empty(0, np.int64), placements)
 
 
 def _find_held_groups(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
-    """Return the file groups that pending clusterings will replace."""
+    """Return the file groups that pending clusterings replace."""
     return frozenset(key for _, groups in iterate_pending_clusterings(snapshot) for key in groups)
 
 

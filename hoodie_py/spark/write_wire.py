@@ -1,7 +1,7 @@
-"""Records between Spark's tasks: as Arrow batches in a binary column.
+"""Payloads: records as Arrow batches in a binary column, for the shuffles of a distributed write.
 
-So their types arrive as they left, Spark moves a few large values instead of many small ones, and its shuffle, spill
-and retries are those of any other rows. A payload has no schema: both sides know it.
+So types do not change, Spark moves a few large values and not many small ones, and its shuffle, spill and retries work
+as for all other rows. A payload has no schema, as both sides know it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import from_numpy, join_chunks, to_booleans, to_numbers
 from hoodie_py.writer.write_records import WriteRecords
 
-PAYLOAD_BYTES = 16 << 20  # about, of one payload
+PAYLOAD_BYTES = 16 << 20  # about the most bytes of a payload
 _KEY, _PATH, _DELETE, _POSITION = "key", "path", "delete", "position"
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadFormat:
-    """What payloads of records look like.
+    """The format of payloads.
 
     Attributes:
-        schema: of the batches: the data columns by number, then what goes with a record.
-        rows: the data columns.
-        orders: how many ordering fields there are.
-        has_paths: whether records know their partition.
+        schema: schema of the batches: data columns, ordering fields, then the facts of a record.
+        rows: schema of the data columns.
+        orders: number of ordering fields.
+        has_paths: whether records have their partition path.
     """
 
     schema: pa.Schema
@@ -38,7 +38,7 @@ class PayloadFormat:
 
     @classmethod
     def from_records(cls, records: WriteRecords) -> PayloadFormat:
-        """Return the form of payloads for records such as these."""
+        """Return the payload format for records like these."""
         fields = [pa.field(f"row.{at}", field.type) for at, field in enumerate(records.rows.schema)]
         fields += [pa.field(f"order.{at}", column.type) for at, column in enumerate(records.ordering)]
         fields += [(_KEY, pa.string()), (_PATH, pa.string()), (_DELETE, pa.bool_()), (_POSITION, pa.int64())]
@@ -46,14 +46,14 @@ class PayloadFormat:
         return cls(pa.schema(fields), rows, len(records.ordering), records.partition_paths is not None)
 
     def split(self, records: WriteRecords, positions: np.ndarray | None = None) -> Iterator[tuple[int, bytes]]:
-        """Yield records as payloads of a bounded size, with the number of records in each.
+        """Yield records as payloads of a bounded size, each with its number of records.
 
         Args:
-            records: in the order in which they count.
-            positions: row numbers in base files, -1 where not known; None for all unknown.
+            records: the records; later versions of a key come later.
+            positions: row numbers in base files, -1 for unknown; None if all are unknown.
 
         Raises:
-            HoodieError: they are not such as were announced.
+            HoodieError: the records do not have this format.
         """
         batch = self.to_batch(records, positions)
         if not batch.num_rows:
@@ -83,7 +83,7 @@ class PayloadFormat:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def read(self, payloads: Sequence[pa.Buffer]) -> tuple[WriteRecords, np.ndarray]:
-        """Return the records of some payloads in their order, and their row numbers in base files."""
+        """Return the records of payloads in order, and their row numbers in base files (-1 for unknown)."""
         batches = [pa.ipc.read_record_batch(each, self.schema) for each in payloads]
         table = pa.Table.from_batches(batches, self.schema)
         width = len(self.rows)
@@ -100,17 +100,17 @@ class PayloadFormat:
         return records, to_numbers(join_chunks(table.column(_POSITION)))
 
     def as_located(self) -> PayloadFormat:
-        """Return the form for records that know their partition."""
+        """Return the format for records that have their partition path."""
         return PayloadFormat(self.schema, self.rows, self.orders, has_paths=True)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledPayloads:
-    """Payloads of one label, in order, from the rows of a task that are sorted by label.
+    """The payloads of one label, in order.
 
     Attributes:
-        label: which.
-        payloads: by kind.
+        label: the label.
+        payloads: payloads by kind.
     """
 
     label: int
@@ -118,7 +118,7 @@ class LabelledPayloads:
 
 
 def group_by_label(batches: Iterator[pa.RecordBatch]) -> Iterator[LabelledPayloads]:
-    """Gather the payloads of each label; rows (label, kind, order, payload) come sorted by the first three."""
+    """Yield the payloads of each label. Rows are (label, kind, order, payload), sorted by the first three."""
     current: LabelledPayloads | None = None
     for batch in batches:
         labels, kinds = (to_numbers(batch.column(at)).tolist() for at in (0, 1))
@@ -134,10 +134,10 @@ def group_by_label(batches: Iterator[pa.RecordBatch]) -> Iterator[LabelledPayloa
 
 
 def choose_labels(count: int) -> list[int]:
-    """Return integers that Spark's hash partitioning spreads over so many partitions, one to each.
+    """Return ``count`` integers that Spark's hash partitioning puts into ``count`` different partitions.
 
-    Spark puts a row where the Murmur3 hash (32 bits, seed 42) of the column says. Were it otherwise in some version,
-    some tasks would have more to do and others less, and all would still be right.
+    Spark chooses a partition by the Murmur3 hash (32 bits, seed 42) of the column. If a version of Spark did not, some
+    tasks would have more work and others less, but the result would still be right.
     """
     found = np.full(count, -1, np.int64)
     start = 0
@@ -152,7 +152,7 @@ def choose_labels(count: int) -> list[int]:
 
 
 def _hash_murmur3(values: np.ndarray) -> np.ndarray:
-    """Hash integers as Spark does a column of type INT."""
+    """Hash integers as Spark hashes a column of type INT."""
     mixed = _rotate_left(values * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
     hashes = _rotate_left(np.uint32(42) ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
     hashes ^= np.uint32(4)
