@@ -1,10 +1,10 @@
-"""Updates and deletes of one file group, as one new log file (Hudi ``HoodieAppendHandle``).
+"""Write the updates and deletes of one file group as one new log file (Hudi ``HoodieAppendHandle``).
 
-A data block, then a delete block; from table version 8 on with the base rows they are about where all are known. From
-version 8 on the file is named after the commit, before after the group's newest slice, with the next version. Large
-writes make several data blocks of one file.
+The file holds data blocks, then a delete block. Large writes make several data blocks. From table version 8 on, blocks
+carry the row numbers of the base rows that they change, if all of these are known. From version 8 on, the commit's
+instant is in the file's name. Before, the name has the instant of the group's newest slice, and the next log version.
 
-Deletes that come with rows go into the data block where a custom merger decides: it may look at what they hold.
+A delete that comes with a row goes into the data block if a custom merger decides: the merger may look at the row.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ FIRST_VERSION_OF_FREE_LOGS = 8
 
 
 def writes_positions(config: TableConfig, options: Mapping[str, str]) -> bool:
-    """Say whether log files tell which rows of the base file their records are about."""
+    """Say whether log files carry the row numbers of the base rows that they change."""
     free_logs = config.is_merge_on_read and config.version >= FIRST_VERSION_OF_FREE_LOGS
     return free_logs and RECORD_POSITIONS.read(options)
 
 
 @dataclass(frozen=True, slots=True)
 class AppendTask:
-    """One new log file.
+    """Write one new log file.
 
     Attributes:
         facts: of the commit.
@@ -57,8 +57,9 @@ class AppendTask:
         version: of the log file.
         base_file: name of the slice's base file.
         log_files: names of the slice's log files.
-        positions_of: instant of the base file that row numbers are about; None where they are not to be written.
-        delete_rules: tell which rows say themselves that they delete, and so are written as rows; None for no rows.
+        positions_of: instant of the base file that row numbers count in; None: no row numbers are written.
+        delete_rules: tell which rows are marked as deletes by their own columns. These are written as rows. None: all
+            deletes go into the delete block.
     """
 
     facts: CommitFacts
@@ -87,11 +88,11 @@ class AppendTask:
 
         Args:
             records: of this file group, at least one.
-            positions: row number in the base file of each, -1 where it is not known.
-            inserts: how many of them are new.
+            positions: each record's row number in the base file, -1 if unknown.
+            inserts: number of records with new keys.
 
         Raises:
-            HoodieError: a value that cannot be written, or a store that refuses; what was written stays invisible.
+            HoodieError: a value cannot be written, or the store refuses. Readers do not see what was written.
         """
         began = time.monotonic()
         instant = self.facts.instant if self.is_named_by_commit else self.base_instant
@@ -114,7 +115,11 @@ class AppendTask:
         return TaskResult(stat, 0, time.monotonic() - began)
 
     def _sort_by_position(self, positions: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return the order to write in and the row numbers in that order; None for any order, and for none."""
+        """Return the order of the rows to write, and their row numbers in that order.
+
+        Both are None if the row numbers cannot be written: some are unknown, or one is there twice. The positions block
+        is a bitmap, so readers pair its numbers with the rows in rising order.
+        """
         if positions is None or self.positions_of is None or not self.is_named_by_commit or (positions < 0).any():
             return None, None
         order = np.argsort(positions, kind="stable")
@@ -124,7 +129,7 @@ class AppendTask:
         return order, sorted_
 
     def _find_self_marked_deletes(self, records: WriteRecords) -> np.ndarray:
-        """Return which rows tell every reader that they delete."""
+        """Return a mask of the rows whose own columns mark them as deletes."""
         rules = self.delete_rules
         if rules is None or find_missing_columns(records, self.facts.schema.arrow):
             return np.zeros(len(records), bool)
@@ -135,6 +140,7 @@ class AppendTask:
     def _encode_blocks(
         self, records: WriteRecords, as_rows: np.ndarray, positions: np.ndarray | None
     ) -> Iterator[bytes]:
+        """Yield the encoded blocks: rows first, then deletes by key."""
         schema = AvroSchema.parse(self.facts.schema.avro)
         stamp = RowStamp(self.facts.instant, self.index, self.partition_path, self.file_id)
         places = np.flatnonzero(as_rows)

@@ -1,9 +1,8 @@
-"""Which codec new base files get: what the options name, else that of the table's newest base file, else snappy.
+"""Choose the codec of new base files: from the options, else from the table's newest base file, else snappy.
 
-So a table keeps the codec that whoever reads it is known to take: stock Flink, for one, has no zstd. For tables without
-base files there is snappy, which Java Hudi, Spark, Flink, Trino and Hive read; gzip, Java Hudi's own default, is read
-everywhere too, but takes four times the time to write. Looking goes back no further than some commits, as those of
-merge-on-read tables write logs for the most part.
+A table keeps its codec because its readers are known to take it: stock Flink reads no zstd. Java Hudi, Spark, Flink,
+Trino and Hive read snappy. Java Hudi's default is gzip, which all read too, but writing it takes four times as long.
+The search stops after some commits, as most commits of merge-on-read tables write only logs.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ _MOST_COMMITS, _MOST_FILES = 16, 4
 
 
 def choose_codec(settings: FileSettings, snapshot: Snapshot, slices: Sequence[FileSlice] = ()) -> FileSettings:
-    """Return settings that name a codec.
+    """Return settings with a codec set.
 
     Args:
         settings: of the call.
         snapshot: the table.
-        slices: file slices that are at hand, whose base files tell without a look at commits.
+        slices: file slices that the caller has loaded. Their base files are asked before any commit is read.
 
     Raises:
         StorageError: a file cannot be read.
@@ -45,7 +44,7 @@ def choose_codec(settings: FileSettings, snapshot: Snapshot, slices: Sequence[Fi
 
 
 def _iterate_newest_base_files(snapshot: Snapshot) -> Iterator[BaseFile]:
-    """Yield a base file of each of the newest commits that wrote some."""
+    """Yield one base file of each of the newest commits that wrote base files."""
     for instant in reversed(snapshot.timeline.list_completed_writes()[-_MOST_COMMITS:]):
         stats = (each for some in snapshot.timeline.read_metadata(instant).write_stats.values() for each in some)
         for stat in stats:
@@ -55,7 +54,7 @@ def _iterate_newest_base_files(snapshot: Snapshot) -> Iterator[BaseFile]:
 
 
 def _read_codec(snapshot: Snapshot, base_file: BaseFile) -> str | None:
-    """Return a file's codec; None where it does not tell, or is not there any more."""
+    """Read a file's codec from its footer; None if it is unknown or the file is gone."""
     try:
         footer = BaseFileReader(snapshot.files, base_file).metadata
     except (CorruptFileError, FileMissingError):

@@ -1,15 +1,15 @@
-"""The bucket index: the hash of a record key says which file group of a partition has the record.
+"""Hash record keys to buckets (Hudi ``BucketIdentifier``, ``ConsistentBucketIdentifier`` and ``KeyGenUtils``).
 
-Agrees with Hudi's BucketIdentifier and KeyGenUtils. The hash is Java's ``List.hashCode`` of the hash fields' values,
-each with Java's ``String.hashCode``; the bucket is its last 31 bits modulo the number of buckets. A key without a comma
-or without a colon is one value. Else it is ``field:value,field:value``, where ``__null__`` stands for null and
-``__empty__`` for an empty text; a value may hold commas and colons, and ends at the last comma before the next colon.
-A key that has none of the hash fields is one value again.
+Numbered buckets: the hash is Java's ``List.hashCode`` of the hash fields' values, each with Java's ``String.hashCode``.
+The bucket is the hash's last 31 bits modulo the number of buckets. The file id begins with the bucket's number in
+eight digits, in place of the first characters of a UUID.
 
-File ids of a bucket begin with its number in eight digits, in place of the first characters of a UUID.
+A key without a comma or without a colon is one value. Other keys are ``field:value,field:value``. ``__null__`` stands
+for null and ``__empty__`` for an empty text. A value may hold commas and colons: it ends at the last comma before the
+next colon. A key that has none of the hash fields is one value again.
 
-Consistent hashing takes another hash, xxHash32 of the values joined, ``null`` for null, and finds the first range whose
-bound is not less (Hudi ConsistentBucketIdentifier).
+Consistent hashing uses xxHash32 of the joined values, with ``null`` for null. The bucket is the first range whose upper
+bound is not less than the hash.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def compute_buckets(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets
 
 
 def compute_hashes(keys: pa.ChunkedArray, hash_fields: Collection[str]) -> np.ndarray:
-    """Return the hash that ``compute_buckets`` divides, as int64 from 0 to 2^31 - 1; arguments are the same."""
+    """Return the hash that ``compute_buckets`` divides, as int64 from 0 to 2^31 - 1; the arguments are the same."""
     parts = [
         _hash_keys(chunk.slice(start, _CHUNK_KEYS), hash_fields) & np.uint32(_POSITIVE)
         for chunk in keys.chunks
@@ -61,12 +61,12 @@ def compute_hashes(keys: pa.ChunkedArray, hash_fields: Collection[str]) -> np.nd
 
 
 def find_hash_ranges(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds: Sequence[int]) -> np.ndarray:
-    """Return which range of hashes each key falls into.
+    """Find the range of hashes that each key falls into.
 
     Args:
         keys: record keys, without nulls.
         hash_fields: fields of the key that count; none for all.
-        bounds: the greatest hash of each range, rising; what is above the last belongs to the first.
+        bounds: the greatest hash of each range, rising; hashes above the last bound belong to the first range.
 
     Returns:
         int64, from 0 to ``len(bounds)`` - 1.
@@ -82,24 +82,24 @@ def find_hash_ranges(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds
 
 
 def parse_bucket(file_id: str) -> int | None:
-    """Return the bucket that a file id names; None if it names none."""
+    """Return the bucket in a file id; None if it has none."""
     digits = file_id[:_DIGITS]
     return int(digits) if len(digits) == _DIGITS and digits.isascii() and digits.isdigit() else None
 
 
 def make_bucket_file_id(bucket: int) -> str:
-    """Return a fresh file id for a bucket."""
+    """Make a new file id for a bucket."""
     return f"{bucket:0{_DIGITS}d}{str(uuid.uuid4())[_DIGITS:]}-0"
 
 
 def compute_java_hashes(texts: pa.Array) -> np.ndarray:
-    """Return Java's hash code of each string, as uint32; 0 for null, as in a list of strings."""
+    """Compute Java's hash code of each string, as uint32; 0 for null, as in a list of strings."""
     lengths, starts, units = _split_utf16(texts)
     order = np.argsort(-lengths, kind="stable")
     falling, first = lengths[order], starts[order]
     hashes = np.zeros(len(lengths), np.uint32)
     longest = int(falling[0]) if len(falling) else 0
-    # The strings that have an i-th unit come first, so each step works on fewer of them.
+    # Sorted by falling length, the strings that have an i-th unit come first. Each step works on a shorter prefix.
     counts = np.searchsorted(-falling, -np.arange(longest), side="left")
     for i, count in enumerate(counts.tolist()):
         active = hashes[:count]
@@ -111,7 +111,10 @@ def compute_java_hashes(texts: pa.Array) -> np.ndarray:
 
 
 def _split_utf16(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the length and start of each string in UTF-16 units, and the units; null is an empty string."""
+    """Return each string's length and start in UTF-16 units, and all units; a null is an empty string.
+
+    Java hashes UTF-16 units, Arrow keeps UTF-8.
+    """
     texts = texts.cast(pa.large_string()).fill_null("")
     _, offset_buffer, data_buffer = texts.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64, len(texts) + 1, 8 * texts.offset)
@@ -146,7 +149,7 @@ def _hash_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
 
 
 def _hash_composite_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
-    """Hash keys of several fields: those at once whose values hold no comma and no colon, the rest one by one."""
+    """Hash keys of several fields: keys whose values hold no comma and no colon at once, the others one by one."""
     pieces = pc.split_pattern(keys, ",")
     starts = np.asarray(to_numbers(pieces.offsets)).astype(np.int64)
     flat = pieces.flatten()
@@ -171,7 +174,7 @@ def _hash_composite_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.nda
 def _hash_regular_keys(
     keys: pa.Array, pieces: pa.Array, starts: np.ndarray, at: np.ndarray, hash_fields: Collection[str]
 ) -> np.ndarray:
-    """Hash the keys at some places, whose pieces are a name, a colon and a value each."""
+    """Hash the keys at the places ``at``; each of their pieces is a name, a colon and a value."""
     counts = starts[at + 1] - starts[at]
     wanted = np.repeat(starts[at] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
     halves = pc.split_pattern(pieces.take(from_numpy(wanted)), ":", max_splits=1)
@@ -197,7 +200,7 @@ def _hash_regular_keys(
 
 
 def _join_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
-    """Return the values of the hash fields of each key, joined; keys of one value as they are."""
+    """Join the values of each key's hash fields; keys of one value stay unchanged."""
     composite = to_booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
     if not composite.any():
         return keys
@@ -227,7 +230,7 @@ def _join_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
 
 
 def split_key(key: str, hash_fields: Collection[str]) -> list[str | None]:
-    """Return the values of a key's hash fields, in the order in which the key has them; the key itself for none.
+    """Return the values of a key's hash fields in key order; the key itself if it has none of them.
 
     Args:
         key: one with commas and colons.
@@ -248,7 +251,7 @@ def split_key(key: str, hash_fields: Collection[str]) -> list[str | None]:
 
 
 def _find_value_end(key: str, colon: int) -> int:
-    """Return where the value behind a colon ends: at the last comma before the next colon that has one."""
+    """Find the end of the value behind a colon: the last comma before the next colon that follows a comma."""
     following = key.find(":", colon + 1)
     while following >= 0:
         comma = key.rfind(",", colon + 1, following + 1)

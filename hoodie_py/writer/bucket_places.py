@@ -1,8 +1,8 @@
-"""Where the records of a bucket index belong: the file group of their bucket, which has their key or is to get it.
+"""Tag the records of a bucket index with the file group of their bucket.
 
-Agrees with Hudi's HoodieSimpleBucketIndex and HoodieConsistentBucketIndex: a bucket is a number in the file id, or one
-of the ranges of hashes that the table keeps for each partition. Ranges of a partition that has none yet follow from its
-path and their number, so that writers that begin it at once write the same file.
+Agrees with Hudi's ``HoodieSimpleBucketIndex`` and ``HoodieConsistentBucketIndex``. A bucket is a number in the file id,
+or one of the ranges of hashes that the table keeps for each partition. The first ranges of a partition follow from its
+path and their number, so that two writers who begin a partition at the same time write the same file.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _MOST_KEYS, _CHECKED_SLICES = 4096, 4  # looked at in each partition
 
 @dataclass(frozen=True, slots=True)
 class PartitionBuckets:
-    """The records of one partition by bucket.
+    """Hold the buckets of one partition's records.
 
     Attributes:
         partition: its path.
-        members: numbers of the records, rising; None for all.
+        members: numbers of the partition's records, rising; None for all records.
         numbers: bucket of each.
-        ranges: where the buckets are ranges of hashes.
+        ranges: the ranges of hashes; None for numbered buckets.
     """
 
     partition: str
@@ -67,7 +67,7 @@ class PartitionBuckets:
 
 
 def assign_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> Iterator[PartitionBuckets]:
-    """Find the bucket of each record, partition by partition.
+    """Compute the bucket of each record, partition by partition.
 
     Args:
         snapshot: the table.
@@ -77,7 +77,7 @@ def assign_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettin
     Raises:
         ConflictError: a pending clustering changes the ranges of hashes of a partition.
         CorruptFileError: what the table keeps about ranges of hashes is damaged.
-        UnsupportedFeatureError: it cannot be told which ranges are in force.
+        UnsupportedFeatureError: nothing says which ranges are in force.
     """
     assert records.partition_paths is not None
     fields = index.hash_fields or snapshot.config.record_key_fields
@@ -92,11 +92,11 @@ def assign_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettin
 
 
 def tag_by_bucket(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> TaggedRecords:
-    """Tag each record with the file group of its bucket, old or new.
+    """Tag each record with the file group of its bucket; a bucket without a file group gets a new file id.
 
     Raises:
         InvalidTableError: two file groups have one bucket.
-        InvalidQueryError: the table has file groups that are none of the index's.
+        InvalidQueryError: the table has file groups that are no buckets of the index.
         HoodieError: as ``assign_buckets``.
     """
     everywhere: list[FileSlice] = []
@@ -128,7 +128,7 @@ def check_buckets(
     partitions: Sequence[str],
     merger: RecordMerger | type[RecordMerger] | None = None,
 ) -> None:
-    """Refuse a write whose index does not have the keys where they are: look at some of each partition.
+    """Refuse a write whose bucket index disagrees with keys of the table; some keys of each partition are read.
 
     Args:
         snapshot: the table.
@@ -137,7 +137,7 @@ def check_buckets(
         merger: decides instead of the table's merge mode.
 
     Raises:
-        InvalidQueryError: names the file group, a key, and the options that say where keys go.
+        InvalidQueryError: a key is in another bucket; names the file group, the key and the options to set.
         HoodieError: as ``tag_by_bucket``.
     """
     if not settings.index.is_bucket or not partitions:
@@ -174,7 +174,10 @@ def _find_bucket(file_slice: FileSlice, ranges: HashingMetadata | None) -> int |
 
 
 def sample_slices(slices: Sequence[FileSlice], most: int) -> list[FileSlice]:
-    """Return some slices of all buckets; those with base files, whose keys are read sooner, where there are any."""
+    """Return some slices, spread over all buckets.
+
+    Slices with base files are preferred, as their keys are read faster.
+    """
     based = [each for each in slices if each.base_file is not None] or list(slices)
     ordered = sorted(based, key=lambda each: each.file_id)
     return ordered[:: max(1, -(-len(ordered) // most))]
@@ -193,7 +196,7 @@ def read_first_keys(lookup: KeyLookup, file_slice: FileSlice) -> pa.ChunkedArray
 
 
 def group_by_partition(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:
-    """Return the records of each partition, as rising numbers; None for all of them."""
+    """Return the numbers of each partition's records, rising; None stands for all records."""
     names, codes = number_strings(paths)
     if len(names) == 1:
         return {names[0].as_py(): None}
@@ -203,7 +206,7 @@ def group_by_partition(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:
 
 
 def find_slices_by_partition(snapshot: Snapshot, partitions: Iterable[str]) -> dict[str, list[FileSlice]]:
-    """Return the file slices of some partitions, by partition path."""
+    """Find the file slices of some partitions, by partition path."""
     found: dict[str, list[FileSlice]] = {}
     for each in snapshot.view.list_slices(None, list(partitions)):
         found.setdefault(each.partition_path, []).append(each)
@@ -211,7 +214,7 @@ def find_slices_by_partition(snapshot: Snapshot, partitions: Iterable[str]) -> d
 
 
 def load_hash_ranges(snapshot: Snapshot, partition: str, buckets: int) -> HashingMetadata:
-    """Return the ranges of hashes of a partition that are in force; where it has none, begin with so many.
+    """Load a partition's ranges of hashes that are in force; a partition without ranges gets ``buckets`` new ones.
 
     Raises:
         HoodieError: see ``assign_buckets``.
@@ -243,10 +246,10 @@ def load_hash_ranges(snapshot: Snapshot, partition: str, buckets: int) -> Hashin
 
 
 def _find_instant_in_force(snapshot: Snapshot, names: Sequence[str], folder: str) -> str:
-    """Return the instant of the newest ranges that are in force.
+    """Find the instant of the newest ranges that are in force.
 
-    Those of a clustering are once it has completed. Where the timeline does not have it any more a file beside them
-    tells; without one Java would look which file groups there are.
+    Ranges that a clustering wrote are in force once it has completed. If its instant is archived, a commit file beside
+    the ranges tells. Without that file Java looks at the file groups.
     """
     instants = sorted(parse_instant(each) for each in names if each.endswith(HASHING_SUFFIX))
     committed = {parse_instant(each) for each in names if each.endswith(COMMIT_SUFFIX)} | {FIRST_INSTANT}

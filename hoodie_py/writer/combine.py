@@ -1,9 +1,9 @@
-"""One record a key: what a batch says of a key more than once is merged before it is written.
+"""Merge the rows of one write that have the same key, before the write looks for keys in the table.
 
-Agrees with Hudi's BaseWriteHelper.reduceRecords: the versions of a key are folded in the order in which they came, by
-the rule that merges log on log (a payload class by its preCombine). A key is a record key in a partition, with a global
-index a record key alone; the partition of the version that wins stays. Deletes by bare keys have nothing to merge: one
-of each key is kept, the one with the greatest ordering value where they bring any.
+Agrees with Hudi's ``HoodieWriteHelper`` (``deduplicateRecords``). The versions of a key merge in the order in which
+they came, by the rule that merges log on log; a payload class merges by its ``preCombine``. A key is a record key
+within a partition, with a global index the record key alone. The partition of the winning version stays. Deletes by
+bare keys bring no rows to merge: one of each key is kept, the one with the greatest ordering value if they bring any.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPTIONS = {
 
 
 def needs_combining(operation: WriteOperation, options: Mapping[str, str]) -> bool:
-    """Say whether a write makes one record of those of a key, by Hudi's options and their defaults."""
+    """Say whether a write merges its rows of one key, by Hudi's options and their defaults."""
     return _OPTIONS.get(operation, write_keys.COMBINE_BEFORE_INSERT).read(options)
 
 
@@ -41,13 +41,13 @@ def combine(
     """Merge records of the same key.
 
     Args:
-        records: in the order in which they count; of data columns and their types, all have those of the table's files.
+        records: in the order of their versions; with the data columns and types of the table's files.
         snapshot: the table.
-        settings: the writer's options; its index says what a key is.
+        settings: the writer's options; the index defines what a key is.
         merger: decides instead of the table's merge mode.
 
     Returns:
-        Records of distinct keys, in the order of the versions that won; the records given, where no key repeats.
+        Records of distinct keys, in the order of the winning versions; ``records`` itself if no key repeats.
 
     Raises:
         MergeError: the table's merger is missing or failed, or ordering values do not compare.
@@ -67,8 +67,8 @@ def number_records(records: WriteRecords, *, by_key_alone: bool) -> tuple[np.nda
     """Number the distinct keys of records.
 
     Args:
-        records: any.
-        by_key_alone: whether partitions do not make keys distinct.
+        records: the records.
+        by_key_alone: whether equal record keys in different partitions are one key.
 
     Returns:
         (codes, count): int64 number of each record's key, and how many keys there are.

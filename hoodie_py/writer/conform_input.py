@@ -1,8 +1,8 @@
-"""Rows brought to a table's columns: types widened, new columns added to the schema, everything else refused.
+"""Bring rows to a table's columns: widen types, add new columns to the schema, refuse all other differences.
 
-Hudi's rules for schema evolution on write (HoodieSchemaUtils.deduceWriterSchema) with one difference: a column of the
-table never takes another type because rows have a wider one. Columns that rows lack are an error unless the options
-say that they become null. Meta columns in the rows count for nothing.
+These are Hudi's rules for schema evolution on write (``HoodieSchemaUtils.deduceWriterSchema``) with one difference: a
+column of the table never changes its type because rows have a wider one. A column that the rows lack is an error unless
+the options fill it with null. Meta columns in the rows are ignored.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from hoodie_py.writer.value_fit import check_cast, fit_column
 
 
 def find_write_schema(snapshot: Snapshot) -> OutputSchema | None:
-    """Return the schema that a table's files have; None for a table without a commit that does not say.
+    """Return the schema of a table's files; None if the table has no commit and no schema among its properties.
 
     Raises:
-        UnsupportedFeatureError: a schema, or a way of keeping columns, that is not handled.
+        UnsupportedFeatureError: the schema is not handled, or files leave out columns or keep operations.
         CorruptFileError: the recorded schema is no record.
     """
     config = snapshot.config
@@ -48,17 +48,19 @@ def find_write_schema(snapshot: Snapshot) -> OutputSchema | None:
 def conform_input(
     rows: pa.RecordBatchReader | pa.Table, snapshot: Snapshot, options: Mapping[str, str]
 ) -> tuple[pa.Table, OutputSchema]:
-    """Return rows in the columns and types of the table's files, without meta columns, and the schema to write with.
+    """Return rows in the columns and types of the table's files, and the schema to write with.
+
+    The rows have no meta columns.
 
     Args:
-        rows: as they came.
+        rows: the caller's rows.
         snapshot: the table.
         options: the write's.
 
     Raises:
-        InvalidQueryError: columns that are missing, of another type, or whose values do not fit; names the column, both
+        InvalidQueryError: a column is missing, has another type, or has values that do not fit; names the column, both
             types and the first rows.
-        UnsupportedFeatureError: a type or schema that is not handled.
+        UnsupportedFeatureError: a type or schema is not handled.
     """
     table = rows if isinstance(rows, pa.Table) else rows.read_all()
     check_names(table.schema)
@@ -78,11 +80,11 @@ def conform_input(
 
 
 def conform_columns(table: pa.Table, names: Sequence[str], schema: OutputSchema) -> pa.Table:
-    """Return some columns of rows in the types of the table's; errors as for ``conform_input``.
+    """Return some columns of rows in the table's types; errors as for ``conform_input``.
 
     Args:
         table: the rows.
-        names: columns that both have.
+        names: columns that rows and table have.
         schema: the table's.
     """
     check_names(table.schema)
@@ -92,7 +94,7 @@ def conform_columns(table: pa.Table, names: Sequence[str], schema: OutputSchema)
 
 
 def check_names(schema: pa.Schema) -> None:
-    """Refuse rows that have a column twice.
+    """Refuse rows with two columns of one name.
 
     Raises:
         InvalidQueryError: names the column.
@@ -132,7 +134,7 @@ def _make_column(table: pa.Table, field: pa.Field, schema: OutputSchema, *, fill
 
 
 def _refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
-    """Refuse values that files cannot hold though the type in memory can: of enums, milliseconds, fixed lengths."""
+    """Refuse values that Arrow's type holds and the file's type does not: of enums, milliseconds, fixed lengths."""
     avro = AvroSchema.parse(schema.avro)
     for field, stored in zip(avro.record.fields, make_stored_schema(avro), strict=True):
         name, node = field.name, _unwrap_union(field.type)

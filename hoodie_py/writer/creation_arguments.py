@@ -1,4 +1,4 @@
-"""What callers say about a table to be made, in the one form that ``NewTable`` takes."""
+"""Turn the arguments of ``HoodieTable.create`` into the form that ``NewTable`` takes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hoodie_py.reader.merger import RecordMerger
 
 
 def make_default_name(files: TableFiles) -> str:
-    """Return what a table is called that its maker gives no name: the last part of its base path."""
+    """Return the last part of the base path: the name of a table that gets no other."""
     return files.uri.rstrip("/").rsplit("/", 1)[-1]
 
 
 def to_arrow_schema(schema: Any) -> pa.Schema:
-    """Take a schema, or anything that exports one.
+    """Convert a schema, or anything that exports one.
 
     Raises:
-        InvalidQueryError: it is neither.
+        InvalidQueryError: it is neither a schema nor exports one.
     """
     if isinstance(schema, pa.Schema):
         return schema
@@ -31,16 +31,16 @@ def to_arrow_schema(schema: Any) -> pa.Schema:
 
 
 def split_field_names(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Return names of fields, which may be given in one text with commas."""
+    """Return field names; a single text may list them with commas."""
     names = given.split(",") if isinstance(given, str) else given
     return tuple(each.strip() for each in names if each.strip())
 
 
 def resolve_strategy_id(merger: RecordMerger | type[RecordMerger] | None, strategy_id: str | None) -> str | None:
-    """Return the merge strategy id that a merger names, or the one given where there is no merger.
+    """Return the merge strategy id of a merger, or ``strategy_id`` if there is no merger.
 
     Raises:
-        InvalidQueryError: the merger names none, or another one than was given.
+        InvalidQueryError: the merger has no strategy id, or another one than ``strategy_id``.
     """
     if merger is None:
         return strategy_id
@@ -53,7 +53,7 @@ def resolve_strategy_id(merger: RecordMerger | type[RecordMerger] | None, strate
 
 
 def to_property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return table properties as they are stored: booleans in lower case."""
+    """Convert property values to the texts that are stored; booleans in lower case."""
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (properties or {}).items()
     }

@@ -1,8 +1,8 @@
-"""A table's columns and its meta columns, which users have no hand in.
+"""Tell a table's data columns from Hudi's meta columns.
 
-Rows that a scan gave have all five meta columns and may be written again: these count for nothing, as in Java Hudi. A
-column of such a name that comes alone, or of another type, is the user's own and would be lost, so it is refused; Java
-drops it. Within a struct the names are free.
+Rows of a scan have all five meta columns and may be written again: the meta columns are ignored, as in Java Hudi. A
+single column with such a name, or with another type, is the user's own column. It would be lost, so it is refused; Java
+drops it. Inside a struct the names are allowed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _RESERVED = {fold_case(name): name for name in NOT_DATA}
 
 
 def select_data_columns(schema: pa.Schema) -> pa.Schema:
-    """Return a table's schema without meta columns."""
+    """Return a schema without meta columns."""
     return pa.schema([field for field in schema if field.name not in NOT_DATA])
 
 
 def select_user_columns(schema: pa.Schema) -> pa.Schema:
-    """Return the columns of a schema that a user gave without meta columns.
+    """Return the columns that a user gave, without meta columns.
 
-    ``_hoodie_operation`` says what rows do, so it may come without the others.
+    ``_hoodie_operation`` says what each row does, so it may come without the other meta columns.
 
     Raises:
-        InvalidQueryError: a column that has the name of a meta column and is none.
+        InvalidQueryError: a column has the name of a meta column but is not one.
     """
     scanned = set(META_COLUMNS) <= set(schema.names)
     for field in schema:

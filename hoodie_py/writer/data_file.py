@@ -1,10 +1,13 @@
-"""A data file of a commit on its way: announced by a marker, written aside, put into the table whole.
+"""Write one data file of a commit: announce it with a marker, write it elsewhere, put it into the table whole.
 
-Engines run a task again, or twice at once, so every attempt writes a file of a name of its own. The driver commits the
-file of one attempt and removes the others'. An attempt that outlives its commit must leave nothing: without its marker
-nobody would take its file away again, so there must be none. And once the instant is off the timeline nobody would look
-for markers, so one that was written is only left there if the instant was inflight afterwards: whoever takes a write
-back looks for markers once more when the inflight file has gone.
+Engines repeat a task, or run it twice at once. So every attempt writes a file with its own name; the driver commits one
+attempt's file and removes the others'.
+
+An attempt that outlives its commit must leave no file, because nobody would remove it. The rule has two parts:
+
+* The file appears only while its marker exists. Whoever undoes the write deletes the files that markers name.
+* A marker stays only if the instant is still inflight after the marker was written. Whoever undoes a write looks for
+  markers once more after it has deleted the inflight file; later nobody looks.
 """
 
 from __future__ import annotations
@@ -32,16 +35,16 @@ _TOKEN_BITS = 31
 
 @dataclass(frozen=True, slots=True)
 class CommitFacts:
-    """What all data files of one commit have in common; small and picklable.
+    """Hold what all data files of one commit have in common; small and picklable.
 
     Attributes:
         files: the table's files.
         config: its properties.
         instant: request time of the commit.
         action: of the pending instant.
-        run_id: a number that no other run has; part of the files' names.
+        run_id: random number of the run; part of the files' names.
         schema: of the files.
-        file: what base files look like.
+        file: settings of base files.
     """
 
     files: TableFiles
@@ -54,15 +57,15 @@ class CommitFacts:
 
     @property
     def inflight(self) -> Instant:
-        """The instant while tasks run."""
+        """The commit's instant while its tasks run."""
         return Instant(self.instant, None, self.action, INFLIGHT)
 
     def make_token(self, index: int) -> str:
-        """Return a write token for an attempt at task number ``index``."""
+        """Make a write token for an attempt at task number ``index``."""
         return f"{index}-{self.run_id}-{secrets.randbits(_TOKEN_BITS)}"
 
     def open_base_writer(self, sink: IO[bytes]) -> BaseFileWriter:
-        """Return what writes a base file of the commit."""
+        """Open a writer of one of the commit's base files."""
         return BaseFileWriter(
             sink,
             self.schema.arrow,
@@ -75,23 +78,23 @@ class CommitFacts:
 
 
 def make_run_id() -> int:
-    """Return a number that no other run has."""
+    """Make a random number that tells this run from others."""
     return secrets.randbits(_TOKEN_BITS)
 
 
 def parse_run_id(name: str) -> int | None:
-    """Return the run that a base file's name tells; None if it tells none."""
+    """Return the run id in a base file's name; None if the name has none."""
     parsed = parse_base_file_name(name)
     parts = [] if parsed is None else parsed.write_token.split("-")
     return int(parts[1]) if len(parts) == 3 and parts[1].isascii() and parts[1].isdigit() else None
 
 
 class DataFile:
-    """A new data file. Entering the block announces it; it is in the table once ``publish`` has returned.
+    """Write a new data file. Entering the block announces it; ``publish`` puts it into the table.
 
     Args:
         facts: of the commit.
-        marker: where the file will lie; a name of its own.
+        marker: names the file; no other attempt has the name.
     """
 
     def __init__(self, facts: CommitFacts, marker: Marker) -> None:
@@ -102,14 +105,14 @@ class DataFile:
 
     @property
     def sink(self) -> IO[bytes]:
-        """Where to write the content."""
+        """The stream to write the content to."""
         return self._output.sink
 
     def publish(self) -> int:
         """Put the file into the table and return its size in bytes.
 
         Raises:
-            ConflictError: the commit was finished or taken back meanwhile; there is no such file then.
+            ConflictError: the commit was completed or rolled back while the task ran; the file does not exist then.
             CommitStateUnknownError: the store did not say whether the file was written.
             StorageError: the store refused.
         """
@@ -137,7 +140,7 @@ class DataFile:
         self._output.__exit__(kind, error, trace)
 
     def _is_under_way(self) -> bool:
-        """Whether the commit was neither taken back nor finished."""
+        """Whether the commit is still inflight: neither completed nor rolled back."""
         facts = self._facts
         names = (each.name for each in facts.files.list(facts.config.find_timeline_folder()))
         of_instant = [name for name in names if name.startswith(facts.instant)]

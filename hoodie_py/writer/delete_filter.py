@@ -1,7 +1,7 @@
-"""Records that a filter chooses, as deletes: where each is tells the file name that its row carries.
+"""Turn a filter into deletes of the rows that it selects.
 
-The rows are read as any query reads them. The deletes have no ordering values, as those of every delete operation
-(Hudi HoodieDeleteHelper): they delete what the table has, whatever its ordering value.
+The rows are read as any query reads them; each row's ``_hoodie_file_name`` names its file group. The deletes have no
+ordering values, as in Hudi's ``HoodieDeleteHelper``: they win whatever the ordering values of the table's rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def make_deletes_by_filter(
     options: Mapping[str, str],
     merger: RecordMerger | type[RecordMerger] | None = None,
 ) -> TaggedRecords:
-    """Return deletes of the rows that a filter chooses.
+    """Return deletes of the rows that a filter selects.
 
     Args:
         snapshot: the table.
@@ -36,9 +36,9 @@ def make_deletes_by_filter(
         merger: decides instead of the table's merge mode.
 
     Raises:
-        InvalidQueryError: a bad filter.
-        InvalidTableError: a row does not tell its file group.
-        MergeError: the table needs a merger that nobody supplied.
+        InvalidQueryError: the filter is not valid.
+        InvalidTableError: a row's file group is unknown.
+        MergeError: the table's merger is missing.
     """
     check_merge_options(snapshot.config, options)
     columns = [RECORD_KEY, PARTITION_PATH, FILE_NAME]
@@ -55,7 +55,7 @@ def make_deletes_by_filter(
 
 
 def _check_file_groups(snapshot: Snapshot, records: WriteRecords, file_ids: pa.Array) -> None:
-    """Refuse rows whose file group is not one of the table's: their deletes would go nowhere."""
+    """Refuse rows whose file group is not one of the table's: their deletes would have no effect."""
     places = pa.table({"partition": records.partition_paths, "file_id": file_ids}).group_by(["partition", "file_id"])
     known = {(each.partition_path, each.file_id) for each in snapshot.view.list_slices()}
     for row in places.aggregate([]).to_pylist():

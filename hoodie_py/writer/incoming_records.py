@@ -1,11 +1,11 @@
-"""From what a caller hands over to records: conformed rows with their keys, partition paths, delete marks, ordering.
+"""Turn a caller's data into records: conformed rows with keys, partition paths, delete marks and ordering values.
 
-Which rows are deletes follows the reader's rules (DeleteRules): the flag column, the table's delete marker, and the
-operations D and -U in a column ``_hoodie_operation``, which says what rows do and is not stored. A bulk insert looks at
-operations only: Java's row writer stores rows with a flag or marker, and readers show them, as base files have them.
+A row is a delete by the reader's rules (``DeleteRules``): by the flag column, by the table's delete marker, or by the
+operations D and -U in a column ``_hoodie_operation``, which is not stored. A bulk insert looks at operations only:
+Java's row writer stores rows with a flag or marker, and readers show them, as they show such rows of base files.
 
-The delete operation takes keys and partition paths of what it is given and nothing else, so its deletes have no
-ordering values and win over whatever the table has (Hudi HoodieDeleteHelper).
+The delete operation uses only keys and partition paths of its rows. Its deletes have no ordering values and win over
+all that the table has (Hudi ``HoodieDeleteHelper``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _KEY, _PARTITION = "_hoodie_record_key", "_hoodie_partition_path"
 def make_records(
     data: Any, snapshot: Snapshot, options: Mapping[str, str], operation: WriteOperation
 ) -> tuple[WriteRecords, OutputSchema]:
-    """Return the records of a write in the order in which they came, and the schema that its files have.
+    """Return the records of a write in the order in which they came, and the schema of its files.
 
     Args:
         data: rows; for DELETE rows with key fields, or keys alone.
@@ -53,9 +53,9 @@ def make_records(
         operation: what it does.
 
     Raises:
-        InvalidQueryError: rows that do not fit the table, or have no key; names the column and the first rows. Or
+        InvalidQueryError: rows do not fit the table, or have no key; names the column and the first rows. Or the
             options ask for another merge than the table's.
-        UnsupportedFeatureError: a table, key generator or type that is not handled.
+        UnsupportedFeatureError: a table, key generator or type is not handled.
     """
     check_merge_options(snapshot.config, options)
     if operation is WriteOperation.DELETE:
@@ -77,7 +77,7 @@ def make_records(
 
 
 def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
-    """Refuse keys of times that files keep in milliseconds: their text in Java would be another than here."""
+    """Refuse keys made of times that files keep in milliseconds: Java would make other texts of them."""
     stored = make_stored_schema(AvroSchema.parse(schema.avro))
     for name in generator.columns:
         if name not in generator.key_fields and generator.find_time(name) is not None:
@@ -90,7 +90,7 @@ def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
 def _find_deletes(
     table: pa.Table, rows: pa.Table, config: TableConfig, options: Mapping[str, str], operation: WriteOperation
 ) -> pa.ChunkedArray | None:
-    """Say which rows are deletes; None if none is."""
+    """Return which rows are deletes; None if no row is."""
     marked = rows
     if OPERATION_COLUMN in table.column_names:
         marked = rows.append_column(OPERATION_COLUMN, table.column(OPERATION_COLUMN))
@@ -108,7 +108,7 @@ def _find_deletes(
 def _read_ordering_values(
     rows: pa.Table, config: TableConfig, options: Mapping[str, str]
 ) -> tuple[pa.ChunkedArray, ...]:
-    """Return the ordering values that the table's merges want, or those of this write alone."""
+    """Return the values of the table's ordering fields, or of those that the options name for this write."""
     fields = (
         config.merge_ordering_fields or resolve_config_for_write(config, options, batch=False).merge_ordering_fields
     )
@@ -156,7 +156,7 @@ def _is_known(table: pa.Table, schema: OutputSchema, name: str) -> bool:
 
 
 def _make_keys(table: pa.Table, rows: pa.Table, generator: KeyGenerator) -> pa.ChunkedArray:
-    """Make keys of rows, or take those that a scan gave where the key fields are not among its columns."""
+    """Make the keys of rows, or take the record keys of a scan if the rows lack key fields."""
     absent = [name for name in generator.key_fields if find_field_type(rows.schema, name) is None]
     if not absent or _KEY not in table.column_names:
         return generator.make_keys(rows)
@@ -178,10 +178,10 @@ def _make_partition_paths(
 
 
 def _read_bare_keys(data: Any, generator: KeyGenerator, schema: OutputSchema) -> pa.ChunkedArray | None:
-    """Return keys where the data is a list or an array of them; None where it is rows.
+    """Return the keys if the data is a list or an array of keys; None if it is rows.
 
     Raises:
-        InvalidQueryError: values of the key field that have not its type.
+        InvalidQueryError: values do not have the key field's type.
     """
     values = _list_keys(data)
     if values is None:

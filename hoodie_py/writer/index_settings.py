@@ -1,8 +1,7 @@
-"""How a write finds the records that a table has already: Hudi's index, as the writer's options name it.
+"""Say how a write finds the table's records: Hudi's index, as the options name it (Hudi ``HoodieIndexConfig``).
 
-A table does not store which index its writers use, so every writer has to be told (Hudi HoodieIndexConfig); but a
-table of buckets shows that it is one, see ``table_index``. BLOOM finds the same records as SIMPLE; here both skip files
-by what their footers say.
+A table does not store its index, so every writer must name the same one. Only a bucket index shows in the table, see
+``table_index``. BLOOM finds the same records as SIMPLE; here both skip files by their footers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _SIMPLE_ENGINE = "SIMPLE"
 
 
 class IndexType(StrEnum):
-    """The indexes that can be used; the values are those of Hudi's option."""
+    """List the indexes that are handled; the values are those of Hudi's option."""
 
     SIMPLE = "SIMPLE"
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
@@ -34,15 +33,15 @@ class IndexType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """Which index, and how it works.
+    """Say which index a write uses, and how it works.
 
     Attributes:
         type: the index.
-        update_partition: of a global index: whether a record whose partition changes moves there; else it stays.
-        buckets: buckets of each partition, of a bucket index.
-        hash_fields: the fields of the record key that choose the bucket; none for all of them.
-        rules: patterns of partition paths with numbers of buckets, the first match decides; ``buckets`` for the others.
-        consistent: whether the table keeps ranges of hashes for each partition; ``buckets`` is for new partitions then.
+        update_partition: of a global index: whether a record moves when its partition changes; else it stays.
+        buckets: of a bucket index: the number of buckets of each partition.
+        hash_fields: the fields of the record key that choose the bucket; empty for all of them.
+        rules: patterns of partition paths with numbers of buckets; the first match decides, else ``buckets``.
+        consistent: whether the table keeps ranges of hashes for each partition; then ``buckets`` is for new partitions.
     """
 
     type: IndexType = IndexType.SIMPLE
@@ -54,19 +53,19 @@ class IndexSettings:
 
     @property
     def is_global(self) -> bool:
-        """Whether a key is one record wherever in the table it is, not one a partition."""
+        """Whether a record key is unique in the whole table, not only in its partition."""
         return self.type in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM)
 
     @property
     def is_bucket(self) -> bool:
-        """Whether the key's hash says which file group a record belongs to."""
+        """Whether the key's hash chooses the file group of a record."""
         return self.type is IndexType.BUCKET
 
     def count_buckets(self, partition: str) -> int:
-        """Return how many buckets a partition has.
+        """Return the number of buckets of a partition.
 
         Raises:
-            UnsupportedFeatureError: a rule's pattern has what only Java's regular expressions have.
+            UnsupportedFeatureError: a rule's pattern uses what only Java's regular expressions have.
         """
         for pattern, count in self.rules:
             try:
@@ -79,11 +78,11 @@ class IndexSettings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> IndexSettings:
-        """Read Hudi's writer options; keys that are missing take Hudi's defaults.
+        """Read Hudi's writer options; missing keys take Hudi's defaults.
 
         Raises:
             UnsupportedFeatureError: another index of Hudi's, or consistent hashing.
-            InvalidQueryError: a number of buckets that is none.
+            InvalidQueryError: the number of buckets is not valid.
         """
         named = (keys.INDEX_TYPE.read(options) or IndexType.SIMPLE).upper()
         if named not in set(IndexType):
@@ -109,14 +108,14 @@ def _read_bucket_count(options: Mapping[str, str]) -> int:
 
 
 def read_given_buckets(options: Mapping[str, str]) -> int | None:
-    """Return the number of buckets that options name.
+    """Return the number of buckets in the options; None if they have none.
 
     Raises:
-        InvalidQueryError: it is none.
+        InvalidQueryError: it is no valid number.
     """
     return keys.BUCKET_COUNT.read_given(options)
 
 
 def read_hash_fields(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the fields of the record key that choose the bucket; none for all."""
+    """Return the fields of the record key that choose the bucket; empty for all fields."""
     return keys.BUCKET_HASH_FIELD.read(options)

@@ -1,8 +1,8 @@
-"""Rows that a caller hands over, whatever holds them, as a stream of Arrow batches.
+"""Read rows that a caller hands over, in whatever form, as a stream of Arrow batches.
 
-Anything with an Arrow stream (``__arrow_c_stream__``: pyarrow, polars, pandas 2.2, DuckDB, a Scan of this package),
-pyarrow datasets, pandas frames and lists of dicts. A list of dicts takes the table's types where it has the columns,
-since Python's values say too little: 1 may be any number. Nothing else is guessed.
+Taken are all objects with an Arrow stream (``__arrow_c_stream__``: pyarrow, polars, pandas 2.2, DuckDB, a ``Scan`` of
+this package), pyarrow datasets, pandas frames and lists of dicts. Dicts take the types of the table's columns, because
+Python's values say too little: 1 may be any number. Nothing else is guessed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _TAKEN = "Give anything with an Arrow stream (pyarrow, polars, DuckDB, a scan), 
 
 
 def read_input(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
-    """Return rows as a stream of batches; nothing is read before it is asked for.
+    """Return rows as a stream of batches. Nothing is read before the stream is.
 
     Args:
         data: the rows.
-        schema: the table's columns, which say what the values of dicts are.
+        schema: the table's columns; values of dicts take their types.
 
     Raises:
-        InvalidQueryError: not rows, or dicts whose values do not fit; names the column and the first rows.
+        InvalidQueryError: the data is no rows, or values of dicts do not fit; names the column and the first rows.
     """
     if isinstance(data, pa.RecordBatchReader):
         return data
@@ -49,12 +49,12 @@ def read_input(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchRead
 
 
 def _is_from(data: Any, package: str, name: str) -> bool:
-    """Whether data is of a class, or of one below it, without importing its package."""
+    """Whether data is an instance of a class or of its subclass; does not import the package."""
     return any(cls.__name__ == name and cls.__module__.startswith(package) for cls in type(data).__mro__)
 
 
 def _read_pandas(frame: Any) -> pa.RecordBatchReader:
-    """Rows of a pandas frame without its index; missing values of text columns are null."""
+    """Read a pandas frame without its index; missing values of text columns become null."""
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None).to_reader()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -96,16 +96,16 @@ _MOST_SHOWN = 5
 
 
 def _make_array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
-    """Make a column of Python values, none of which may change: pyarrow alone would cut 1.5 to a whole number."""
+    """Make a column of Python values without changing any; pyarrow alone would cut 1.5 to a whole number."""
     if type_ is None:
         return pa.array(values)
     groups: dict[tuple[type, bool], list[Any]] = {}
-    for value in values:  # in a mixture pyarrow would hide some behind the others
+    for value in values:  # one type at a time: for mixed types pyarrow infers a common one, which hides misfits
         groups.setdefault((type(value), getattr(value, "tzinfo", None) is None), []).append(value)
     for group in groups.values():
         try:
             natural = pa.array(group).type
-        except _MISFITS:  # such as maps as lists of pairs
+        except _MISFITS:  # pyarrow infers no type, for example of maps as lists of pairs
             continue
         _check_kind(natural, type_)
         type_ = _add_fields(type_, natural)
@@ -113,7 +113,7 @@ def _make_array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
 
 
 def _add_fields(type_: pa.DataType, natural: pa.DataType) -> pa.DataType:
-    """Return a type with the fields of structs that values have and it lacks; pyarrow alone would drop them."""
+    """Return a type with the struct fields that it lacks and values have; pyarrow alone would drop these values."""
     if pa.types.is_list(natural) and pa.types.is_list(type_):
         return pa.list_(type_.value_field.with_type(_add_fields(type_.value_type, natural.value_type)))
     if not pa.types.is_struct(natural) or not pa.types.is_struct(type_):
@@ -129,10 +129,10 @@ def _add_fields(type_: pa.DataType, natural: pa.DataType) -> pa.DataType:
 
 
 def _check_kind(natural: pa.DataType, type_: pa.DataType) -> None:
-    """Refuse values whose natural type is another kind than the column's.
+    """Refuse values whose natural type is of another kind than the column's.
 
     Raises:
-        ValueError: says so.
+        ValueError: names the natural type.
     """
     if pa.types.is_struct(natural) and pa.types.is_struct(type_):
         for field in type_:
@@ -154,7 +154,7 @@ def _is_naive(type_: pa.DataType) -> bool:
 
 
 def _is_wider(natural: pa.DataType, type_: pa.DataType) -> bool:
-    """Whether whole numbers are asked to be floats or decimals."""
+    """Whether whole numbers become floats or decimals."""
     wide = pa.types.is_floating(type_) or pa.types.is_decimal(type_)
     return bool(pa.types.is_integer(natural) and wide)
 
@@ -166,7 +166,7 @@ _KINDS = (
 
 
 def _find_first_misfits(values: Sequence[Any], type_: pa.DataType | None) -> list[int]:
-    """Find the first values that are at fault; without a type, the first that differs from those before it."""
+    """Find the first values that cannot be converted; without a type, the first that differs from those before it."""
     if type_ is None:
         low, high = 0, len(values)  # the longest start that goes together
         while low + 1 < high:

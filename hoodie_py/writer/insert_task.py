@@ -1,4 +1,4 @@
-"""New records, as the first base file of a new file group (Hudi ``HoodieCreateHandle``)."""
+"""Write new records as the first base file of a new file group (Hudi ``HoodieCreateHandle``)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hoodie_py.writer.partition_folder import ensure_partition
 from hoodie_py.writer.write_records import WriteRecords
 
 NO_COMMIT = "null"
-"""What a stat says of the commit before where there is none."""
+"""The previous commit in the write statistics of a new file group."""
 
 
 @dataclass(frozen=True, slots=True)
 class InsertTask:
-    """One new base file.
+    """Write one new base file.
 
     Attributes:
         facts: of the commit.
@@ -41,13 +41,13 @@ class InsertTask:
         return self.partition_path, self.file_id
 
     def run(self, parts: Iterable[WriteRecords]) -> TaskResult:
-        """Write the file; the rows stay in their order.
+        """Write the file; the rows keep their order.
 
         Args:
-            parts: its records, none of them deletes; each part may be let go of once the next is asked for.
+            parts: its records, no deletes. A part is not used any more once the next one is requested.
 
         Raises:
-            HoodieError: a value that cannot be written, or a store that refuses; what was written stays invisible.
+            HoodieError: a value cannot be written, or the store refuses. Readers do not see what was written.
         """
         began = time.monotonic()
         name = make_base_file_name(self.file_id, self.facts.make_token(self.index), self.facts.instant)

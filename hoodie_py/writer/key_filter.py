@@ -1,8 +1,8 @@
-"""Which base files can hold some of the keys that are looked for, by what their footers say (Hudi's BLOOM index).
+"""Tell from footers which base files may hold some of the keys to look up (Hudi ``HoodieBloomIndex``).
 
-A file is left out if no key lies between its least and its greatest, in the order in which Java compares strings, or if
-its bloom filter has none of those that do. What a footer does not say leaves the file in. Keys are sorted only when
-that can leave files out: first a sample is held against a file's range.
+A file is skipped if no key lies between its least and greatest key, in Java's order of strings, or if its bloom filter
+has none of the keys in that range. A file whose footer lacks these facts is not skipped. All keys are sorted only if
+that can skip files: a sample is compared with the file's range first.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from hoodie_py.formats.bloom import BloomFilter
 from hoodie_py.formats.key_range import make_comparable
 
 _SAMPLE = 64
-_ROWS_A_PROBE = 32  # reading so many keys of a file takes as long as one key's look-up in its bloom filter
+_ROWS_A_PROBE = 32  # reading 32 keys of a file takes as long as looking up one key in its bloom filter
 
 
 class KeyFilter:
-    """Tells files apart that cannot hold any of some keys; safe to use from several threads.
+    """Say which files may hold some of the keys; safe to use from several threads.
 
     Args:
         keys: distinct strings, without nulls.
@@ -58,7 +58,7 @@ class KeyFilter:
         return self._may_be_in_bloom(said, rows, self._keys.take(self._sorted[0].slice(first, last - first)))
 
     def _may_be_in_bloom(self, said: Mapping[str, bytes], rows: int, keys: pa.Array) -> bool:
-        """Ask a file's bloom filter, if there is one of a known kind and so few keys that this pays."""
+        """Ask a file's bloom filter, if its kind is known and asking for all keys is faster than reading the file."""
         text, kind = said.get(BLOOM_KEY), said.get(BLOOM_TYPE_KEY)
         if text is None or len(keys) * _ROWS_A_PROBE > rows:
             return True
@@ -75,14 +75,14 @@ class KeyFilter:
         return order, comparable.take(order)
 
     def _find_span(self, bounds: tuple[bytes, bytes]) -> tuple[int, int]:
-        """Return where in key order the keys between two bounds begin and end."""
-        with self._lock:
+        """Return where the keys between two bounds begin and end in sorted order."""
+        with self._lock:  # one thread sorts, the others wait for its result
             ordered = self._sorted[1]
         return _bisect(ordered, bounds[0], after=False), _bisect(ordered, bounds[1], after=True)
 
 
 def _read_bounds(said: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
-    """Return the least and the greatest key of a file as bytes that compare as Java compares the strings."""
+    """Read a file's least and greatest key, as bytes that compare as Java compares the strings."""
     least, greatest = said.get(MIN_KEY), said.get(MAX_KEY)
     if least is None or greatest is None:
         return None
@@ -99,7 +99,7 @@ def _count_between(keys: pa.Array, bounds: tuple[bytes, bytes]) -> int:
 
 
 def _bisect(ordered: pa.Array, bound: bytes, *, after: bool) -> int:
-    """Return how many of some sorted keys come before a bound, those that equal it included with ``after``."""
+    """Count the sorted keys before a bound; ``after`` counts keys equal to it, too."""
     low, high = 0, len(ordered)
     while low < high:
         middle = (low + high) // 2

@@ -1,16 +1,16 @@
-"""Record keys and partition paths of rows, text for text as Java Hudi makes them.
+"""Make record keys and partition paths of rows, character for character as Java Hudi does.
 
-The key generators of Hudi that go by columns (its SimpleAvroKeyGenerator, ComplexAvroKeyGenerator and so on,
-KeyGenUtils, KeyGenerator.constructRecordKey):
+Agrees with Hudi's column key generators (``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator`` and others),
+``KeyGenUtils`` and ``KeyGenerator.constructRecordKey``:
 
-* one key field gives the text of its value; several, and the complex generator, give ``f1:v1,f2:v2`` with ``__null__``
-  and ``__empty__`` for missing and empty values. A key that is null or empty, in all its fields, is an error.
-* a partition field gives the text of its value, ``__HIVE_DEFAULT_PARTITION__`` where it is null or empty, encoded and
-  with ``field=`` before it where the table says so; or a formatted time.
-* the text of a date is ISO, that of a decimal has all digits of its scale. That of a timestamp is its microseconds or,
-  of one with a zone and by an option, the text of its ``Timestamp`` in Java, in milliseconds and the writer's zone. Its
-  row writer (``bulk_insert``) takes the text in any case, but for the custom generator; its other writers go by the
-  option.
+* A single key field gives the text of its value. Several fields, and the complex generator, give ``f1:v1,f2:v2``, with
+  ``__null__`` and ``__empty__`` for missing and empty values. A key whose fields are all null or empty is an error.
+* A partition field gives the text of its value, or ``__HIVE_DEFAULT_PARTITION__`` for null and empty values. The
+  table's properties say whether the value is URL-encoded and has ``field=`` before it. A timestamp key generator gives
+  a formatted time.
+* The text of a date is ISO, a decimal's has all digits of its scale. A timestamp's is its microseconds. One with a zone
+  may give the text of Java's ``Timestamp`` instead, in milliseconds and in the writer's zone: Java's row writer
+  (``bulk_insert``) always does so, except for the custom generator; its other writers follow an option.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hoodie_py.writer.timestamp_text import format_java_timestamps
 _NULL, _EMPTY = "__null__", "__empty__"
 _PLAIN_KEY = ("SIMPLE", "TIMESTAMP")
 _HANDLED = (*_PLAIN_KEY, "COMPLEX", "NON_PARTITION", "CUSTOM")
-_FIRST_WITH_NAMED_KEYS = 9  # the table version from which a complex key always names its field
+_FIRST_WITH_NAMED_KEYS = 9  # from this table version on, a complex key of one field always names the field
 _BAD_PATH = (
     r"(^|[/\\])\.{0,2}([/\\]|$)|^\.hoodie([/\\]|$)|[:\x00]"  # empty, . or .., Hudi's own folder, no path in Java
 )
@@ -43,17 +43,17 @@ _BAD_PATH = (
 
 @dataclass(frozen=True, slots=True)
 class KeyGenerator:
-    """Makes record keys and partition paths.
+    """Make record keys and partition paths.
 
     Attributes:
         key_fields: in order.
         named: whether a key is ``f1:v1,f2:v2``.
         partition_fields: in path order.
-        times: for fields whose part of the path is a formatted time.
-        hive_style, url_encode: of partition paths.
-        times_in_millis: partition fields that files keep in milliseconds, in which their times are counted.
+        times: the format of each partition field that is a formatted time.
+        hive_style, url_encode: the style of partition paths.
+        times_in_millis: partition fields whose values count milliseconds, as files keep them.
         slashed_dates: whether ``-`` becomes ``/`` in the parts of the path.
-        text_zone: the zone in which timestamps are spelt as texts; None where they are microseconds.
+        text_zone: the zone of timestamps written as texts; None if they are written as microseconds.
     """
 
     key_fields: tuple[str, ...]
@@ -70,17 +70,17 @@ class KeyGenerator:
     def from_config(
         cls, config: TableConfig, options: Mapping[str, str] | None = None, timezone: str | None = None
     ) -> KeyGenerator:
-        """Find the key generator of a table.
+        """Make the key generator that a table's properties name.
 
         Args:
             config: the table's properties.
             options: the write's.
-            timezone: the writer's, for timestamps that are spelt as texts; None for UTC.
+            timezone: the writer's zone, for timestamps written as texts; None for UTC.
 
         Raises:
-            UnsupportedFeatureError: a key generator that is not handled.
+            UnsupportedFeatureError: the key generator is not handled.
             InvalidTableError: the table's fields do not fit its key generator.
-            InvalidQueryError: the options must say what the table does not.
+            InvalidQueryError: the table does not say how keys are made, and the options do not either.
         """
         given = options or {}
         fields = config.record_key_fields
@@ -108,7 +108,7 @@ class KeyGenerator:
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, options: Mapping[str, str]) -> KeyGenerator:
-        """Find the key generator of a table; errors as for ``of``.
+        """Make the key generator of a table; errors as for ``from_config``.
 
         Args:
             snapshot: the table.
@@ -125,19 +125,19 @@ class KeyGenerator:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The fields that keys and partition paths are made of."""
+        """The fields that record keys and partition paths are made of."""
         return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
 
     def find_time(self, name: str) -> PartitionTime | None:
-        """Return how a partition field becomes a time; None where its text counts."""
+        """Return the time format of a partition field; None if its text is used."""
         return (self.times or {}).get(name)
 
     def make_keys(self, table: pa.Table) -> pa.ChunkedArray:
-        """Return the record key of every row.
+        """Make the record key of every row.
 
         Raises:
-            InvalidQueryError: a key field is not there, or rows have no key; names the first rows.
-            UnsupportedFeatureError: a key field of a type whose text is not defined here.
+            InvalidQueryError: a key field is missing, or rows have no key; names the first rows.
+            UnsupportedFeatureError: keys cannot be made of a key field's type.
         """
         texts = [
             format_values(_read_column(table, name, "record key"), name, self.text_zone) for name in self.key_fields
@@ -157,11 +157,11 @@ class KeyGenerator:
         return _join_columns(parts, "")
 
     def make_partition_paths(self, table: pa.Table) -> pa.ChunkedArray:
-        """Return the relative partition path of every row.
+        """Make the relative partition path of every row.
 
         Raises:
-            InvalidQueryError: a partition field is not there, or values that cannot be part of a path; names the first.
-            UnsupportedFeatureError: a partition field of a type whose text is not defined here.
+            InvalidQueryError: a partition field is missing, or a value cannot be part of a path; names the first rows.
+            UnsupportedFeatureError: paths cannot be made of a partition field's type.
         """
         if not self.partition_fields:
             return pa.chunked_array([pa.repeat(pa.scalar(""), table.num_rows)])
@@ -191,7 +191,7 @@ class KeyGenerator:
         found = spelt.take(pc.fill_null(coded.indices, len(distinct)))
         bad = pc.match_substring_regex(spelt, _BAD_PATH)
         if time is None and not self.hive_style and not self.url_encode:
-            bad = pc.or_(bad, pc.match_substring(spelt, "="))  # Java shows what is behind it, as if it were hive style
+            bad = pc.or_(bad, pc.match_substring(spelt, "="))  # Java takes it for hive style, shows the text behind it
         if pc.any(bad).as_py():
             refuse_rows(
                 bad.take(pc.fill_null(coded.indices, len(distinct))),
@@ -215,16 +215,16 @@ class KeyGenerator:
 
 
 def format_values(values: pa.ChunkedArray, name: str, text_zone: str | None = None) -> pa.ChunkedArray:
-    """Return the text of every value as keys have it; null stays null.
+    """Return every value's text in keys; null stays null.
 
     Args:
-        values: a column in the types of the table.
+        values: a column in the table's type.
         name: of the column.
-        text_zone: the zone in which timestamps with a zone are spelt as texts; None for their microseconds.
+        text_zone: the zone for texts of timestamps that have a zone; None for their microseconds.
 
     Raises:
-        InvalidQueryError: times whose text is not defined here; names the first rows.
-        UnsupportedFeatureError: a type whose text is not defined here.
+        InvalidQueryError: a time is outside the range that has a text; names the first rows.
+        UnsupportedFeatureError: keys cannot be made of the type.
     """
     type_ = values.type
     if pa.types.is_string(type_):
@@ -263,7 +263,7 @@ def _join_columns(parts: list[pa.ChunkedArray | pa.Scalar], separator: str) -> p
 
 
 def _infer_key_generator(config: TableConfig) -> str:
-    """Hudi's rule for tables that do not say (KeyGenUtils.inferKeyGeneratorType)."""
+    """Infer the key generator of a table that does not name one (Hudi ``KeyGenUtils.inferKeyGeneratorType``)."""
     if not config.partition_fields:
         return "NON_PARTITION"
     if config.partition_field_types[0] is not None:
@@ -272,9 +272,9 @@ def _infer_key_generator(config: TableConfig) -> str:
 
 
 def _is_single_key_named(config: TableConfig, options: Mapping[str, str]) -> bool:
-    """Whether a complex key of one field names it; below version 9 only the writers of the table know.
+    """Whether a complex key of one field names the field; below version 9 the table does not say.
 
-    Hudi 0.14.1 to 1.0.2 did not, releases before and after do, so Hudi 1.2.0 asks as well.
+    Hudi 0.14.1 to 1.0.2 did not name it, releases before and after do. So Hudi 1.2.0 asks for an option as well.
     """
     if config.version >= _FIRST_WITH_NAMED_KEYS:
         return True
@@ -290,7 +290,7 @@ def _is_single_key_named(config: TableConfig, options: Mapping[str, str]) -> boo
 
 
 def _read_partition_times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, PartitionTime]:
-    """Return how fields become times: as the table says, else the options (Flink stores nothing of it)."""
+    """Return each timestamp field's format: from the table, else from the options, as Flink stores none."""
     if generator == "TIMESTAMP":
         fields = config.partition_fields
     elif generator == "CUSTOM":

@@ -1,10 +1,14 @@
-"""Where the table has some record keys: the key column of base files, and the logs that may hold keys of their own.
+"""Find record keys in a table: in the key columns of base files, and in logs that may add keys.
 
-Only the columns that keys are made of are read, of files that may hold one of the keys, several files at a time. Keys
-of a log are looked at where the log may have keys that the base file lacks: without a base file, in a file group of a
-bucket index, where the commits say (or, archived, no longer say) that a log file took inserts, or where a compaction
-came between the base file and the log. Whether a key found is still alive, or was deleted by the log, is another
-question, which ``alive`` answers by a merged read.
+Reads only the columns that keys are made of, of files that may hold one of the keys, several files at a time. A log is
+read if it may have keys that the base file lacks:
+
+* there is no base file, or the file group is a bucket;
+* the commits say that a log file took inserts, or are archived and say nothing;
+* a compaction came between the base file and the log.
+
+``find`` does not tell whether a key is alive or was deleted by the log. ``find_alive`` does, by a merged read.
+Agrees with Hudi's ``HoodieKeyLookupHandle`` and ``HoodieMergedReadHandle``.
 """
 
 from __future__ import annotations
@@ -39,18 +43,19 @@ from hoodie_py.writer.settings import WriteSettings
 
 UNKNOWN_ROW = -1
 SEVERAL_ROWS = -2
-"""Stands for all rows of a base file that hold one key."""
+"""Row number that stands for all rows of one key in a base file."""
 
 _BATCH_ROWS = 1 << 17
-_AT_ONCE = 1 << 18  # keys of files looked up at once, at least
-_TIMES = 8  # ... and so many times the keys wanted, as these are hashed for each look
-_LIKELY_BUCKETS = 10_000  # file ids are random, but of a bucket index: hardly any other begins with so small a number
+# Arrow hashes the wanted keys for each look-up: gather at least this many keys of files, and 8 times the wanted keys.
+_AT_ONCE = 1 << 18
+_TIMES = 8
+_LIKELY_BUCKETS = 10_000  # a file id that begins with a smaller number is a bucket's: a random id hardly ever does
 _KEY = "key"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLookupRequest:
-    """Keys to look for, and where.
+    """Name keys to look up, and the file slices to look in.
 
     Attributes:
         keys: distinct strings, without nulls.
@@ -63,15 +68,15 @@ class KeyLookupRequest:
 
 @dataclass(frozen=True, slots=True)
 class KeyLookupResult:
-    """What was found: an entry for each key and row of a base file that has it, or log that has it alone.
+    """Hold an entry for each requested key and each place that has it: a row of a base file, or a log.
 
-    Entries are in the order of groups, keys, slices and rows.
+    Entries are sorted by request, key, slice and row.
 
     Attributes:
-        groups: int64; index of what was wanted.
-        keys: int64; number of the key in its group.
-        slices: int64; number of the file slice in its group.
-        rows: int64; row number in the base file; -1 in a log.
+        groups: int64; number of the request.
+        keys: int64; number of the key in its request.
+        slices: int64; number of the file slice in its request.
+        rows: int64; row number in the base file; ``UNKNOWN_ROW`` in a log.
     """
 
     groups: np.ndarray
@@ -84,7 +89,7 @@ class KeyLookupResult:
         return KeyLookupResult(self.groups[at], self.keys[at], self.slices[at], self.rows[at])
 
     def deduplicate_by_slice(self) -> KeyLookupResult:
-        """Return one entry for each key and file slice, of ``SEVERAL_ROWS`` where a base file has the key again."""
+        """Return one entry for each key and file slice; ``SEVERAL_ROWS`` stands for rows of a repeated key."""
         again = np.zeros(len(self.keys), bool)
         again[1:] = (np.diff(self.groups) == 0) & (np.diff(self.keys) == 0) & (np.diff(self.slices) == 0)
         rows = self.rows.copy()
@@ -93,16 +98,16 @@ class KeyLookupResult:
 
 
 class KeyLookup:
-    """Looks keys up in a table as it was when the snapshot was taken.
+    """Look keys up in a table as it was when the snapshot was taken.
 
     Args:
         snapshot: the table.
         settings: the writer's options.
-        merger: decides instead of the table's merge mode, where logs are merged.
+        merger: decides instead of the table's merge mode when logs are merged.
 
     Attributes:
-        writes_positions: whether log files of the write tell rows of base files by their number.
-        record_keys: of the table.
+        writes_positions: whether the write's log files carry row numbers of base files.
+        record_keys: makes the table's record keys of rows.
     """
 
     def __init__(
@@ -120,7 +125,7 @@ class KeyLookup:
 
     @property
     def keys_at_once(self) -> int:
-        """How many keys to look up in one pass over the files."""
+        """The number of keys to look up in one pass over the files."""
         return max(_AT_ONCE, self._budget.limit // 512)
 
     def find(self, wanted: Sequence[KeyLookupRequest]) -> KeyLookupResult:
@@ -149,7 +154,7 @@ class KeyLookup:
         return looking.finish()
 
     def iterate_keys(self, file_slice: FileSlice) -> Generator[tuple[pa.Array, int], None, None]:
-        """Yield all keys of a file slice, with the row number of the first; -1 for keys of its log.
+        """Yield all keys of a file slice, each batch with the row number of its first key; -1 for keys of the log.
 
         Raises:
             HoodieError: as ``find``.
@@ -162,7 +167,7 @@ class KeyLookup:
             yield batch.column(0), UNKNOWN_ROW
 
     def find_alive(self, file_slice: FileSlice, keys: pa.Array) -> np.ndarray:
-        """Say of each key of a file slice whether a merged read has it.
+        """Return which keys of a file slice a merged read has.
 
         Args:
             file_slice: the slice.
@@ -176,7 +181,7 @@ class KeyLookup:
         return living
 
     def read_rows(self, file_slice: FileSlice, keys: pa.Array) -> tuple[pa.Table, np.ndarray]:
-        """Return the merged rows of some keys in all columns of the table, and which key each has."""
+        """Read the merged rows of some keys in all columns of the table; also return the number of each row's key."""
         tables, numbers_ = [], []
         for batch, found in self._read_merged(file_slice, keys, None):
             at = np.flatnonzero(found >= 0)
@@ -195,7 +200,7 @@ class KeyLookup:
     def _read_merged(
         self, file_slice: FileSlice, keys: pa.Array, columns: list[str] | None
     ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        """Yield batches of a merged read, and of each row the number of its key, -1 for others."""
+        """Yield batches of a merged read with the number of each row's key, -1 for other keys."""
         reader = FileGroupReader(file_slice, self._snapshot.read_info(file_slice), columns, self._merger, self._options)
         for batch in reader.to_batches():
             found = pc.index_in(self.record_keys.read_keys(batch), value_set=keys)
@@ -233,10 +238,10 @@ class KeyLookup:
         return False
 
     def _is_older(self, log: LogFile, base: BaseFile, stats: Sequence[WriteStat]) -> bool:
-        """Whether a log file was begun before its slice's base file was there.
+        """Whether a log file was begun before its slice's base file existed.
 
-        A compaction was planned then, and keys that the log has were in the base file before; the compaction may have
-        deleted them.
+        Then a compaction was planned. Keys of the log were in the base file before, and the compaction may have deleted
+        them.
         """
         visibility = self._snapshot.view.visibility
         if visibility.logs_carry_base_instant:
@@ -245,11 +250,11 @@ class KeyLookup:
 
 
 class _KeyMatcher:
-    """Holds keys of files against those wanted, many at once.
+    """Match keys of files with the requested keys, many at once.
 
     Args:
-        wanted: what is looked for.
-        places: for each job its group, its slice, and whether its keys are a log's.
+        wanted: the requests.
+        places: for each job its request, its slice, and whether its keys come from a log.
         most_bytes: bytes of keys to gather.
     """
 
@@ -266,7 +271,7 @@ class _KeyMatcher:
         self._hits: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
 
     def add(self, job: int, keys: pa.Array) -> None:
-        """Take in the next keys of a job."""
+        """Add the next keys of a job."""
         group, _, is_log = self._places[job]
         waiting = self._waiting.setdefault(group, [])
         waiting.append((job, UNKNOWN_ROW if is_log else self._read[job], keys))
@@ -280,12 +285,13 @@ class _KeyMatcher:
                 self._match(other)
 
     def finish(self) -> KeyLookupResult:
-        """Return what was found, each key once a slice."""
+        """Match the keys that still wait, and return all matches."""
         for group in list(self._waiting):
             self._match(group)
         return deduplicate([KeyLookupResult(*hits) for hits in self._hits])
 
     def _match(self, group: int) -> None:
+        """Match the waiting keys of one request."""
         waiting = self._waiting.pop(group)
         self._rows[group] = 0
         keys = pa.chunked_array([each[2] for each in waiting], pa.string())
@@ -304,12 +310,13 @@ class _KeyMatcher:
 
 
 def deduplicate(hits: Sequence[KeyLookupResult]) -> KeyLookupResult:
-    """Return places found, in order, those in logs only of keys that the slice's base file lacks, and once each."""
+    """Return sorted results without repeats: a log's entry counts only if the slice's base file lacks the key."""
     if not hits:
         none = np.empty(0, np.int64)
         return KeyLookupResult(none, none, none, none)
     columns = zip(*((each.groups, each.keys, each.slices, each.rows) for each in hits), strict=True)
     groups, keys, slices, rows = map(np.concatenate, columns)
+    # Entries of logs sort behind those of the base file, so that ``again`` marks them where the base file has the key.
     last = np.where(rows == UNKNOWN_ROW, np.iinfo(np.int64).max, rows)
     order = np.lexsort((last, slices, keys, groups))
     found = KeyLookupResult(groups, keys, slices, rows).take(order)

@@ -1,10 +1,12 @@
-"""Whether the table spells record keys and partition paths as a write would: else updates double rows, and deletes find
-nothing.
+"""Check that the table writes record keys and partition paths as this write would.
 
-One value has several texts among Hudi's writers. Java's row writer (``bulk_insert``) makes texts of timestamps in keys
-where its other writers take their microseconds, unless an option makes all of them take the text; Flink has spellings
-of its own for dates and timestamps; a complex key of one field names that field in some releases. What a table has
-does not say which, but its rows do: some are read, and their keys made anew.
+If they differ, updates double rows and deletes find nothing. Hudi's writers make several texts of one value:
+
+* Java's row writer (``bulk_insert``) makes texts of timestamps in keys; its other writers take their microseconds,
+  unless an option asks for texts. Flink writes dates and timestamps in other ways.
+* Some releases name the field in a complex key of one field, others do not.
+
+The table does not say which it has. So some of its rows are read, and their keys made again.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from hoodie_py.writer.key_generation import KeyGenerator
 from hoodie_py.writer.meta_columns import PARTITION_PATH, RECORD_KEY
 from hoodie_py.writer.output_schema import load_output_schema
 
-_SLICES, _ROWS = 4, 64  # so many slices are looked at, and so many rows of each
+_SLICES, _ROWS = 4, 64  # slices that are checked, rows of each
 
 
 def check_spelling(
@@ -38,17 +40,17 @@ def check_spelling(
     partitions: Sequence[str] = (),
     merger: RecordMerger | type[RecordMerger] | None = None,
 ) -> None:
-    """Refuse a write whose keys are spelt otherwise than those that the table has.
+    """Refuse a write that makes other keys than the table has.
 
     Args:
         snapshot: the table.
         options: the write's.
-        made_of: fields that the write's keys and partition paths are made of; what is made of others is not checked.
-        partitions: those that the write touches, as far as that is known.
+        made_of: fields that the write's keys and partition paths are made of; others are not checked.
+        partitions: the partitions that the write touches, if known.
         merger: decides instead of the table's merge mode.
 
     Raises:
-        InvalidQueryError: names both spellings, and the option that helps.
+        InvalidQueryError: keys differ; names both texts and the option to set.
         HoodieError: the table cannot be read.
     """
     if snapshot.instant is None or not made_of:
@@ -74,7 +76,7 @@ def check_spelling(
 
 
 def _may_differ(generator: KeyGenerator, schema: pa.Schema) -> bool:
-    """Say whether writers of Hudi spell a value of these fields in different ways."""
+    """Say whether Hudi's writers make different texts of these fields' values."""
     if generator.times or (generator.named and len(generator.key_fields) == 1):
         return True
     types = [find_field_type(schema, name) for name in generator.columns]
@@ -83,7 +85,7 @@ def _may_differ(generator: KeyGenerator, schema: pa.Schema) -> bool:
 
 
 def _sample_slices(snapshot: Snapshot, partitions: Sequence[str]) -> list[FileSlice]:
-    """Return some file slices, from the oldest to the newest: of partitions, or of those of the newest commit."""
+    """Return some file slices, oldest first, of the given partitions or of those of the newest commit."""
     slices = snapshot.view.list_slices(None, list(partitions)) if partitions else []
     if not slices:
         newest = _find_newest_partitions(snapshot)
@@ -108,7 +110,7 @@ def _read_first_rows(
     merger: RecordMerger | type[RecordMerger] | None,
     options: Mapping[str, str],
 ) -> pa.Table:
-    """Read the first rows of a base file, or of a log that has none, as files have them."""
+    """Read the first rows of a base file, or of a log without one, in the types of files."""
     alone = file_slice if file_slice.base_file is None else replace(file_slice, log_files=())
     schema = load_output_schema(snapshot)
     info = snapshot.read_info(alone).as_stored(schema.arrow, schema.defaults)
@@ -120,8 +122,9 @@ def _read_first_rows(
 
 
 def _compare(found: pa.Table, generator: KeyGenerator, file_slice: FileSlice) -> None:
-    """Refuse keys of which one is spelt otherwise, and partition paths of which all are: an index may leave a record in
-    the partition that it came to first.
+    """Refuse rows if one record key differs, or if all partition paths differ.
+
+    A global index may leave a record in its first partition, so a single path may differ.
     """
     place = {"file_group": file_slice.file_id, "partition": file_slice.partition_path or None}
     if generator.key_fields:

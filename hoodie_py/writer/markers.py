@@ -1,7 +1,7 @@
-"""Markers: which data files an unfinished write may have made (Hudi ``DirectWriteMarkers``).
+"""Keep markers: the data files that an unfinished write may have made (Hudi ``DirectWriteMarkers``).
 
-A marker is an empty file below ``.hoodie/.temp/<instant>/``, written before the data file it announces. Whoever undoes
-the write - this package or Java - deletes the files that markers name.
+A marker is an empty file below ``.hoodie/.temp/<instant>/``. It is written before its data file. Whoever rolls the
+write back - this package or Java - deletes the files that markers name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TEMP_FOLDER = make_marker_folder("").rstrip("/")
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A data file that a write announced: where it will lie, and what the write does with it."""
+    """Name a data file of a write, and what the write does with it."""
 
     partition_path: str
     file_name: str
@@ -40,7 +40,7 @@ class Marker:
 
 
 class Markers:
-    """Markers of one instant.
+    """Keep the markers of one instant.
 
     Args:
         files: the table's files.
@@ -53,18 +53,18 @@ class Markers:
         self._folder = make_marker_folder(instant)
 
     def announce(self, marker: Marker) -> None:
-        """Write the marker of a data file that is about to be made."""
+        """Write the marker of a data file, before the file is made."""
         self._files.put(self._make_path(marker), b"")
 
     def is_announced(self, marker: Marker) -> bool:
-        """Whether the marker is there still; once it is gone, somebody has finished or undone the instant."""
+        """Whether the marker still exists; if not, somebody has completed or rolled back the instant."""
         return self._files.exists(self._make_path(marker))
 
     def list_announced(self) -> list[Marker]:
-        """Return all markers, sorted by path; files that are no markers are left out.
+        """Return all markers, sorted by path; other files are skipped.
 
         Raises:
-            InvalidTableError: a marker leads out of the table.
+            InvalidTableError: a marker names a file outside the table.
         """
         return sorted(self._iterate_markers(), key=lambda marker: (marker.path, marker.kind))
 
@@ -73,7 +73,7 @@ class Markers:
         self._files.delete(self._make_path(marker))
 
     def remove_all(self) -> None:
-        """Remove everything below the instant's folder, and the folder itself."""
+        """Remove the instant's folder with everything in it."""
         remove_tree(self._files, self._folder)
 
     def _make_path(self, marker: Marker) -> str:
@@ -89,7 +89,7 @@ class Markers:
 
 
 def remove_finished(files: TableFiles, timeline: Timeline) -> None:
-    """Remove markers of completed instants: their writer ended before it could."""
+    """Remove the markers of completed instants, whose writer ended before it removed them."""
     try:
         folders = files.list(TEMP_FOLDER)
     except FileMissingError:

@@ -1,13 +1,13 @@
-"""Options of a write that say how records merge: which of them a table takes.
+"""Check the options of a write that say how records merge.
 
-As Java Hudi's HoodieWriterUtils.validateTableConfig and HoodieTableConfig.inferMergingConfigsForWrites, asked on tables
-of versions 6, 8 and 9:
+Agrees with Java Hudi's ``HoodieWriterUtils.validateTableConfig`` and
+``HoodieTableConfig.inferMergingConfigsForWrites``, tried on tables of versions 6, 8 and 9:
 
-* A payload class decides the merges of its write: rows of one batch, and what copy-on-write tables have. Nothing of it
-  is stored, so readers and compactions of a merge-on-read table go on as the table says.
-* Version 9 takes payload classes that stand for a merge mode, and only where the table has a mode itself.
-* A merge mode or strategy id that is not the table's is refused. (Java refuses it on version 9, and passes over it on 6
-  and 8.) So is another ``hoodie.compaction.payload.class``, which would be stored.
+* A payload class decides the merges of its write: of rows in one batch, and with the rows of copy-on-write tables. It
+  is not stored, so readers and compactions of a merge-on-read table merge by the table's properties.
+* Version 9 takes payload classes that stand for a merge mode, and only if the table itself has a mode.
+* A merge mode or strategy id other than the table's is refused. (Java refuses it on version 9 and ignores it on 6 and
+  8.) So is another ``hoodie.compaction.payload.class``, which would be stored.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _OLD_PACKAGE, _PACKAGE = "com.uber.hoodie", "org.apache.hudi"
 
 
 def check_merge_options(config: TableConfig, options: Mapping[str, str]) -> None:
-    """Refuse options that ask for a merge which the table does not take.
+    """Refuse options that ask for a merge that the table does not take.
 
     Args:
         config: the table.
         options: the write's.
 
     Raises:
-        InvalidQueryError: names the option, what it says, and what the table says.
+        InvalidQueryError: names the option, its value and the table's.
     """
     mode = _find_option(options, RECORD_MERGE_MODE)
     if mode is not None and mode[1].upper() != config.merge_mode.value:
@@ -49,10 +49,10 @@ def check_merge_options(config: TableConfig, options: Mapping[str, str]) -> None
 
 
 def check_compaction_options(config: TableConfig, options: Mapping[str, str]) -> None:
-    """Refuse options that ask for another merge than the table's: a compaction takes none.
+    """Refuse options that ask for another merge than the table's; a compaction takes no other.
 
     Raises:
-        InvalidQueryError: as ``check_merge_options``, and for a payload class that is not the table's.
+        InvalidQueryError: as ``check_merge_options``, or another payload class than the table's.
     """
     check_merge_options(config, options)
     payload = _find_option(options, [WRITER_PAYLOAD_CLASS])
@@ -79,7 +79,7 @@ def _is_payload_based(config: TableConfig) -> bool:
 
 
 def _find_payload_class(config: TableConfig) -> str | None:
-    """Return the table's payload class; version 9 keeps one that a mode replaces as a legacy."""
+    """Return the table's payload class; version 9 stores a class that a mode replaces as a legacy property."""
     return config.payload_class or config.legacy_payload_class
 
 

@@ -1,4 +1,4 @@
-"""Rows as data files have them: Hudi's meta columns in front of the data (Hudi ``HoodieRecord``)."""
+"""Put Hudi's meta columns in front of the data columns of a file's rows (Hudi ``HoodieRecord``)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BATCH_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RowStamp:
-    """What the meta columns of one file's new rows say besides their keys.
+    """Hold the values of the meta columns of one file's new rows, without their keys.
 
     Attributes:
         instant: of the commit.
-        index: number of the task, which makes sequence numbers differ between files.
+        index: number of the task; makes sequence numbers unique between files.
         partition_path: of the file.
         file_name: of a base file; the file id in a log file.
     """
@@ -37,12 +37,12 @@ class RowStamp:
     file_name: str
 
     def make_sequence_numbers(self, first: int, count: int) -> pa.Array:
-        """Return the sequence numbers of rows: instant, task, and the row's number in the file."""
+        """Make the sequence numbers of rows: instant, task, and the row's number in the file."""
         numbers = from_numpy(np.arange(first, first + count)).cast(pa.string())
         return pc.binary_join_element_wise(f"{self.instant}_{self.index}_", numbers, "")
 
     def make_columns(self, keys: pa.Array, first: int) -> dict[str, pa.Array]:
-        """Return the meta columns of rows with these keys.
+        """Make the meta columns of rows with these keys.
 
         Args:
             keys: record keys.
@@ -61,7 +61,7 @@ class RowStamp:
 def make_file_batches(
     records: WriteRecords, schema: pa.Schema, stamp: RowStamp, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield records as the rows of a file, in batches.
+    """Yield records as rows of a file, in batches.
 
     Args:
         records: with all data columns.
@@ -86,7 +86,7 @@ def make_file_batches(
 
 
 def find_missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:
-    """Return the data columns of a file that the records do not bring; deletes by key bring few."""
+    """Return the data columns of a file that the records lack; deletes by key have few columns."""
     there = {*META_COLUMNS, OPERATION_COLUMN, *records.rows.schema.names}
     return [name for name in schema.names if name not in there]
 

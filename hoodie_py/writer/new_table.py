@@ -1,8 +1,9 @@
-"""The properties of a table that is about to be made.
+"""Make the properties of a new table.
 
-What Java Hudi 1.2.0 stores for a table of the same description, version by version (HoodieTableMetaClient.TableBuilder,
-HoodieTableConfig, KeyGenUtils), with two differences: the create schema is always there, so that a table without a
-commit can be read, and new instants are in UTC unless the caller says otherwise.
+They are those that Java Hudi 1.2.0 stores for the same table, version by version
+(``HoodieTableMetaClient.TableBuilder``, ``HoodieTableConfig``, ``KeyGenUtils``), with two differences. The create
+schema is always stored, so that a table without commits can be read. New instants are in UTC unless the caller says
+otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from hoodie_py.reader.fields import find_field_type
 from hoodie_py.writer.data_columns import select_user_columns
 
 KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
-FIRST_LAYOUT_2 = 8  # the table version
+FIRST_LAYOUT_2 = 8  # first table version with timeline layout 2
 _EXTRACTORS = "org.apache.hudi.hive"
 _PARTITION_TYPES = ("SIMPLE", "TIMESTAMP")
 _TYPE_NAMES = {"MOR": "MERGE_ON_READ", "COW": "COPY_ON_WRITE"}
@@ -53,20 +54,20 @@ _NOT_FOR_CALLERS = (
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """What a caller says about a table to be made.
+    """Describe a table to make.
 
     Attributes:
         name: of the table.
-        schema: its columns; the meta columns of a scan's rows count for nothing.
+        schema: its columns; the meta columns of a scan are ignored.
         record_key: key fields.
         ordering: ordering fields.
         partition_by: partition fields, ``field:SIMPLE`` or ``field:TIMESTAMP`` for a custom key generator.
         table_type: MERGE_ON_READ or COPY_ON_WRITE, or MOR or COW.
-        version: of the table's format.
-        merge_mode: who wins; None for event time where there are ordering fields, else commit time.
-        merge_strategy_id: of a merger of the user's own.
-        key_generator: Hudi's type name; None for the one that follows from the fields.
-        properties: further ones, as they are stored.
+        version: the table version.
+        merge_mode: which version of a record wins; None: event time if there are ordering fields, else commit time.
+        merge_strategy_id: of a user's merger.
+        key_generator: Hudi's type name; None for the type that follows from the fields.
+        properties: further properties, as they are stored.
     """
 
     name: str
@@ -82,11 +83,11 @@ class NewTable:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def make_properties(self) -> dict[str, str]:
-        """Return what the properties file says.
+        """Make the content of the properties file.
 
         Raises:
-            InvalidQueryError: fields that are not columns, or of types that cannot serve; arguments that contradict.
-            UnsupportedFeatureError: a version, key generator or column type that is not handled.
+            InvalidQueryError: a field is no column, or its type is not allowed; or arguments contradict each other.
+            UnsupportedFeatureError: a version, key generator or column type is not handled.
         """
         self._check_arguments()
         columns = select_user_columns(self.schema)
@@ -137,7 +138,7 @@ class NewTable:
             raise InvalidQueryError("Event-time ordering needs ordering fields.", hint="Give ordering=.")
 
     def _is_for_old_readers(self, key: str) -> bool:
-        """Whether a property says the ordering fields once more by the name that Hudi before 1.1 knows them by."""
+        """Whether a property repeats the ordering fields under the name that Hudi before 1.1 knows."""
         again = key == keys.PRECOMBINE_FIELD and self.version < FIRST_LAYOUT_2
         return again and self.properties[key] == ",".join(self.ordering)
 
@@ -151,7 +152,7 @@ class NewTable:
         return name
 
     def _resolve_key_generator(self) -> str:
-        """Hudi's rule (KeyGenUtils.inferKeyGeneratorType), unless the caller names one that fits."""
+        """Return the caller's key generator if it fits the fields, else the one that Hudi infers from them."""
         typed = [each for each in self.partition_by if ":" in each]
         if not self.partition_by:
             inferred = "NON_PARTITION"

@@ -1,4 +1,4 @@
-"""Errors about rows of the input: they name the column and the first rows that are at fault."""
+"""Make errors about rows of the input; they name the column and the first bad rows."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def refuse_rows(
     values: pa.Array | pa.ChunkedArray | None = None,
     hint: str | None = None,
 ) -> None:
-    """Raise if any row is bad.
+    """Raise an error if any row is bad.
 
     Args:
-        bad: bool; null counts as good.
-        message: what is wrong with them, as a sentence.
-        column: which column it is about.
-        values: the column, whose values are shown.
+        bad: bool per row; null counts as good.
+        message: says what is wrong, as a sentence.
+        column: name of the column.
+        values: the column; bad values are shown.
         hint: what to do.
 
     Raises:
-        InvalidQueryError: ``where`` has the column, how many rows are bad, and numbers and values of the first.
+        InvalidQueryError: ``where`` has the column, the number of bad rows, and numbers and values of the first ones.
     """
     mask = np.concatenate([to_booleans(chunk) for chunk in _list_chunks(bad)] or [np.zeros(0, bool)])
     at = np.flatnonzero(mask)
@@ -51,15 +51,15 @@ def make_rows_error(
     hint: str | None = None,
     bad_rows: int | None = None,
 ) -> InvalidQueryError:
-    """Make the error about rows that are at fault.
+    """Make the error about bad rows.
 
     Args:
-        rows: numbers of the first of them.
-        message: what is wrong with them, as a sentence.
-        column: which column it is about.
-        values: the column, whose values are shown.
+        rows: numbers of the first bad rows.
+        message: says what is wrong, as a sentence.
+        column: name of the column.
+        values: the column; bad values are shown.
         hint: what to do.
-        bad_rows: how many there are, where that is known.
+        bad_rows: number of all bad rows, if known.
     """
     shown = None if values is None else [_format_value(values[each]) for each in rows]
     return InvalidQueryError(message, hint=hint, column=column, bad_rows=bad_rows, rows=list(rows), values=shown)
@@ -72,6 +72,6 @@ def _list_chunks(mask: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 def _format_value(value: pa.Scalar) -> str:
     try:
         text = repr(value.as_py())
-    except (OverflowError, ValueError):  # a time beyond what Python has
+    except (OverflowError, ValueError):  # a time outside Python's range
         text = f"{value.value} ({value.type})"
     return text if len(text) <= _MOST_CHARS else f"{text[: _MOST_CHARS - 3]}..."

@@ -1,6 +1,6 @@
-"""A new data file on its way: written to memory, or to a local scratch file once it is large, then put into the table.
+"""Write a new file to memory, or to a local scratch file once it is large, then put it into the table.
 
-The table gets the file whole and with create-if-absent, so nothing is ever written over, and never a part of it.
+The table gets the file whole and by create-if-absent: no file is overwritten, and no part of a file appears.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ IN_MEMORY = 32 * 1024 * 1024
 
 
 class OutputFile:
-    """A file that appears in the table when it is published, and not at all otherwise.
+    """Write a file that appears in the table only when it is published.
 
     Args:
         files: the table's files.
-        path: where it will lie; a name that nobody else uses.
-        in_memory: bytes from which on the content goes to a scratch file in the temporary folder.
+        path: of the file; nobody else uses the name.
+        in_memory: bytes; larger content goes to a scratch file in the temporary folder.
     """
 
     def __init__(self, files: TableFiles, path: str, in_memory: int = IN_MEMORY) -> None:
@@ -34,7 +34,7 @@ class OutputFile:
 
     @property
     def sink(self) -> IO[bytes]:
-        """Where to write the content; it can do no more than that."""
+        """The stream to write the content to; it can only append."""
         return cast("IO[bytes]", self)
 
     def write(self, data: bytes) -> int:
@@ -51,7 +51,7 @@ class OutputFile:
         """Put the file into the table and return its size in bytes.
 
         Raises:
-            ConflictError: there is a file of that name.
+            ConflictError: a file with that name exists.
             CommitStateUnknownError: the store did not say whether the file was written.
             StorageError: the store refused.
         """

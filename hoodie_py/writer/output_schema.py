@@ -1,7 +1,7 @@
-"""The schema that a compaction writes with: that of the table, as its newest commit has it, plus the meta columns.
+"""Make the schema of new data files: the newest commit's schema of the table, plus the meta columns.
 
-Rows are read in the types that files have, not in those that a query shows: a partition column that a key generator
-formatted keeps the value it was given, and columns that files leave out stay out.
+Rows are read in the types that files have, not in those that a query shows: a partition column keeps the value that it
+had before a key generator formatted it, and columns that files leave out stay out.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
 
 @dataclass(frozen=True, slots=True)
 class OutputSchema:
-    """Columns of new data files.
+    """Hold the schema of new data files.
 
     Attributes:
         arrow: all columns, meta columns first.
         avro: the Avro schema (JSON) of a row, meta columns first.
-        table: the Avro schema (JSON) without meta columns, which commits record; the stored text where it can be kept.
-        defaults: values other than null that rows take where a file lacks the column.
+        table: the Avro schema (JSON) without meta columns, as commits record it; the stored text if nothing changed.
+        defaults: values other than null for rows of files that lack the column.
     """
 
     arrow: pa.Schema
@@ -37,11 +37,11 @@ class OutputSchema:
 
 
 def load_output_schema(snapshot: Snapshot) -> OutputSchema:
-    """Return the schema that a table service writes with.
+    """Load the schema that new files of a table have.
 
     Raises:
-        UnsupportedFeatureError: no commit records a schema, or it has something that is not handled.
-        CorruptFileError: the recorded schema is no record.
+        UnsupportedFeatureError: no commit records a schema, or something in it is not handled.
+        CorruptFileError: the recorded schema is no Avro record.
     """
     stored = snapshot.schema.text
     if stored is None:
@@ -53,7 +53,7 @@ def load_output_schema(snapshot: Snapshot) -> OutputSchema:
 
 
 def parse_output_schema(stored: str, meta: Sequence[str], *, instant: str | None = None) -> OutputSchema:
-    """Return the schema of files from the Avro schema (JSON) of a table.
+    """Make the schema of files from a table's Avro schema (JSON).
 
     Args:
         stored: the schema, with or without meta columns.
@@ -61,7 +61,7 @@ def parse_output_schema(stored: str, meta: Sequence[str], *, instant: str | None
         instant: of the write that recorded it, for errors.
 
     Raises:
-        CorruptFileError: the schema is no record.
+        CorruptFileError: the schema is no Avro record.
     """
     record = json.loads(stored)
     if not isinstance(record, dict) or not isinstance(record.get("fields"), list):

@@ -1,5 +1,6 @@
-"""The file that makes a folder a partition (Hudi ``HoodiePartitionMetadata``): without it readers that list folders,
-and Java when it rebuilds the metadata table, do not see what lies there.
+"""Write the metafile that makes a folder a partition (Hudi ``HoodiePartitionMetadata``).
+
+Readers that list folders, and Java when it rebuilds the metadata table, skip folders without it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ PARTITION_METAFILE = ".hoodie_partition_metadata"
 
 
 def ensure_partition(files: TableFiles, partition_path: str, instant: str) -> None:
-    """Make a folder a partition if it is none yet; call it before the first data file is written there.
+    """Make a folder a partition if it is not one; to be called before the first data file is written there.
 
     Args:
         files: the table's files.
@@ -31,4 +32,4 @@ def ensure_partition(files: TableFiles, partition_path: str, instant: str) -> No
     try:
         files.put_if_absent(path, content, unique=True)
     except ConflictError:
-        return  # another task was there first, and any such file serves
+        return  # another task wrote it first; every task's file will do

@@ -1,8 +1,12 @@
-"""Records of a global index that the table has in another partition (Hudi HoodieIndexUtils).
+"""Handle records of a global index that the table has in another partition (Hudi ``HoodieIndexUtils``).
 
-Where records may move, what the table has is read and merged with what comes. If the table's record wins nothing is
-written; if the result is a delete it is one at the old place; else the result is a new record of the new partition, and
-the old place gets a delete that commit time orders. Where records stay, they go to the partition that has them.
+If records may move, the table's record is read and merged with the new one:
+
+* If the table's record wins, nothing is written.
+* If the result is a delete, it is a delete in the old partition.
+* Else the result is a new record of the new partition, and the old partition gets a delete that commit time orders.
+
+If records do not move, they go to the partition that has their key.
 """
 
 from __future__ import annotations
@@ -39,20 +43,20 @@ def merge_partition_updates(
     merger: Merger,
     partition_paths: PartitionPaths | None,
 ) -> TaggedRecords:
-    """Return records with their places, those that the table has in other partitions moved or kept there.
+    """Tag records; those that the table has in other partitions move, or stay in the old partition.
 
     Args:
         snapshot: the table.
         records: the write's, each key once.
-        places: where the table has them, in any partition.
-        lookup: reads what the table has.
+        places: their locations in the table, in any partition.
+        lookup: reads the table's records.
         settings: the writer's options.
         merger: decides instead of the table's merge mode.
         partition_paths: computes partition paths of rows that a merge makes.
 
     Raises:
         MergeError: merging failed.
-        UnsupportedFeatureError: a merge made a row, and nothing says how its partition path follows from it.
+        UnsupportedFeatureError: a merge made a new row, and ``partition_paths`` is missing.
     """
     assert records.partition_paths is not None
     homes = pa.array([each.partition_path for each in places.slices], pa.string())
@@ -80,7 +84,7 @@ def merge_partition_updates(
 def _read_existing(
     snapshot: Snapshot, records: WriteRecords, places: RecordLocations, moving: np.ndarray, lookup: KeyLookup
 ) -> tuple[WriteRecords, np.ndarray]:
-    """Read what the table has of moving records; also return for each record the number of what it meets."""
+    """Read the table's records of moving keys; also return the number of the existing record for each moving one."""
     keys = join_chunks(records.keys.take(from_numpy(moving)))
     tables, which, read = [], np.full(len(moving), NOWHERE), 0
     for number in np.unique(places.at).tolist():
@@ -89,7 +93,7 @@ def _read_existing(
         which[here[key_numbers]] = read + np.arange(len(key_numbers))
         read += len(key_numbers)
         tables.append(rows)
-    assert (which != NOWHERE).all()  # only keys that a merged read has are found at all
+    assert (which != NOWHERE).all()  # a global look-up finds only keys that a merged read has
     table = pa.concat_tables(tables)
     batches = [conform_batch(batch, records.rows.schema) for batch in table.to_batches()]
     fields = snapshot.config.ordering_fields if records.ordering else ()
@@ -117,7 +121,7 @@ def _split_moves(
     met: MergedVersions,
     partition_paths: PartitionPaths | None,
 ) -> TaggedRecords:
-    """Return the records that stay, the new ones of those that move, and the deletes at old places."""
+    """Return the records that stay, the new records of those that move, and deletes in the old partitions."""
     lost, dies = versions.find_lost(met), met.result.deletes
     kept = np.setdiff1d(np.arange(len(records)), met.at[lost])
     winners = np.flatnonzero(~lost)
@@ -152,7 +156,7 @@ def _split_moves(
 def _recompute_paths(
     records: WriteRecords, paths: pa.Array, at: np.ndarray, partition_paths: PartitionPaths | None
 ) -> pa.Array:
-    """Return partition paths, those of rows that a merge made computed anew."""
+    """Return partition paths; those of rows that a merge made are computed from the row."""
     if not len(at):
         return paths
     if partition_paths is None:
@@ -164,7 +168,7 @@ def _recompute_paths(
 
 
 def _make_deletes(records: WriteRecords, paths: pa.Array) -> WriteRecords:
-    """Return records as deletes in other partitions that commit time orders."""
+    """Make deletes of records in other partitions, ordered by commit time."""
     count = len(records)
     ordering = tuple(pa.chunked_array([pa.nulls(count, column.type)]) for column in records.ordering)
     deletes = pa.chunked_array([from_numpy(np.ones(count, bool))])

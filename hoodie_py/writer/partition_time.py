@@ -1,8 +1,8 @@
-"""Partition paths that a timestamp key generator formats (Hudi TimestampBasedAvroKeyGenerator, HoodieDateTimeParser).
+"""Format times as parts of partition paths (Hudi ``TimestampBasedAvroKeyGenerator``, ``HoodieDateTimeParser``).
 
-Numbers, dates (their days) and timestamps (micro- or milliseconds, as files have them) count in the configured unit;
-strings are read with the first input format that fits; null stands for the number 1, or for its date where texts are
-read. Zones are UTC unless the settings name others.
+Numbers, dates (their days) and timestamps (micro- or milliseconds, as files have them) count in the configured unit.
+Strings are read with the first input format that fits. Null stands for the number 1, or for the date of 1 ms after 1970
+if texts are read. Zones are UTC unless the settings name others.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _PREFIX = TIMESTAMP_KEYGEN_PREFIXES[0]
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """How a column of times becomes a part of partition paths.
+    """Say how a column of times becomes a part of partition paths.
 
     Attributes:
-        unit: of numbers; None where only texts are taken.
-        inputs: formats of texts, the first that fits counts.
-        input_zone, output_zone: of texts without one, and of partition paths.
+        unit: of numbers; None if only texts are taken.
+        inputs: formats of texts; the first that fits is used.
+        input_zone, output_zone: the zone of texts that name none, and of partition paths.
         output: the format of partition paths.
     """
 
@@ -55,14 +55,14 @@ class PartitionTime:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> PartitionTime:
-        """Find the settings of a table.
+        """Make the time format of a table's settings.
 
         Args:
-            settings: those of the timestamp key generator, key prefix stripped.
+            settings: of the timestamp key generator, without their prefix.
 
         Raises:
             InvalidTableError: a setting is missing, or has an unknown value.
-            UnsupportedFeatureError: a date format or parser that is not handled.
+            UnsupportedFeatureError: a date format or parser is not handled.
         """
         if settings.get(keys.DATE_PARSER, "").rpartition(".")[2] not in ("", "HoodieDateTimeParser"):
             raise UnsupportedFeatureError("A timestamp key generator with a date parser of its own.")
@@ -88,11 +88,11 @@ class PartitionTime:
         )
 
     def format_texts(self, values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
-        """Return the part of the partition path for every row.
+        """Return every row's part of the partition path.
 
         Raises:
-            InvalidQueryError: values that no format fits, or that are no time; names the first rows.
-            UnsupportedFeatureError: a column of a type that is not handled.
+            InvalidQueryError: a value fits no format, or is no time; names the first rows.
+            UnsupportedFeatureError: the column's type is not handled.
         """
         millis = self._parse_texts(values, column) if _is_text(values.type) else self._parse_numbers(values, column)
         outside = pc.or_(pc.less(millis, _FIRST_MILLI), pc.greater(millis, _LAST_MILLI))
@@ -141,7 +141,7 @@ def _parse_input_patterns(settings: Mapping[str, str]) -> tuple[TimePattern, ...
 
 
 def _parse_zone(name: str) -> str:
-    """Give a zone that Java's TimeZone knows by its name here."""
+    """Translate a zone of Java's TimeZone to its name in Arrow."""
     stripped = name.strip()
     match = _GMT_OFFSET.fullmatch(stripped)
     if match is not None:
@@ -161,7 +161,7 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _to_int64(values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
-    """Whole numbers as Java takes them off a value: towards zero, days of dates, timestamps as files have them."""
+    """Convert values to whole numbers as Java does: towards zero, dates as days, timestamps as files have them."""
     type_ = values.type
     if pa.types.is_date32(type_):
         return values.cast(pa.int32()).cast(pa.int64())
@@ -170,7 +170,7 @@ def _to_int64(values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
         return values.cast(pa.timestamp(unit, type_.tz)).cast(pa.int64())
     if pa.types.is_integer(type_):
         return values.cast(pa.int64())
-    if pa.types.is_decimal(type_):  # with room for a digit before the point, which rounding wants
+    if pa.types.is_decimal(type_):  # one more digit: Arrow's trunc may round into a digit before the point
         values = values.cast(pa.decimal256(type_.precision + 1, type_.scale))
     if pa.types.is_floating(type_) or pa.types.is_decimal(type_):
         return pc.trunc(values).cast(pa.int64())

@@ -1,8 +1,8 @@
-"""Places of records: which file slice has the key of each, and in which row.
+"""Find the locations of records: the file slice and row of each record's key (Hudi ``HoodieRecordLocation``).
 
-A key that lives in several file groups has all of these places, and with ``every_row`` all rows of a base file that
-has it more than once: Java's indexes join keys with what files have, so that an update or a delete meets every copy.
-Only where a log has deleted a key its place does not count beside others.
+A key in several file groups has a location in each. With ``every_row``, a key that a base file repeats has a location
+for each row. So an update or delete reaches every copy, as in Java, whose indexes join keys with the keys of files. A
+location whose log deleted the key counts only if the key has no other location.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class RecordLocations:
-    """Where records are.
+    """Hold the locations of records.
 
     Attributes:
-        slices: the file slices that places are numbers of.
-        at: int64 per record: its file slice, -1 for none.
-        rows: int64 per record: its row in the slice's base file, below 0 where that is not known.
-        of: int64, rising: the number of the record that each entry is about; None where there is one entry a record. A
-            record whose key lives in several file groups has an entry for each.
+        slices: the file slices that are numbered.
+        at: int64 per entry: number of the file slice, -1 for none.
+        rows: int64 per entry: row number in the slice's base file, below 0 if unknown.
+        of: int64, rising: number of each entry's record. A record whose key is in several file groups has an entry for
+            each. None if every record has one entry.
     """
 
     slices: tuple[FileSlice, ...]
@@ -40,7 +40,7 @@ class RecordLocations:
 
     @classmethod
     def concatenate(cls, parts: Sequence[RecordLocations], counts: Sequence[int]) -> RecordLocations:
-        """Join places of runs of records that follow each other, so many records a run."""
+        """Concatenate the locations of runs of records; ``counts`` has the number of records in each run."""
         slices: list[FileSlice] = []
         at, of, first = [], [], 0
         for part, count in zip(parts, counts, strict=True):
@@ -54,17 +54,17 @@ class RecordLocations:
         return cls(tuple(slices), np.concatenate([none, *at]), rows, None if single else np.concatenate([none, *of]))
 
     def take(self, records: np.ndarray) -> RecordLocations:
-        """Return the places of some records; each record has one."""
+        """Return the locations of some records; each record has one."""
         return RecordLocations(self.slices, self.at[records], self.rows[records])
 
     def expand(self, records: WriteRecords) -> tuple[WriteRecords, RecordLocations]:
-        """Return records once for each of their places, and places of which each record has one."""
+        """Repeat each record for each of its locations; return the records and one location for each."""
         if self.of is None:
             return records, self
         return records.take(from_numpy(self.of)), RecordLocations(self.slices, self.at, self.rows)
 
     def tag_records(self, records: WriteRecords) -> TaggedRecords:
-        """Return records with their places: those that have several come once for each."""
+        """Tag records with their locations; a record with several locations is repeated."""
         if self.of is not None:
             records, places = self.expand(records)
             return places.tag_records(records)
@@ -86,14 +86,14 @@ def choose_live_locations(
     only_alive: bool,
     every_row: bool = False,
 ) -> KeyLookupResult:
-    """Return the places of keys that were found: all in which a key is alive, or one for a key that is nowhere alive.
+    """Choose the locations that count: all in which a key is alive, or one for a key that is alive nowhere.
 
     Args:
-        found: what was found, by group and key.
-        wanted: what was looked for.
+        found: the result of the look-up.
+        wanted: the requests.
         lookup: tells which keys are alive.
-        only_alive: whether keys are left out that a log deleted. Else such a key belongs to its newest file.
-        every_row: whether each row is a place, for logs that tell rows of one key apart by their number.
+        only_alive: whether keys that a log deleted are dropped. Else such a key belongs to its newest file.
+        every_row: whether each row is a location of its own: logs with row numbers tell rows of one key apart.
     """
     if not every_row:
         found = found.deduplicate_by_slice()
@@ -119,6 +119,7 @@ def choose_live_locations(
 def _find_living(
     found: KeyLookupResult, wanted: Sequence[KeyLookupRequest], lookup: KeyLookup, doubtful: np.ndarray
 ) -> np.ndarray:
+    """Return which entries are alive; only ``doubtful`` ones are checked by a merged read."""
     living = np.ones(len(found.keys), bool)
     at = np.flatnonzero(doubtful)
     if not len(at):
@@ -135,7 +136,7 @@ def _find_living(
 
 
 def _rank_ages(found: KeyLookupResult, wanted: Sequence[KeyLookupRequest]) -> np.ndarray:
-    """Return numbers that rise with the instants of the slices found."""
+    """Return a number for each entry that rises with the base instant of its slice."""
     instants = sorted({each.base_instant for group in wanted for each in group.slices})
     rank = {instant: number for number, instant in enumerate(instants)}
     starts = np.cumsum([0, *(len(group.slices) for group in wanted)])

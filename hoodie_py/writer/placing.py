@@ -1,4 +1,7 @@
-"""Where the records of a write go, by its operation and index: looked up, then routed (Hudi ``HoodieWriteClient``)."""
+"""Assign the records of a write to files, by operation and index: look keys up, then choose files.
+
+Agrees with the operations of Hudi's ``BaseSparkCommitActionExecutor``: tagging by the index, then a partitioner.
+"""
 
 from __future__ import annotations
 
@@ -36,18 +39,18 @@ def assign_records(
     merger: Merger | None = None,
     lookup: KeyLookup | None = None,
 ) -> AssignedRecords:
-    """Decide which file each record goes into.
+    """Assign each record to a file.
 
     Args:
-        records: one a key, where the operation combines them.
+        records: one for each key if the operation combines records.
         snapshot: the table.
         operation: what the write does.
         settings: of the call.
         merger: decides instead of the table's merge mode.
-        lookup: finds keys in the table; None for a look at its files.
+        lookup: finds keys in the table; None: reads the table's files.
 
     Raises:
-        InvalidQueryError: a key to insert is in the table already, and the options forbid that; or a bad option.
+        InvalidQueryError: the table has a key to insert, and the options forbid that; or an option is not valid.
         HoodieError: see ``tag``.
     """
 
@@ -74,14 +77,15 @@ def assign_records(
 
 
 def needs_insert_conflict_check(operation: WriteOperation, settings: WriteSettings) -> bool:
-    """Say whether new keys are new because they were found nowhere, or go where their bucket is to be: then nobody else
-    may insert into the same partitions meanwhile.
+    """Say whether a concurrent insert into the same partition may bring the same key, or the same new bucket.
+
+    A write that looks keys up takes a key for new because it did not find it.
     """
     return operation in LOOKED_UP or settings.index.is_bucket
 
 
 def needs_lookup(operation: WriteOperation, settings: WriteSettings) -> bool:
-    """Say whether placing records looks their keys up in the table's files."""
+    """Say whether the write looks keys up in the table's files."""
     if settings.index.is_bucket:
         return False
     drops = operation is WriteOperation.INSERT and read_duplicate_policy(settings.options) != "none"
@@ -89,7 +93,7 @@ def needs_lookup(operation: WriteOperation, settings: WriteSettings) -> bool:
 
 
 def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
-    """Say whether each record goes into a new file whatever other records and keys there are, and in any order."""
+    """Say whether each record goes into a new file, in any order, whatever the other records and keys."""
     if operation is not WriteOperation.BULK_INSERT or needs_combining(operation, settings.options):
         return False
     if settings.index.is_bucket:
@@ -98,16 +102,16 @@ def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
 
 
 def read_duplicate_policy(options: Mapping[str, str]) -> str:
-    """Return what is done about inserts of keys that the table has.
+    """Return what happens to inserts of keys that the table has: none, drop or fail.
 
     Raises:
-        InvalidQueryError: not one of the policies.
+        InvalidQueryError: the option has another value.
     """
     return INSERT_DUPLICATES.read(options)
 
 
 def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:
-    """Return the file groups that an overwrite does away with: those of some partitions, or of all."""
+    """Return the file groups that an overwrite replaces: those of some partitions, or all."""
     found: dict[str, tuple[str, ...]] = {}
     for each in snapshot.view.list_slices(None, partitions):
         found[each.partition_path] = (*found.get(each.partition_path, ()), each.file_id)
@@ -115,7 +119,7 @@ def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> di
 
 
 def _apply_duplicate_policy(tagged: TaggedRecords, policy: str) -> WriteRecords:
-    """Apply the policy about inserts of keys that the table has."""
+    """Drop or refuse inserts of keys that the table has."""
     records, file_ids = tagged.records, tagged.file_ids
     if file_ids.null_count == len(records):
         return records
@@ -130,7 +134,7 @@ def _apply_duplicate_policy(tagged: TaggedRecords, policy: str) -> WriteRecords:
 
 
 def _sort(records: WriteRecords, mode: str) -> WriteRecords:
-    """Sort a bulk insert: by partition path and record key, so that base files have narrow ranges of keys."""
+    """Sort a bulk insert by partition path and record key, so that base files have narrow key ranges."""
     if mode == "NONE" or records.partition_paths is None:
         return records
     columns = pa.table({"partition": records.partition_paths, "key": records.keys})

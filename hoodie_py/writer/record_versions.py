@@ -1,8 +1,10 @@
-"""Records of a write as versions of records: what a merge needs to decide between them, before any file has them.
+"""Merge records of a write with each other or with the table's records, before they are in files.
 
-A record's number is the handle of its row, so built-in modes move integers and no row is copied until the result is
-gathered. Mergers see the table's meta columns beside the data: the record key and the partition path are known, what
-the write is still to give is null.
+Agrees with Hudi's ``HoodieWriteHelper`` for one batch, and with ``HoodieIndexUtils`` for records that move.
+
+A record's number is the handle of its row. Built-in merge modes move numbers only; rows are copied when the result is
+gathered. Mergers see the table's meta columns beside the data: record key and partition path are known, values that the
+write has not made yet are null.
 """
 
 from __future__ import annotations
@@ -46,12 +48,11 @@ _META = META_FIELDS[:-1]  # the operation is a column of the data, if there is o
 
 @dataclass(frozen=True, slots=True)
 class MergedVersions:
-    """What became of keys.
+    """Hold the merged version of each key.
 
     Attributes:
-        result: one version a key.
-        at: for each the number of the record that stands for it: the one that won, the last one where a merger made a
-            new row.
+        result: one version for each key.
+        at: number of the record that each version belongs to: the winner, or the last one if a merger made a new row.
     """
 
     result: BufferedBatch
@@ -59,14 +60,14 @@ class MergedVersions:
 
 
 class RecordVersions:
-    """Records of a write as a merge sees them.
+    """Merge the records of a write.
 
     Args:
         records: the records; their rows are not copied.
         snapshot: the table.
         settings: the writer's options.
         merger: decides instead of the table's merge mode.
-        existing: records that the table has, in the same columns.
+        existing: the table's records, in the same columns.
     """
 
     def __init__(
@@ -102,14 +103,14 @@ class RecordVersions:
         )
 
     def fold(self, at: np.ndarray, codes: np.ndarray) -> MergedVersions:
-        """Merge the versions of keys, in the order in which they came.
+        """Merge the versions of each key, in the order in which they came.
 
         Args:
-            at: rising numbers of records.
-            codes: for each the number of its key.
+            at: numbers of records, rising.
+            codes: the number of each record's key.
 
         Raises:
-            MergeError: with the key; a merger failed, or ordering values do not compare.
+            MergeError: a merger failed, or ordering values do not compare; names the key.
         """
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         codes, count = codes.reshape(-1), len(first)
@@ -120,11 +121,11 @@ class RecordVersions:
         return MergedVersions(result, np.where(self._is_own(result), result.rows, last))
 
     def merge_with_existing(self, at: np.ndarray, existing: np.ndarray) -> MergedVersions:
-        """Merge records on those that the table has.
+        """Merge records with the table's records.
 
         Args:
             at: numbers of records.
-            existing: for each the number of what the table has of its key.
+            existing: for each record, the number of the table's record with its key.
 
         Raises:
             MergeError: as ``fold``.
@@ -134,17 +135,17 @@ class RecordVersions:
         return MergedVersions(self._final.final_merge(older, self._make_entries(self._records, at, 0)), at)
 
     def find_lost(self, folded: MergedVersions) -> np.ndarray:
-        """Say for each result of ``meet`` whether the table's record stays as it is."""
+        """Return which results of ``merge_with_existing`` are the table's unchanged record."""
         rows = folded.result.rows
         end = len(self._records) + (0 if self._existing is None else len(self._existing))
         return np.asarray((rows >= len(self._records)) & (rows < end) & ~folded.result.deletes)
 
     def replace_merged(self, kept: np.ndarray, folded: MergedVersions) -> WriteRecords:
-        """Return records that stay as they are together with what became of others, in the order of their numbers.
+        """Return unchanged records together with merged ones, in the order of their numbers.
 
         Args:
-            kept: numbers of records that stay.
-            folded: the others.
+            kept: numbers of unchanged records.
+            folded: the merged records.
         """
         at = np.concatenate([kept, folded.at])
         order = np.argsort(at, kind="stable")
@@ -158,18 +159,18 @@ class RecordVersions:
         return self._patch(records, places, made)
 
     def find_made_rows(self, folded: MergedVersions) -> np.ndarray:
-        """Say for each key whether a merge made a row that is neither the record's nor the table's."""
+        """Return which results are a new row that a merge made."""
         rows = folded.result.rows
         end = len(self._records) + (0 if self._existing is None else len(self._existing))
         return np.asarray(rows >= end)
 
     def _patch(self, records: WriteRecords, at: np.ndarray, made: BufferedBatch) -> WriteRecords:
-        """Return records, those at some rising places with what a merge made of them; keys and partitions stay."""
+        """Return records with merged data at the rising places ``at``; these keep their keys and partition paths."""
         back = np.arange(len(records))
         back[at] = len(records) + np.arange(len(made))
         rows = records.rows
         if rows.num_columns:
-            own = np.flatnonzero(made.rows == NO_ROW)  # deletes without data keep the row that they came with
+            own = np.flatnonzero(made.rows == NO_ROW)  # a delete without data keeps its record's row
             fresh = _cast_to_columns(
                 pa.Table.from_batches([self._store.take(made.rows, rows.schema.names)]), own, rows, at
             )
@@ -191,7 +192,7 @@ class RecordVersions:
         return WriteRecords(rows, records.keys, records.partition_paths, deletes, ordering)
 
     def _make_entries(self, records: WriteRecords, at: np.ndarray, first: int) -> BufferedBatch:
-        """Return records by their numbers as a merge takes them; ``first`` is the handle of the first of all."""
+        """Return records, by number, in the form that a merge takes; ``first`` is the handle of record 0."""
         indices = from_numpy(at.astype(np.int64, copy=False))
         ordering = [join_chunks(column.take(indices)) for column in records.ordering if self._context.ordering_fields]
         codes = np.full(len(at), NO_OPERATION, np.int8)
@@ -204,15 +205,15 @@ class RecordVersions:
         return np.asarray((result.rows != NO_ROW) & (result.rows < len(self._records)))
 
     def _find_changed(self, folded: MergedVersions) -> np.ndarray:
-        """Say for which keys what became of them is not the record that stands for them as it came."""
+        """Return which keys' results differ from the record that they belong to."""
         changed = ~self._is_own(folded.result) | (folded.result.rows != folded.at)
-        if isinstance(self._strategy, CustomStrategy):  # a merger may also mark a record, or order it otherwise
+        if isinstance(self._strategy, CustomStrategy):  # a merger may change only the operation or ordering value
             changed |= ~_compare_entries(folded.result, self._make_entries(self._records, folded.at, 0))
         return np.asarray(changed)
 
 
 class _PreCombine(RecordMerger):
-    """A payload class in the place of a merger: its preCombine decides.
+    """Merge by a payload class's ``preCombine``, in place of a merger.
 
     Args:
         payload: the payload class.
@@ -239,7 +240,7 @@ class _PreCombine(RecordMerger):
 
 
 def _choose_batch_strategy(selected: Selection, records: WriteRecords) -> MergeStrategy:
-    """Return what decides between versions of one batch."""
+    """Return the strategy that merges versions of one batch."""
     if not records.rows.num_columns:
         return EventTimeStrategy() if records.ordering and selected.ordering_fields else CommitTimeStrategy()
     if isinstance(selected.merger, PayloadMerger):
@@ -258,7 +259,7 @@ def _list_meta_columns(schema: pa.Schema) -> list[pa.Field]:
 
 
 def _iterate_batches(records: WriteRecords, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in the columns of a schema, null where neither the data nor the write says anything."""
+    """Yield the rows in the columns of a schema; a column that neither data nor write has is null."""
     if not len(schema):
         yield make_batch_without_columns(len(records))
         return
@@ -272,7 +273,7 @@ def _iterate_batches(records: WriteRecords, schema: pa.Schema) -> Iterator[pa.Re
 
 
 def _compare_entries(result: BufferedBatch, entries: BufferedBatch) -> np.ndarray:
-    """Say for each record whether both agree on whether it is a delete, and on its ordering value."""
+    """Return which records are equal in delete mark and ordering value."""
     same = result.deletes == entries.deletes
     for mine, theirs in zip(result.order.parts, entries.order.parts, strict=True):
         equal = to_booleans(pc.equal(mine.values, theirs.values).fill_null(True))
@@ -281,10 +282,10 @@ def _compare_entries(result: BufferedBatch, entries: BufferedBatch) -> np.ndarra
 
 
 def _cast_to_columns(made: pa.Table, own: np.ndarray, rows: pa.Table, at: np.ndarray) -> pa.Table:
-    """Bring rows that a merge made to the columns of those at some places; in ``own`` these stay.
+    """Cast merged rows to the columns of ``rows``; the rows in ``own`` take those that ``rows`` has at their places.
 
     Raises:
-        MergeError: a merger put null where a column has none.
+        MergeError: a merged value does not fit its column.
     """
     if len(own):
         pick = np.arange(len(at))
@@ -298,7 +299,7 @@ def _cast_to_columns(made: pa.Table, own: np.ndarray, rows: pa.Table, at: np.nda
 
 
 def _to_nullable(part: Any) -> pa.Array:
-    """Return the ordering values of one field, null for those that are the default."""
+    """Return the ordering values of one field; default values become null."""
     if part.integer:
         return part.values
     return pc.if_else(from_numpy(part.default), pa.scalar(None, part.values.type), part.values)

@@ -1,8 +1,7 @@
-"""A base file merged with a write's records into a new one: copy on write (Hudi ``FileGroupReaderBasedMergeHandle``).
+"""Merge a base file with a write's records into a new base file (Hudi ``FileGroupReaderBasedMergeHandle``).
 
 The records take the place of log files in ``MergeReader``, so the table's merge mode or merger decides as it does for
-readers. Base rows that stay as they are keep their meta columns, save the file name; what the write changed gets the
-commit's.
+readers. Unchanged base rows keep their meta columns except the file name. Changed rows get the commit's.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ Incoming = Sequence[IncomingRows | IncomingDeletes]
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """One new base file of a file group.
+    """Write one new base file of a file group.
 
     Attributes:
         facts: of the commit.
         index: number of the task.
-        file_slice: base file to merge with; without one the records make a new group by themselves.
-        info: what reading the base file takes, in the types of files.
+        file_slice: the base file to merge with; without one, the records alone make a new group.
+        info: facts for reading the base file, in the types of files.
         merger: decides instead of the table's merge mode.
         options: settings of the read.
     """
@@ -66,11 +65,11 @@ class RewriteTask:
         """Write the new base file.
 
         Args:
-            records: of this file group, in the order in which they count.
+            records: of this file group, in the order of their versions.
 
         Raises:
-            HoodieError: files that are missing or corrupt, versions that do not merge, or a store that refuses;
-                whatever was written stays invisible.
+            HoodieError: files are missing or corrupt, versions do not merge, or the store refuses. Readers do not see
+                what was written.
         """
         began = time.monotonic()
         partition, base = self.file_slice.partition_path, self.file_slice.base_file
@@ -105,10 +104,10 @@ class RewriteTask:
         return TaskResult(stat, 0 if base is None else base.size, time.monotonic() - began)
 
     def _make_incoming(self, records: WriteRecords, stamp: RowStamp) -> Iterator[IncomingRows | IncomingDeletes]:
-        """Yield the records as a merge takes them: rows, then deletes, as a log file has them.
+        """Yield the records in the form that a merge takes: rows, then deletes, as in a log file.
 
-        A custom merger may look at what deletes hold, so they keep their rows where they have some. A delete without
-        ordering value, in a table that has ordering fields, is ordered by commit time whatever its row says.
+        A custom merger may look at a delete's row, so deletes keep their rows if they have any. A delete without
+        ordering value, in a table with ordering fields, is ordered by commit time whatever its row says.
         """
         deletes = np.zeros(len(records), bool) if records.deletes is None else to_booleans(join_chunks(records.deletes))
         by_key = deletes.copy()
@@ -134,7 +133,7 @@ class RewriteTask:
 
 
 class _MergedRowReader(MergeReader):
-    """Gives the rows of the new file."""
+    """Read the rows of the new file."""
 
     def __init__(self, task: RewriteTask, incoming: Incoming, stamp: RowStamp) -> None:
         super().__init__(task.file_slice, task.info, merger=task.merger, options=task.options, incoming=incoming)
@@ -167,7 +166,7 @@ def _set_columns(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.Re
 
 
 def _find_unordered(columns: Sequence[pa.ChunkedArray], count: int) -> np.ndarray:
-    """Say where a record has no ordering value although there are ordering fields."""
+    """Return which records have no ordering value although the table has ordering fields."""
     missing = np.full(count, bool(columns))
     for column in columns:
         missing &= to_booleans(join_chunks(column).is_null())

@@ -1,10 +1,10 @@
-"""Where records go: one new file for each file group they touch, new file groups for new keys (Hudi
-``UpsertPartitioner``).
+"""Choose the file that each tagged record goes into (Hudi ``UpsertPartitioner``).
 
-* A known key goes where it is: into a log file on MERGE_ON_READ tables, into a rewritten base file on COPY_ON_WRITE.
-* A new key goes into a new base file - never into a log file, where indexes would not find it - unless its index gave
-  it a group that is there (buckets).
-* A delete of a new key goes nowhere.
+* A known key goes to its file group: into a log file on MERGE_ON_READ tables, into a rewritten base file on
+  COPY_ON_WRITE tables.
+* A new key goes into a new base file. It never goes into a log file, where indexes do not find it, unless its bucket
+  index gave it an existing file group.
+* A delete of a new key is dropped.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from hoodie_py.writer.write_conflicts import iterate_pending_clusterings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
 _FILE_BYTES_A_BYTE = 0.4
-"""Bytes in a base file for a byte in memory, about."""
+"""Estimated bytes in a base file for each byte in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileAssignment:
-    """The records that go into one new file.
+    """Say which records go into one new file (Hudi ``BucketInfo``).
 
     Attributes:
         partition_path, file_id: the file group.
-        file_slice: what is there; None for a new group.
-        start, stop: which of the routed records.
-        inserts, updates, deletes: how many of them have new keys, have known ones, and delete known ones.
-        positions_of: instant of the base file that has all their keys; None where not all are in one.
+        file_slice: the group's newest slice; None for a new group.
+        start, stop: the range of the assigned records.
+        inserts, updates, deletes: number of records with new keys, with known keys, and of deletes of known keys.
+        positions_of: instant of the base file that has all the keys; None if no single one has.
     """
 
     partition_path: str
@@ -63,12 +63,12 @@ class FileAssignment:
 
 @dataclass(frozen=True, slots=True)
 class AssignedRecords:
-    """Records in the order of the files they go into.
+    """Hold records in the order of the files that they go into.
 
     Attributes:
-        records: all that go somewhere.
-        positions: row number of each in its base file, -1 where it is not known.
-        assignments: which go where, in the order of ``records``.
+        records: all records that go into a file.
+        positions: row number of each record in its base file, -1 if unknown.
+        assignments: the files, in the order of ``records``.
     """
 
     records: WriteRecords
@@ -76,22 +76,22 @@ class AssignedRecords:
     assignments: tuple[FileAssignment, ...]
 
     def get_records(self, assignment: FileAssignment) -> WriteRecords:
-        """Return the records of one assignment, without a copy."""
+        """Return one file's records, without a copy."""
         return slice_records(self.records, assignment.start, len(assignment))
 
     def get_positions(self, assignment: FileAssignment) -> np.ndarray:
-        """Return their row numbers."""
+        """Return the row numbers of one file's records."""
         return self.positions[assignment.start : assignment.stop]
 
 
 def assign_files(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, small_bytes: int = 0) -> AssignedRecords:
-    """Decide where records go.
+    """Assign tagged records to files.
 
     Args:
-        tagged: the records, with partition paths; those of one key stay in their order.
+        tagged: the records, with partition paths. Records of one key keep their order.
         snapshot: the table that they were tagged by.
-        file_bytes: about how large a new base file gets.
-        small_bytes: base files of COPY_ON_WRITE tables below this size are filled up with new records; 0 for none.
+        file_bytes: estimated size of a new base file.
+        small_bytes: new records of COPY_ON_WRITE tables fill base files below this size; 0: they make new files.
     """
     paths = [path for path in _require_partition_paths(tagged.records).unique().to_pylist() if path is not None]
     slices = snapshot.view.list_slices(None, paths) if paths else []
@@ -109,18 +109,18 @@ def assign_files(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, sma
 
 
 def assign_new_files(records: WriteRecords, file_bytes: int) -> AssignedRecords:
-    """Give all records that do not delete new file groups, in their order within each partition.
+    """Assign all records to new file groups, in their order within each partition; deletes are dropped.
 
     Args:
         records: with partition paths.
-        file_bytes: about how large a new base file gets.
+        file_bytes: estimated size of a new base file.
     """
     none = pa.nulls(len(records), pa.string())
     return _assign(TaggedRecords(records, none, none, np.full(len(records), -1, np.int64)), {}, file_bytes)
 
 
 def assign_new_bucket_files(tagged: TaggedRecords, file_bytes: int) -> AssignedRecords:
-    """Give records new file groups of the buckets that they are tagged with.
+    """Assign records to new file groups of the buckets that they are tagged with.
 
     Args:
         tagged: by a bucket index.
@@ -134,7 +134,7 @@ def assign_new_bucket_files(tagged: TaggedRecords, file_bytes: int) -> AssignedR
 
 
 def slice_records(records: WriteRecords, start: int, count: int) -> WriteRecords:
-    """Return records that lie side by side, without a copy."""
+    """Return a range of records, without a copy."""
     return WriteRecords(
         rows=records.rows.slice(start, count) if records.rows.num_columns else records.rows,
         keys=records.keys.slice(start, count),
@@ -145,13 +145,13 @@ def slice_records(records: WriteRecords, start: int, count: int) -> WriteRecords
 
 
 def make_file_id() -> str:
-    """Return an id for a new file group, of Java's form."""
+    """Make an id for a new file group, in Java's form."""
     return f"{uuid.uuid4()}-0"
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Records of one partition and file group, or of one partition without group, side by side."""
+    """Hold a range of records of one partition and file group, or of one partition without a group."""
 
     key: tuple[str, str | None]
     start: int
@@ -182,12 +182,12 @@ def _assign(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_by
 
 
 def estimate_row_bytes(records: WriteRecords) -> float:
-    """About how much a record takes in a base file."""
+    """Estimate the bytes of a record in a base file."""
     return max(1.0, float(records.rows.nbytes) * _FILE_BYTES_A_BYTE / max(1, len(records)))
 
 
 def _number_groups(tagged: TaggedRecords) -> tuple[list[tuple[str, str | None]], np.ndarray]:
-    """Return the distinct partition paths with file ids, sorted, and the number of its place for each record."""
+    """Return the distinct pairs of partition path and file id, sorted, and the number of each record's pair."""
     paths = _require_partition_paths(tagged.records).combine_chunks().dictionary_encode()
     groups = tagged.file_ids.dictionary_encode()
     both = to_numbers(_to_codes(paths)) * (len(groups.dictionary) + 1) + to_numbers(_to_codes(groups), -1) + 1
@@ -222,7 +222,7 @@ def _iterate_runs(names: Sequence[tuple[str, str | None]], codes: np.ndarray) ->
 
 
 def _split_new_records(path: str, run: _Run, most: int) -> Iterator[FileAssignment]:
-    """Cut new records into files of about the same size."""
+    """Split new records into files of about the same size."""
     count = run.stop - run.start
     files = -(-count // most)
     for number in range(files):

@@ -1,8 +1,7 @@
-"""A table's schema with the columns that rows bring and the table lacks, at every depth.
+"""Add the columns that rows bring and a table lacks to the table's schema, at every depth.
 
-They come last and are nullable, so that older files read as null there; this is the only change that a write makes
-(Hudi AvroSchemaEvolutionUtils, schema evolution on write). What the stored Avro schema says of the others stays as it
-stands.
+New columns come last and are nullable, so that older files read as null. A write makes no other change to the schema
+(Hudi ``AvroSchemaEvolutionUtils``, schema evolution on write). The stored Avro schema of the other columns is kept.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from hoodie_py.formats.column_names import fold_case
 
 
 def evolve_schema(text: str, columns: pa.Schema) -> str:
-    """Return a table's Avro schema (JSON) with new columns; the same text where there are none.
+    """Return a table's Avro schema (JSON) with the new columns; the same text if there are none.
 
     Args:
         text: the table's, without meta columns.
         columns: of the rows, without meta columns.
 
     Raises:
-        InvalidQueryError: a name that Avro does not allow, or that differs from another in case only.
-        UnsupportedFeatureError: a type that Hudi's tables do not have, or a struct whose schema is defined elsewhere.
+        InvalidQueryError: Avro does not allow a name, or it differs from another in case only.
+        UnsupportedFeatureError: Hudi's tables do not have a type, or a struct's schema is defined elsewhere by name.
     """
     record = json.loads(text)
     grown = _evolve_record(record, columns, record.get("namespace", ""), "")

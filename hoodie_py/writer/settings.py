@@ -1,7 +1,7 @@
-"""Hudi's writer options, resolved: what a caller gives as strings becomes typed values with Hudi's own defaults.
+"""Resolve Hudi's writer options: strings become typed values with Hudi's defaults (Hudi ``HoodieWriteConfig``).
 
-Keys that do not concern what this package writes are passed over, as in Java. The defaults are those of Hudi 1.2.0
-save one: base files have the codec of those that the table has, where Java's default is gzip (``base_codec``).
+Keys that do not concern this package's writes are ignored, as in Java. The defaults are those of Hudi 1.2.0 except one:
+new base files take the codec of the table's own, where Java's default is gzip (``base_codec``).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ MetadataMode = Literal["auto", "disable", "refuse"]
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """What a compaction plan takes.
+    """Hold the settings of a compaction plan.
 
     Attributes:
-        strategies: class names, without package, of the strategies to apply in turn.
+        strategies: class names of the strategies to apply in turn, without package.
         target_io_mb: MB to read and write in one plan.
-        log_size_threshold: bytes of log files from which a slice is taken.
-        log_number_threshold: log files from which a slice is taken.
-        target_partitions: partitions to take, or days back, for the strategies that go by days.
-        partition_regex: what partition paths must contain a match of.
+        log_size_threshold: least bytes of log files in a chosen slice.
+        log_number_threshold: least number of log files in a chosen slice.
+        target_partitions: number of partitions to choose, or of days back for strategies by days.
+        partition_regex: pattern that chosen partition paths contain.
         max_file_size: bytes that a slice without base file is expected to write.
-        trigger: what must have happened since the last compaction; None plans whatever there is.
+        trigger: what must have happened since the last compaction; None: always plan.
         delta_commits, delta_seconds: the trigger's thresholds.
     """
 
@@ -48,8 +48,13 @@ class PlanSettings:
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """What base files look like: codec (None for that of the table's own) and level, bytes of a row group, and the
-    bloom filter over record keys (None for none).
+    """Hold the settings of base files.
+
+    Attributes:
+        codec: None for the codec of the table's own files.
+        level: of compression; None for the codec's default.
+        row_group_bytes: size of a row group.
+        bloom: the bloom filter over record keys; None for no filter.
     """
 
     codec: str | None = None
@@ -60,18 +65,18 @@ class FileSettings:
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """Settings of one call that writes.
+    """Hold the settings of one call that writes.
 
     Attributes:
         plan: for compaction plans.
         file: for base files.
-        metadata_mode: what to do about a metadata table: keep it right or refuse ("auto"), switch it off ("disable"),
-            or refuse.
-        multi_writer: whether other writers work beside this one, so that heartbeats count.
-        clock_skew_ms: how far clocks of writers may be apart.
-        small_file_bytes: base files below this size are filled up with new records, where they are rewritten anyway.
+        metadata_mode: what to do about a metadata table: update it or refuse ("auto"), switch it off ("disable"), or
+            refuse the write ("refuse").
+        multi_writer: whether other writers may work at the same time, so that heartbeats count.
+        clock_skew_ms: greatest difference between the clocks of writers.
+        small_file_bytes: on copy-on-write tables new records fill base files below this size.
         options: all options as given, for readers, mergers and lock providers.
-        table_index: the index that the table shows to have; None where options alone say it.
+        table_index: the index that the table's files show; None if only the options say.
     """
 
     plan: PlanSettings = field(default_factory=PlanSettings)
@@ -90,10 +95,10 @@ class WriteSettings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, object] | None, strategy: str | None = None) -> WriteSettings:
-        """Resolve options; an explicit strategy wins over theirs.
+        """Resolve options; an explicit strategy wins over the options'.
 
         Raises:
-            InvalidQueryError: a value out of range.
+            InvalidQueryError: a value is out of range.
         """
         texts = {str(key): _to_text(value) for key, value in (options or {}).items() if value is not None}
         check_write_options(texts)
@@ -136,7 +141,7 @@ def _read_file_settings(texts: Mapping[str, str]) -> FileSettings:
 
 
 def _read_bloom_settings(texts: Mapping[str, str]) -> BloomSettings:
-    """Return the settings of a filter; without a number of entries small filters are fitted."""
+    """Return the settings of a bloom filter; without a number of entries, small filters fit their file."""
     settings = BloomSettings(
         keys.BLOOM_ENTRIES.read(texts),
         keys.BLOOM_FPP.read(texts),

@@ -1,8 +1,7 @@
-"""New records of COPY_ON_WRITE tables fill up small base files before they make new ones (Hudi ``UpsertPartitioner``).
+"""Fill small base files of COPY_ON_WRITE tables with new records before making new files (Hudi ``UpsertPartitioner``).
 
-Such a file is written anew in any case where one of its records changes; without this every write would leave one more
-file in each partition. MERGE_ON_READ tables keep their base files until they are compacted, so there new records make
-new files.
+A commit rewrites such a file anyway if one of its records changes. Otherwise every write would add a file to each
+partition. MERGE_ON_READ tables rewrite base files only in compactions, so there new records make new files.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ def fill_small_files(
 
     Args:
         tagged: the records, with partition paths.
-        slices: what the table has in their partitions.
-        row_bytes: about how much a record takes in a base file.
-        file_bytes: about how large a base file gets.
-        small_bytes: base files below this size are filled up; 0 for none.
-        held: file groups that must stay as they are.
+        slices: the file slices of their partitions.
+        row_bytes: estimated bytes of a record in a base file.
+        file_bytes: estimated size of a base file.
+        small_bytes: base files below this size are filled; 0 for none.
+        held: file groups that must not change.
     """
     room = compute_free_rows(slices, set(held), row_bytes, file_bytes, small_bytes)
     if not room or not tagged.file_ids.null_count:
@@ -69,7 +68,7 @@ def fill_small_files(
 def compute_free_rows(
     slices: Iterable[FileSlice], held: set[GroupKey], row_bytes: float, file_bytes: int, small_bytes: int
 ) -> Mapping[str, list[tuple[str, int]]]:
-    """Return file ids and how many rows each has room for, by partition path, the smallest file first."""
+    """Return file ids with the number of rows that each can take, by partition path, the smallest file first."""
     found: dict[str, list[tuple[int, str]]] = {}
     for each in slices:
         base = each.base_file

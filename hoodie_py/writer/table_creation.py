@@ -1,7 +1,7 @@
-"""Making a table: its folders, then its properties file, which is what makes it one.
+"""Create a table: its folders first, then its properties file, which makes it a table.
 
-Of several who make the same table at once exactly one succeeds. The folder of the archived timeline holds an empty
-file from the start, as object stores have no empty folders and Java lists the timeline before anything is in it.
+If several programs create the same table at once, exactly one succeeds. The folder of the archived timeline gets an
+empty file: object stores have no empty folders, and Java lists this folder before anything is archived.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _WAIT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CreatedTable:
-    """A table that was just made: where it is, and its properties file, which nobody else would write alike."""
+    """Hold a new table: its files, and the content of its properties file, which no other program writes alike."""
 
     files: TableFiles
     content: bytes = field(repr=False)
 
     @classmethod
     def load(cls, files: TableFiles) -> CreatedTable:
-        """Return a table that the caller has just made."""
+        """Return a table that the caller has just created."""
         return cls(files, files.read(f"{METADATA_FOLDER}/{PROPERTIES_FILE}"))
 
     @contextmanager
     def undo_on_failure(self) -> Iterator[None]:
-        """Take the table back if the block, which writes to it first, is refused or fails.
+        """Remove the table if the block, which writes to it first, is refused or fails.
 
-        It stays where anybody has begun to write, or where nobody knows whether the write has landed.
+        It stays if anybody has begun to write, or if it is unknown whether the write was committed.
         """
         try:
             yield
@@ -68,16 +68,16 @@ class CreatedTable:
 
 
 def create_table(files: TableFiles, new: NewTable) -> CreatedTable:
-    """Make a table without rows, and return what takes it back.
+    """Create a table without rows; the result can remove it again.
 
     Args:
-        files: the place where it will be.
-        new: what it will be.
+        files: the files of its base path.
+        new: describes it.
 
     Raises:
-        ConflictError: there is a table already.
-        InvalidQueryError: a field that is no column, or properties that contradict each other.
-        UnsupportedFeatureError: a column type, version or key generator that is not handled.
+        ConflictError: a table exists already.
+        InvalidQueryError: a field is no column, or properties contradict each other.
+        UnsupportedFeatureError: a column type, version or key generator is not handled.
         CommitStateUnknownError: the store did not say whether the table was made.
         StorageError: the store refused or failed.
     """

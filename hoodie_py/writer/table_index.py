@@ -1,10 +1,11 @@
-"""The index of a table that shows which one it has: one of buckets.
+"""Find the index of a table from its files: a bucket index shows there.
 
-No table stores its index, but file groups of buckets have file ids of their own, and ranges of hashes, or numbers of
-buckets that differ between partitions, are kept in the table. A write with another index would put keys where Java and
-Flink never look for them. How many buckets there are follows from the keys: the hash of each leaves its bucket's number
-as the rest of a division by it. A number that does not fit what is there is refused, and where several fit one has to
-be given.
+Tables do not store their index. But file ids of buckets have their own form, and the table keeps ranges of hashes, or
+the numbers of buckets if these differ between partitions. A write with another index would put keys where Java and
+Flink never look for them.
+
+The number of buckets follows from the keys: bucket = hash modulo number, so the number divides every hash minus its
+bucket. A given number that contradicts the keys is refused. If several numbers fit, the options must name one.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ from hoodie_py.writer.write_records import WriteOperation
 
 _BUCKET, _SIMPLE, _CONSISTENT = "BUCKET", "SIMPLE", "CONSISTENT_HASHING"
 _BITS_OF_AN_ID = 32  # the first eight characters of a random file id
-_CERTAIN_BITS = 18  # random ids look like buckets once in 2^18 tables, at the most
-_SMALL = 10_000  # hardly any random id begins with so small a number
-_COMMITS = 8  # looked at for file ids
-_MOST_SLICES = 16  # looked at for the number of buckets
-_SURE_BITS = 32  # a number that is wrong goes with the keys, or a right one does not, once in 2^32 tables
+_CERTAIN_BITS = 18  # accept ids as buckets if random ids look like that at most once in 2^18 tables
+_SMALL = 10_000  # hardly any random id begins with a smaller number
+_COMMITS = 8  # commits whose file ids are read
+_MOST_SLICES = 16  # slices whose keys are read for the number of buckets
+_SURE_BITS = 32  # a decision about a number of buckets is wrong at most once in 2^32 tables
 
 
 class _FileGroupKind(Enum):
@@ -65,18 +66,18 @@ def resolve_table_index(
     operation: WriteOperation,
     merger: RecordMerger | type[RecordMerger] | None = None,
 ) -> WriteSession:
-    """Return a session whose settings have the index that the table shows, or that of the options.
+    """Return a session whose settings have the index that the table shows, else the options' index.
 
     Args:
         session: of the call.
         snapshot: the table.
-        operation: what the write does; a delete goes without the number of buckets.
+        operation: what the write does; a delete does not need the number of buckets.
         merger: decides instead of the table's merge mode.
 
     Raises:
         InvalidQueryError: the options contradict the table, or do not say enough.
         InvalidTableError: rules for numbers of buckets are missing.
-        UnsupportedFeatureError: an index that is not handled.
+        UnsupportedFeatureError: the index is not handled.
     """
     settings = session.settings
     index = _find_index(snapshot, settings, operation, merger)
@@ -127,7 +128,7 @@ def _find_index(
 
 
 def _find_newest_groups(snapshot: Snapshot) -> list[GroupKey]:
-    """Return file groups that the newest commits wrote to, of as many commits as it takes to tell what they are."""
+    """Return file groups of the newest commits; reading stops once the kind of their ids is clear."""
     found: dict[GroupKey, None] = {}
     read = 0
     for instant in reversed(snapshot.timeline.list_completed_writes()):
@@ -149,11 +150,11 @@ def _classify(groups: list[GroupKey], names: frozenset[str]) -> _FileGroupKind:
 
 
 def _has_bucket_ids(file_ids: Iterable[str]) -> bool | None:
-    """Say whether file ids are those of buckets; None where random ones might look like that."""
+    """Say whether file ids are those of buckets; None if random ids might look the same."""
     numbers = [parse_bucket(each) for each in file_ids]
     known = [each for each in numbers if each is not None]
     small = [each for each in known if each < _SMALL]
-    if len(known) < len(numbers):  # in a table of buckets only writers that did not know can have made such groups
+    if len(known) < len(numbers):  # a writer with another index may have added groups to a table of buckets
         return len(small) > 1 and 2 * len(small) >= len(numbers)
     bits = len(known) * (_BITS_OF_AN_ID - math.log2(max(known) + 1))
     return True if bits >= _CERTAIN_BITS else None
@@ -168,13 +169,13 @@ def _list_names(snapshot: Snapshot, folder: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _BucketEvidence:
-    """What keys of the table say about the number of buckets.
+    """Hold what keys of the table tell about the number of buckets.
 
     Attributes:
-        factor: what the number must divide, as it divides each hash less the bucket; 0 for no key.
-        greatest: bucket.
-        hashes: how many different hashes were looked at.
-        single: whether the key's one field is hashed for certain.
+        factor: greatest common divisor of each hash minus its bucket; the number must divide it. 0 for no key.
+        greatest: the greatest bucket.
+        hashes: number of different hashes.
+        single: whether it is certain which field is hashed.
     """
 
     factor: int
@@ -186,7 +187,7 @@ class _BucketEvidence:
     def collect(
         cls, snapshot: Snapshot, lookup: KeyLookup, groups: list[GroupKey], fields: tuple[str, ...]
     ) -> _BucketEvidence:
-        """Look at keys of file groups."""
+        """Read keys of some file groups."""
         partitions = list(dict.fromkeys(path for path, _ in groups))[:_MOST_SLICES]
         there = snapshot.view.list_slices(None, partitions)
         slices = [each for each in there if parse_bucket(each.file_id) is not None]
@@ -202,21 +203,21 @@ class _BucketEvidence:
         return found
 
     def add_keys(self, file_slice: FileSlice, keys_: pa.ChunkedArray, fields: tuple[str, ...]) -> _BucketEvidence:
-        """Return what is known with keys of one more file slice."""
+        """Return the evidence with the keys of one more file slice."""
         bucket = parse_bucket(file_slice.file_id) or 0
         rests = np.unique(np.abs(compute_hashes(keys_, fields) - bucket))
         factor = int(np.gcd.reduce(rests, initial=self.factor))
         return replace(self, factor=factor, hashes=self.hashes + len(rests))
 
     def is_possible(self, number: int) -> bool:
-        """Whether a number of buckets goes with all keys that were looked at, and not by mere chance."""
+        """Whether a number of buckets fits all keys, and not by mere chance."""
         if number <= self.greatest or self.factor % number:
             return False
         return not self.factor or self.hashes * math.log2(self.factor / number) < _SURE_BITS
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of buckets that go with the keys, where the keys tell; empty for none."""
+        """The numbers of buckets that fit the keys, with a 0 at the end if they are not certain; empty for no keys."""
         if not self.factor:
             return []
         found = [number for number in _list_divisors(self.factor) if self.is_possible(number)]
@@ -225,7 +226,7 @@ class _BucketEvidence:
 
     @property
     def contradicts_all(self) -> bool:
-        """Whether no number of buckets explains where the keys are."""
+        """Whether no number of buckets fits the keys."""
         return self.factor > 0 and not any(self.is_possible(each) for each in _list_divisors(self.factor))
 
 
@@ -237,7 +238,7 @@ def _list_divisors(number: int) -> list[int]:
 def _find_bucket_count(
     snapshot: Snapshot, options: Mapping[str, str], evidence: _BucketEvidence, *, named: bool
 ) -> int | None:
-    """Return the number of buckets; None where neither the options nor the keys say it."""
+    """Return the number of buckets; None if neither options nor keys tell."""
     given = read_given_buckets(options)
     if given is not None:
         if not evidence.is_possible(given):
@@ -254,7 +255,7 @@ def _find_bucket_count(
 
 
 def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -> BucketRules | None:
-    """Return numbers of buckets that differ between partitions, as the table keeps them or the options say."""
+    """Return the numbers of buckets that differ between partitions, from the table or the options."""
     given, told = read_given_buckets(options), keys.BUCKET_EXPRESSIONS.read(options)
     said = None if told is None else BucketRules.of(told, given or DEFAULT_BUCKETS)
     if not kept:

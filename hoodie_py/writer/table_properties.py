@@ -1,9 +1,9 @@
-"""Changes to ``hoodie.properties`` (Hudi ``HoodieTableConfig.modify``).
+"""Change ``hoodie.properties`` (Hudi ``HoodieTableConfig.modify``).
 
-Java copies the file to a backup, deletes it, writes it anew. A store that replaces a file in one step needs neither;
-comments, order and escapes of the other lines stay as they are. As in Java a file that is gone or cut off is first
-brought back from the backup that a killed writer left, and a backup that is not needed goes. Only called under the
-table's lock.
+Java copies the file to a backup, deletes it and writes a new one. This writer replaces it in one step, so it needs no
+backup; comments, order and escapes of the other lines are kept. As in Java, a missing or truncated file is first
+restored from the backup that a killed writer left. A backup that is not needed is deleted. The caller holds the table's
+lock.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _BACKUP = f"{METADATA_FOLDER}/{PROPERTIES_BACKUP_FILE}"
 
 
 def change_properties(files: TableFiles, changes: Mapping[str, str | None]) -> None:
-    """Set keys of the table's properties, or remove those whose value is None.
+    """Set keys of the table's properties; remove keys whose value is None.
 
     Raises:
-        FileMissingError: there is no such file and no backup.
-        InvalidTableError: the file was cut off, and there is no whole backup.
+        FileMissingError: file and backup are missing.
+        InvalidTableError: the file is truncated, and no whole backup exists.
         StorageError: the store refused.
     """
     before, is_backup = _read_whole(files)
     after = update_properties(before, changes)
     if is_backup or after != before:
         if files.local_path(_PATH) is not None:
-            # Hadoop's checksum goes first: with none beside it the file is taken as it is.
+            # Delete Hadoop's checksum first: Java reads a file without one, but refuses a file with a wrong one.
             files.delete(f"{METADATA_FOLDER}/.{PROPERTIES_FILE}.crc")
         files.put(_PATH, seal_properties(after))
     files.delete(_BACKUP)
 
 
 def _read_whole(files: TableFiles) -> tuple[bytes, bool]:
-    """Return the file, or its backup where only that is whole, and whether it is the backup."""
+    """Return the file's content, or the backup's if only that is whole, and whether it is the backup's."""
     try:
         before = read_bounded(files, _PATH, "properties_bytes")
         parse_whole_table_config(before)

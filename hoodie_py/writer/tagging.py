@@ -1,15 +1,17 @@
-"""Where each record of a write belongs: the file group that has its key, or none for a new record.
+"""Tag each record of a write with the file group that has its key; a new record gets none.
 
-Agrees with Hudi's indexes (HoodieSimpleIndex, HoodieBloomIndex, HoodieSimpleBucketIndex, HoodieIndexUtils):
+Agrees with Hudi's indexes (``HoodieSimpleIndex``, ``HoodieBloomIndex``, ``HoodieSimpleBucketIndex``,
+``HoodieIndexUtils``):
 
 * SIMPLE, BLOOM: a key is looked up in the record's partition.
-* GLOBAL_SIMPLE, GLOBAL_BLOOM: in all partitions. A record that is found in another one is merged with what the table
-  has; if it wins it moves: a delete that commit time orders goes to the old place, an insert to the new one. Where
-  records do not move it goes to the old partition.
-* BUCKET: the hash of the key names the file group, which has the key or is to get it.
+* GLOBAL_SIMPLE, GLOBAL_BLOOM: a key is looked up in all partitions. A record found in another partition is merged with
+  the table's record. If it wins it moves: the old partition gets a delete that commit time orders, the new one an
+  insert. If records do not move, it goes to the old partition.
+* BUCKET: the hash of the key names the file group, whether or not the group has the key yet.
 
-A key that base files of two groups hold belongs where a merged read has it: a log may have deleted it elsewhere, as a
-move between partitions does. If it lives in several groups, as after inserts that do not look, its record goes to all.
+If base files of two groups hold a key, it belongs to the group in which a merged read has it: a log may have deleted it
+in the other, as a move between partitions does. If a key lives in several groups, as after inserts without a look-up,
+its record goes to all of them.
 """
 
 from __future__ import annotations
@@ -51,23 +53,24 @@ def tag(
 
     Args:
         snapshot: the table as the write sees it.
-        records: what ``combine`` left.
+        records: the result of ``combine``.
         settings: the writer's options; they name the index.
         merger: decides instead of the table's merge mode.
-        partition_paths: computes partition paths of rows, for rows that a merge made while a record moves.
-        lookup: finds keys in the table; None for a look at its files.
+        partition_paths: computes the partition paths of rows that a merge makes while a record moves.
+        lookup: finds keys in the table; None: reads the table's files.
 
     Returns:
-        The records with their places, in their order. With a global index some may be gone, which lost against what
-        another partition has, and deletes at old places come last. Deletes that do not name a partition come once for
-        each place of their key, and not at all for none. With a bucket index a record that its bucket's file group does
-        not have yet is tagged with that group all the same, and a new file id where there is no such group.
+        The records with their locations, in their order.
+
+        With a global index, records that lost against the record of another partition are dropped, and deletes in old
+        partitions come last. Deletes without a partition are repeated for each location of their key, and dropped if it
+        has none. With a bucket index, a new record is tagged with the file group of its bucket, or with a new file id.
 
     Raises:
-        InvalidTableError: a key lives in two file groups, or two groups have one bucket.
-        InvalidQueryError: the file groups are not those of the bucket index that the options tell of.
-        ConflictError: a pending clustering has a file group that records belong to.
-        UnsupportedFeatureError: an index that is not handled.
+        InvalidTableError: two file groups have one bucket.
+        InvalidQueryError: the file groups are not those of the options' bucket index.
+        ConflictError: a pending clustering replaces a file group of the records.
+        UnsupportedFeatureError: the index is not handled.
     """
     index = settings.index
     if index.is_bucket and records.partition_paths is not None:
@@ -86,7 +89,7 @@ def tag(
 
 
 def _look_up_in_passes(look: _Look, snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> RecordLocations:
-    """Find places of so many records at a time as the memory budget has room for."""
+    """Find locations of as many records at a time as the memory budget allows."""
     step = lookup.keys_at_once
     if len(records) <= step:
         return look(snapshot, records, lookup)
@@ -96,7 +99,7 @@ def _look_up_in_passes(look: _Look, snapshot: Snapshot, records: WriteRecords, l
 
 
 def _select_keys(records: WriteRecords, run: np.ndarray) -> WriteRecords:
-    """Return some records without their data."""
+    """Return a run of records without their data."""
     first, count = int(run[0]), len(run)
     paths = None if records.partition_paths is None else records.partition_paths.slice(first, count)
     return WriteRecords(pa.table({}), records.keys.slice(first, count), paths)
@@ -129,7 +132,7 @@ def _look_up_in_partitions(snapshot: Snapshot, records: WriteRecords, lookup: Ke
 
 
 def _look_up_globally(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> RecordLocations:
-    """Find each record in any partition, if it is alive there."""
+    """Find each record in any partition that has it alive."""
     keys, codes = number_strings(records.keys)
     wanted = KeyLookupRequest(keys, snapshot.view.list_slices())
     found = choose_live_locations(lookup.find([wanted]), [wanted], lookup, only_alive=True)
@@ -141,7 +144,7 @@ def _look_up_globally(snapshot: Snapshot, records: WriteRecords, lookup: KeyLook
 def _tag_everywhere(
     snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup, index: IndexSettings
 ) -> TaggedRecords:
-    """Find records that do not say which partition they belong to: in every partition that has their key."""
+    """Tag records without a partition: once for every partition that has their key."""
     keys, codes = number_strings(records.keys)
     last = np.empty(len(keys), np.int64)
     last[codes] = np.arange(len(codes))
@@ -166,15 +169,15 @@ def _tag_everywhere(
 def _spread_locations(
     found: KeyLookupResult, codes: np.ndarray, count: int, first: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a place and the row of each record, whose slices are numbered from ``first`` on."""
+    """Return slice and row of each record; slices are numbered from ``first`` on."""
     at, rows = np.full(count, NOWHERE), np.full(count, UNKNOWN_ROW)
     at[found.keys], rows[found.keys] = first + found.slices, found.rows
     return at[codes], rows[codes]
 
 
 def _find_copies(found: KeyLookupResult, codes: np.ndarray, members: np.ndarray, first: int) -> np.ndarray:
-    """Return the further places of records whose key lives in several slices: record, slice and row, a column each."""
-    again = np.flatnonzero(np.diff(found.keys) == 0)  # the last place of a key is the one that the record has already
+    """Return the further locations of records whose key is in several slices: rows of record, slice and row number."""
+    again = np.flatnonzero(np.diff(found.keys) == 0)  # ``_spread_locations`` has taken the last location of each key
     if not len(again):
         return np.empty((3, 0), np.int64)
     at, slices, rows = found.keys[again], first + found.slices[again], found.rows[again]
@@ -187,7 +190,7 @@ def _find_copies(found: KeyLookupResult, codes: np.ndarray, members: np.ndarray,
 
 
 def _add_copies(places: RecordLocations, copies: Sequence[np.ndarray]) -> RecordLocations:
-    """Return places with the further ones of some records, in the order of the records."""
+    """Return locations with the further ones of some records, in the order of the records."""
     of, at, rows = np.concatenate([np.empty((3, 0), np.int64), *copies], axis=1)
     if not len(of):
         return places
@@ -198,7 +201,7 @@ def _add_copies(places: RecordLocations, copies: Sequence[np.ndarray]) -> Record
 
 
 def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:
-    """Refuse updates of file groups that a clustering is about to replace, as Java Hudi does by default."""
+    """Refuse records of file groups that a pending clustering replaces, as Java Hudi does by default."""
     pending = snapshot.timeline.timeline.select_pending_replacements()
     if not pending:
         return

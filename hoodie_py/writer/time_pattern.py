@@ -1,7 +1,7 @@
-"""Joda date-time patterns, as the timestamp key generator uses them: times from texts and texts from times.
+"""Parse and format times by Joda date-time patterns, as the timestamp key generator uses them.
 
-The letters that partition paths are made of: ``y Y M d H m s S Z``, quoted text, and anything that is no letter. Other
-letters are refused. Whole columns at once.
+Handled are the letters that partition paths are made of, ``y Y M d H m s S Z``, quoted text, and all other characters.
+Other letters are refused. All functions work on whole columns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MINUTE, _HOUR = 60_000, 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A literal text, or a field of a date with the least number of its digits."""
+    """A literal text, or a field of a date with its least number of digits."""
 
     text: str = ""
     field: str = ""
@@ -33,17 +33,17 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class TimePattern:
-    """A pattern taken apart."""
+    """Hold a parsed pattern."""
 
     pattern: str
     parts: tuple[_Part, ...]
 
     @classmethod
     def parse(cls, pattern: str) -> TimePattern:
-        """Take a pattern apart.
+        """Parse a pattern.
 
         Raises:
-            UnsupportedFeatureError: a letter that is not handled.
+            UnsupportedFeatureError: a letter is not handled.
         """
         parts: list[_Part] = []
         at = 0
@@ -56,10 +56,10 @@ class TimePattern:
         return cls(pattern, tuple(parts))
 
     def format(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Print times.
+        """Format times as texts.
 
         Args:
-            times: timestamp with or without a zone; one with a zone is printed in it.
+            times: timestamps; those with a zone are formatted in it.
         """
         return pa.chunked_array([self._format_chunk(chunk) for chunk in times.chunks], pa.string())
 
@@ -82,17 +82,17 @@ class TimePattern:
         return pc.utf8_lpad(numbers.cast(pa.string()), part.digits, "0")
 
     def read(self, texts: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:
-        """Read times off texts.
+        """Parse times from texts.
 
         Args:
             texts: strings.
-            zone: of texts that name none.
+            zone: of texts that name no zone.
 
         Returns:
-            timestamp[ms, UTC]; null where a text does not fit the pattern.
+            timestamp[ms, UTC]; null for texts that do not fit the pattern.
 
         Raises:
-            UnsupportedFeatureError: the pattern has a letter that is only for printing.
+            UnsupportedFeatureError: the pattern has a letter that can only be formatted.
         """
         pattern = "^" + "".join(self._make_group(at, part) for at, part in enumerate(self.parts)) + "$"
         found = [self._parse_chunk(chunk, pattern, zone) for chunk in texts.chunks]
@@ -162,14 +162,14 @@ def _parse_part(pattern: str, match: re.Match[str]) -> _Part:
 
 
 def _parse_dates(texts: pa.Array) -> pa.Array:
-    """Read ISO dates; null for days that the calendar does not have."""
+    """Parse ISO dates to days; null for days that the calendar does not have."""
     times = pc.strptime(texts, format="%Y-%m-%d", unit="s", error_is_null=True)
-    same = pc.equal(pc.strftime(times, format="%Y-%m-%d"), texts)  # strptime takes February 31
+    same = pc.equal(pc.strftime(times, format="%Y-%m-%d"), texts)  # strptime accepts February 31
     return pc.if_else(same, times, None).cast(pa.date32()).cast(pa.int32())
 
 
 def _format_offsets(times: pa.Array, separator: str) -> pa.Array:
-    """How far the zone of times is ahead of UTC, as +0530 or +05:30."""
+    """Format the offset of times' zone from UTC, as +0530 or +05:30."""
     local = pc.local_timestamp(times) if times.type.tz else times
     ahead = pc.subtract(local.cast(pa.int64()), times.cast(pa.int64()))
     minutes = pc.divide(pc.abs(ahead), _MINUTE)
@@ -181,7 +181,7 @@ def _format_offsets(times: pa.Array, separator: str) -> pa.Array:
 
 
 def _parse_offsets(texts: pa.Array) -> pa.Array:
-    """Milliseconds that zones such as +05:30 are ahead of UTC."""
+    """Parse offsets such as +05:30 to milliseconds ahead of UTC."""
     plain = pc.if_else(pc.equal(texts, "Z"), "+0000", pc.replace_substring(texts, ":", ""))
     hours = pc.utf8_slice_codeunits(plain, 1, 3).cast(pa.int64())
     minutes = pc.utf8_slice_codeunits(plain, 3, 5).cast(pa.int64())

@@ -1,7 +1,7 @@
-"""Timestamps as Java's ``java.sql.Timestamp.toString`` spells them: ``2020-01-02 03:04:05.678``.
+"""Format timestamps as Java's ``java.sql.Timestamp.toString`` does: ``2020-01-02 03:04:05.678``.
 
-That is how Java Hudi spells timestamps in keys where it takes them for values and not for numbers: milliseconds, cut
-towards 1970; zeros at the end of the fraction left out but the first; in the zone of the writer's JVM.
+Java Hudi writes timestamps in keys like that when it takes them for values, not numbers: milliseconds, cut towards
+1970; no zeros at the end of the fraction but the first; in the zone of the writer's JVM.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _MICROS_IN_MILLI = 1000
 
 
 def format_java_timestamps(values: pa.ChunkedArray, column: str, zone: str) -> pa.ChunkedArray:
-    """Return the text of every timestamp; null stays null.
+    """Format every timestamp; null stays null.
 
     Args:
         values: timestamps with a zone.
         column: its name, for errors.
-        zone: in which the text says the time.
+        zone: of the texts.
 
     Raises:
         InvalidQueryError: times before 1582-10-15 or after the year 9999; names the first rows.

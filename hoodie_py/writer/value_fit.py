@@ -1,9 +1,9 @@
-"""Values brought to the type of a table's column, if that loses nothing.
+"""Convert values to the type of a table's column if nothing is lost.
 
-Widened are integers, floats, decimals, units of time, and the layouts in which Arrow keeps text, bytes and lists;
-struct fields go by name. Whatever could lose something is tried value by value; all else is refused, since a caller
-who means it can cast. Singles become doubles by their text, so that 1.1 stays 1.1, as in Hudi
-(HoodieAvroUtils.rewritePrimaryType).
+Integers, floats, decimals and units of time are widened. Arrow's layouts of text, bytes and lists are converted. Struct
+fields are matched by name. A conversion that might lose something is tried on every value. All others are refused; a
+caller who means them can cast. Floats become doubles by their text, so that 1.1 stays 1.1, as in Hudi
+(``HoodieAvroUtils.rewritePrimaryType``).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _FLOATS = (pa.float16(), pa.float32(), pa.float64())
 
 
 def fit_column(values: pa.ChunkedArray, field: pa.Field, *, fill_missing: bool = False) -> pa.ChunkedArray:
-    """Return a column in the table's type.
+    """Convert a column to the table's type.
 
     Args:
-        values: the column as it came.
+        values: the rows' column.
         field: the table's column.
-        fill_missing: whether struct fields that values lack become null.
+        fill_missing: whether missing struct fields become null.
 
     Raises:
-        InvalidQueryError: another type, values that do not fit, nulls where the table allows none; names column, types
-            and the first rows.
+        InvalidQueryError: the type or a value does not fit, or a required column has nulls; names column, types and the
+            first rows.
     """
     if isinstance(values.type, pa.BaseExtensionType):
         values = pa.chunked_array([each.storage for each in values.chunks], values.type.storage_type)
@@ -75,7 +75,7 @@ def check_types(source: pa.DataType, target: pa.DataType, column: str, *, fill_m
     Args:
         source: the rows' type.
         target: the table's.
-        column: its name, which grows by the names of nested fields.
+        column: its name; the names of nested fields are added to it.
         fill_missing: whether a struct may lack fields.
 
     Raises:
@@ -147,10 +147,10 @@ def _can_hold_digits(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _fit(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Bring an array to a type that ``check_types`` allows.
+    """Convert an array to a type that ``check_types`` allows.
 
     Raises:
-        ArrowInvalid, ValueError: a value does not fit, or a null where none may be.
+        ArrowInvalid, ValueError: a value does not fit, or a required field is null.
     """
     source = array.type
     if pa.types.is_dictionary(source):
@@ -212,7 +212,7 @@ def _refuse_nulls(values: pa.Array, field: pa.Field) -> None:
 
 
 def _find_first_misfits(values: pa.ChunkedArray, fit: Callable[[pa.Array], object]) -> list[int]:
-    """Find the first rows that do not fit, by halves."""
+    """Find the first rows that do not fit, by bisection."""
     found: list[int] = []
     start = 0
     for chunk in values.chunks:

@@ -1,7 +1,7 @@
-"""What a write carries from one step to the next: rows with their keys, later with the place of each.
+"""Hold the records of a write between its steps: rows with their keys, later with their locations.
 
-Columns side by side, one entry a record, in the order in which the records came: for records of one key that order is
-the order of commits.
+All columns have one entry for each record, in the order in which the records came. For records of one key that order is
+the order of their versions. (Hudi ``HoodieRecord``.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 
 class WriteOperation(StrEnum):
-    """What a write does; the values are those of Hudi's option (Hudi WriteOperationType)."""
+    """List the operations of a write; the values are those of Hudi's option (Hudi ``WriteOperationType``)."""
 
     UPSERT = "upsert"
     INSERT = "insert"
@@ -25,25 +25,24 @@ class WriteOperation(StrEnum):
 
     @property
     def recorded(self) -> str:
-        """The operation as commit metadata names it."""
+        """The operation's name in commit metadata."""
         return self.name
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRecords:
-    """Records to write or to delete.
+    """Hold records to write or to delete.
 
     Attributes:
-        rows: data columns, in the order and types that files will have, without meta columns. Deletes by key bring key,
-            partition and ordering columns only, or no columns at all; the table then still has their number of rows.
+        rows: data columns, in the order and types of files, without meta columns. Deletes by key have only key,
+            partition and ordering columns, or no columns at all.
         keys: string; record keys.
-        partition_paths: string; relative partition paths as on disk, "" in a table without partitions. None where
-            deletes by bare keys do not say: the keys are searched in all partitions.
-        deletes: bool, no nulls; which records delete. None where none does.
+        partition_paths: string; relative partition paths as on disk, "" in a table without partitions. None for deletes
+            by bare keys, whose keys are looked up in all partitions.
+        deletes: bool, no nulls; which records are deletes. None if no record is.
         ordering: values of the table's ordering fields, one column a field, in its types. Empty when commit time
             decides, or when deletes bring none.
-        made_of: of records as they came: the fields that keys and partition paths were made of, none where they were
-            given as such.
+        made_of: the fields that keys and partition paths were made of; empty if the caller gave them as such.
     """
 
     rows: pa.Table
@@ -66,10 +65,10 @@ class WriteRecords:
         return len(self.keys)
 
     def take(self, indices: pa.Array | pa.ChunkedArray | np.ndarray) -> WriteRecords:
-        """Return the records at these places, in that order.
+        """Return the records at some places, in the order of the places.
 
         Args:
-            indices: whole numbers from 0 to ``len(self)``, no nulls; a record may be named more than once.
+            indices: integers from 0 to ``len(self)`` - 1, no nulls; repeats are allowed.
         """
         at = indices if isinstance(indices, pa.Array | pa.ChunkedArray) else pa.array(indices, pa.int64())
         return WriteRecords(
@@ -83,13 +82,13 @@ class WriteRecords:
 
 @dataclass(frozen=True, slots=True)
 class TaggedRecords:
-    """Records, and where the table has them.
+    """Hold records with their locations in the table.
 
     Attributes:
         records: the records.
         file_ids: string; file group of each record's key, null where the key is new.
-        base_instants: string; instant of the base file that has the key, null where none has.
-        positions: int64; row number in that base file, below 0 where it is not known or there are several.
+        base_instants: string; instant of the base file that has the key, null if no base file has it.
+        positions: int64; row number in that base file, below 0 if it is unknown or there are several.
     """
 
     records: WriteRecords
