@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from hoodie_py.formats.arrays import filter_rows, from_numpy, repeat_value
 from hoodie_py.formats.kernels import take
-from hoodie_py.reader.align import NO_MATCHES, KeyMatcher, Matcher, RowMatcher, make_position_matcher
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.conform import NullColumns, conform_batch
@@ -27,6 +26,14 @@ from hoodie_py.reader.fields import find_top_level_name
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.log_side import LogReader
+from hoodie_py.reader.match import (
+    NO_MATCHES,
+    KeyMatcher,
+    Matcher,
+    RowMatcher,
+    make_position_matcher,
+    match_base_rows,
+)
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import INSERT, NO_OPERATION, UPDATE
@@ -266,7 +273,9 @@ class BaseMerge:
         """Return for each base row the number of the log record it meets, -1 for none; ``again`` as for ``pair``."""
         batches = base.read_batches(self._add_key_columns(pa.schema([]), log), _KEY_BATCH_ROWS)
         keys = (log.keys.read_keys(self.fill_fallbacks(batch, base)) for batch in batches)
-        return log.pair(folded, keys, base.num_rows, again=again)
+        at = match_base_rows(folded, keys, base.num_rows, log.spill, again=again)
+        log.spill.release_free_memory()
+        return at
 
     def _add_key_columns(self, schema: pa.Schema, log: LogReader) -> pa.Schema:
         """Return the schema with the columns that keys are made of."""

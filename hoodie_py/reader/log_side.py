@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,6 @@ from hoodie_py.reader.log_bytes import ScannedBlock
 from hoodie_py.reader.log_scan import ScanStats, scan_log_files
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.merger import RecordMerger
-from hoodie_py.reader.pairing import match_base_rows
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_plan import MergeNeeds, make_merge_schema
 from hoodie_py.reader.read_stats import ReadStats
@@ -214,14 +213,6 @@ class LogReader:
         at_once = self.spill.budget.count_rows_at_once(pairs)
         for start in range(0, batch.num_rows, at_once):
             yield batch.slice(start, at_once)
-
-    def pair(
-        self, folded: FoldedLog, base_keys: Iterable[pa.Array], base_rows: int, *, again: bool = False
-    ) -> np.ndarray:
-        """Return for each base row the number of the record it meets; see ``pairing.pair``."""
-        at = match_base_rows(folded, base_keys, base_rows, self.spill, again=again)
-        self.spill.release_free_memory()
-        return at
 
     def iterate_unmatched(self, folded: FoldedLog, met: np.ndarray) -> Iterator[BufferedBatch]:
         """Yield the records that no base row met, as many at a time as the memory budget has room for."""

@@ -19,9 +19,9 @@ from hoodie_py.reader.entry_batches import from_entry_batch, get_extra, to_entry
 from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.foreign_text import decode_foreign, encode_foreign
 from hoodie_py.reader.key_hash import KeyHash
+from hoodie_py.reader.match import match_base_rows
 from hoodie_py.reader.memory_budget import MemoryBudget
 from hoodie_py.reader.ordering import ForeignValue, OrderingColumn
-from hoodie_py.reader.pairing import match_base_rows
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import DEFAULT_ORDERING
 from hoodie_py.reader.row_store import RowStore
