@@ -10,9 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.reader.delete_rules import IS_DELETED_FIELD, OPERATION_FIELD
+from hoodie_py.formats.names import IS_DELETED_FIELD, OPERATION_FIELD, RECORD_KEY_FIELD
 from hoodie_py.reader.fields import find_field_type
-from hoodie_py.reader.record_key import RECORD_KEY_FIELD
 from hoodie_py.reader.records import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
 from hoodie_py.reader.table_context import TableRecordContext
 

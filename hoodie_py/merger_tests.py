@@ -25,15 +25,16 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, MergeError
+from hoodie_py.formats.names import IS_DELETED_FIELD, OPERATION_FIELD, RECORD_KEY_FIELD
 from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.merger_samples import LEVELS, Samples, Version
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.custom_strategy import CustomStrategy
-from hoodie_py.reader.delete_rules import IS_DELETED_FIELD, OPERATION_FIELD, DeleteRules
+from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.mapping_context import MappingRecordContext
 from hoodie_py.reader.merger import RecordMerger, merge_pair, merge_rows
-from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
+from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import BufferedRecord
 from hoodie_py.reader.registry import as_merger
 from hoodie_py.reader.row_store import RowStore

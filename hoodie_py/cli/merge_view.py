@@ -17,12 +17,12 @@ from hoodie_py.cli.console import Column, build_table
 from hoodie_py.cli.values import to_text
 from hoodie_py.formats.blocks import decode_delete_block, decode_records
 from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
+from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.table.bounded import read_bounded
 
 if TYPE_CHECKING:
     from hoodie_py.hoodie_table import HoodieTable
 
-RECORD_KEY = "_hoodie_record_key"
 STYLES = {"updated": "yellow", "deleted": "red", "inserted": "green", "unchanged": "dim"}
 
 Row = dict[str, Any]
@@ -55,14 +55,14 @@ def collect_key_merges(table: HoodieTable, columns: Sequence[str]) -> list[KeyMe
         columns: columns to compare.
     """
     stories: dict[str, KeyMerge] = {}
-    wanted = [RECORD_KEY, *columns]
+    wanted = [RECORD_KEY_FIELD, *columns]
     for row in _to_rows(table.scan(wanted, query_type="read_optimized").to_arrow()):
-        key = row.pop(RECORD_KEY)
+        key = row.pop(RECORD_KEY_FIELD)
         stories.setdefault(key, KeyMerge(key)).base = row
     for key, said in _iterate_log_entries(table):
         stories.setdefault(key, KeyMerge(key)).log.append(said)
     for row in _to_rows(table.scan(wanted).to_arrow()):
-        key = row.pop(RECORD_KEY)
+        key = row.pop(RECORD_KEY_FIELD)
         stories.setdefault(key, KeyMerge(key)).merged = row
     return [stories[key] for key in sorted(stories)]
 
@@ -87,8 +87,8 @@ def _iterate_entries(block: LogBlock, ordering: Sequence[str], times: pa.Schema 
         for key, value in zip(deletes.keys.to_pylist(), deletes.values, strict=True):
             yield key, "delete" if value is None else f"delete {_format_ordering(ordering, [value])}"
     elif block.is_data:
-        for row in decode_records(block, (RECORD_KEY, *ordering), times).to_pylist():
-            yield row[RECORD_KEY], _format_ordering(ordering, [row[name] for name in ordering]) or "write"
+        for row in decode_records(block, (RECORD_KEY_FIELD, *ordering), times).to_pylist():
+            yield row[RECORD_KEY_FIELD], _format_ordering(ordering, [row[name] for name in ordering]) or "write"
 
 
 def _format_ordering(names: Sequence[str], values: Sequence[Any]) -> str:

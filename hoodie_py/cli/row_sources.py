@@ -21,10 +21,10 @@ import pyarrow.parquet
 
 from hoodie_py.cli.row_formats import RowFormat
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.table.table_schema import META_COLUMNS
+from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.writer.input_data import read_input
 
-_META_TYPES = dict.fromkeys(META_COLUMNS, pa.string())  # else an instant would be taken for a number
+_META_TYPES = dict.fromkeys(META_FIELDS, pa.string())  # else an instant would be taken for a number
 _LINES_AT_ONCE = 50_000
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 

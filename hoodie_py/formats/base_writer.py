@@ -25,8 +25,8 @@ from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.base_schema import convert_to_stored, make_stored_schema
 from hoodie_py.formats.bloom import DYNAMIC, BloomBuilder, BloomSettings
 from hoodie_py.formats.key_range import KeyRange
+from hoodie_py.formats.names import RECORD_KEY_FIELD
 
-RECORD_KEY = "_hoodie_record_key"
 # Codecs, with the scale of their levels where they have one.
 CODECS: dict[str, range | None] = {"zstd": range(1, 23), "snappy": None, "gzip": range(1, 10), "uncompressed": None}
 DEFAULT_CODEC = "snappy"
@@ -107,7 +107,7 @@ class BaseFileWriter:
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = self._rows = 0
         self._ratio = _FIRST_GUESS
-        has_keys = RECORD_KEY in self._schema.names
+        has_keys = RECORD_KEY_FIELD in self._schema.names
         self._range = KeyRange()
         self._has_keys = has_keys
         self._bloom = BloomBuilder(bloom) if bloom is not None and has_keys else None
@@ -123,7 +123,7 @@ class BaseFileWriter:
         if not rows.num_rows:
             return
         if self._has_keys:
-            keys = rows.column(RECORD_KEY)
+            keys = rows.column(RECORD_KEY_FIELD)
             self._range.add(keys)
             if self._bloom is not None:
                 self._bloom.add(keys)

@@ -23,6 +23,7 @@ from hoodie_py.formats.names import check_inside, find_file_name
 
 SCHEMA_KEY = "schema"
 LATEST_SCHEMA_KEY = "latest_schema"
+NO_COMMIT = "null"  # ``prev_commit`` of a new file group (Hudi HoodieWriteStat.NULL_COMMIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.names import METADATA_FOLDER
 
-BUCKET_FOLDER = ".hoodie/.bucket_index"
+BUCKET_FOLDER = f"{METADATA_FOLDER}/.bucket_index"
 CONSISTENT_FOLDER = f"{BUCKET_FOLDER}/consistent_hashing_metadata"
 RULES_FOLDER = f"{BUCKET_FOLDER}/partition_bucket_index_meta/configs"
 HASHING_SUFFIX, COMMIT_SUFFIX, RULES_SUFFIX = ".hashing_meta", ".commit", ".hashing_config"

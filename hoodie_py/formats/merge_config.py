@@ -67,6 +67,11 @@ class MergeConfig:
         return self.mode is MergeMode.CUSTOM and self.strategy_id == PAYLOAD_STRATEGY_ID
 
 
+def replace_old_package(class_name: str) -> str:
+    """Return the name of a class as Hudi has it since it joined Apache: older tables say ``com.uber.hoodie``."""
+    return class_name.replace("com.uber.hoodie", "org.apache.hudi")
+
+
 _MODE_OF_PAYLOAD = {
     DEFAULT_PAYLOAD: MergeMode.EVENT_TIME_ORDERING,
     EVENT_TIME_PAYLOAD: MergeMode.EVENT_TIME_ORDERING,

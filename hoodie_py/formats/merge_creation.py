@@ -34,6 +34,7 @@ from hoodie_py.formats.merge_config import (
     MergeConfig,
     MergeMode,
     infer_merge,
+    replace_old_package,
 )
 from hoodie_py.formats.table_config import (
     LEGACY_PAYLOAD_CLASS,
@@ -138,7 +139,7 @@ def find_payload_class(properties: Mapping[str, str]) -> str | None:
     for key in (PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS):
         value = properties.get(key, "").strip()
         if value:
-            return value.replace("com.uber.hoodie", "org.apache.hudi")
+            return replace_old_package(value)
     if properties.get(MERGE_MODE, "").strip() == MergeMode.COMMIT_TIME_ORDERING:
         return OVERWRITE_WITH_LATEST_PAYLOAD
     return None
@@ -212,4 +213,4 @@ def _find_table_payload(config: TableConfig) -> str:
 
 def _find_writer_payload(options: Mapping[str, str]) -> str | None:
     value = options.get(WRITER_PAYLOAD_CLASS, "").strip()
-    return value.replace("com.uber.hoodie", "org.apache.hudi") if value else None
+    return replace_old_package(value) if value else None

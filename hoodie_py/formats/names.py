@@ -20,6 +20,19 @@ from sys import intern
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.limits import get_limits
 
+METADATA_FOLDER = ".hoodie"  # below the table's base path (Hudi HoodieTableMetaClient.METAFOLDER_NAME)
+
+# Columns that Hudi adds to a table's own (Hudi HoodieRecord).
+COMMIT_TIME_FIELD = "_hoodie_commit_time"
+COMMIT_SEQNO_FIELD = "_hoodie_commit_seqno"
+RECORD_KEY_FIELD = "_hoodie_record_key"
+PARTITION_PATH_FIELD = "_hoodie_partition_path"
+FILE_NAME_FIELD = "_hoodie_file_name"
+META_FIELDS = (COMMIT_TIME_FIELD, COMMIT_SEQNO_FIELD, RECORD_KEY_FIELD, PARTITION_PATH_FIELD, FILE_NAME_FIELD)
+OPERATION_FIELD = "_hoodie_operation"  # only in tables of writers that keep the operation of a row
+META_FIELDS_WITH_OPERATION = (*META_FIELDS, OPERATION_FIELD)
+IS_DELETED_FIELD = "_hoodie_is_deleted"  # a column of the user's data: true deletes the row's key
+
 BASE_FILE_EXTENSIONS = (".parquet", ".orc", ".hfile", ".lance")
 CDC_SUFFIX = ".cdc"
 REGISTERED_SUFFIX = "_hudiext"  # of files that another system wrote and that were registered with a table
@@ -146,7 +159,7 @@ class MarkerType(StrEnum):
 
 def make_marker_folder(instant: str) -> str:
     """The folder of an instant's markers, relative to the table's base path."""
-    return f".hoodie/.temp/{instant}"
+    return f"{METADATA_FOLDER}/.temp/{instant}"
 
 
 def make_marker_path(instant: str, partition_path: str, data_file: str, kind: MarkerType) -> str:
@@ -191,7 +204,7 @@ def check_partition(path: str) -> str:
     Raises:
         InvalidTableError: as for ``check_inside``, or a segment is ``.hoodie`` in any case, as some disks ignore it.
     """
-    if any(segment.casefold() == ".hoodie" for segment in check_inside(path).replace("\\", "/").split("/")):
+    if any(segment.casefold() == METADATA_FOLDER for segment in check_inside(path).replace("\\", "/").split("/")):
         raise InvalidTableError("table metadata names a partition among Hudi's own files", path=path[:500])
     return path
 

@@ -24,9 +24,10 @@ from hoodie_py.formats.merge_config import (
     MergeConfig,
     MergeMode,
     collect_merge_properties,
+    replace_old_package,
     resolve_merge,
 )
-from hoodie_py.formats.names import check_inside
+from hoodie_py.formats.names import METADATA_FOLDER, check_inside
 from hoodie_py.formats.properties import format_properties, parse_properties
 
 __all__ = ["MergeMode", "TableConfig", "compute_table_checksum", "format_properties", "parse_properties"]
@@ -185,6 +186,14 @@ class TableConfig:
         return self.table_type == "MERGE_ON_READ"
 
     @property
+    def has_logs_named_by_commit(self) -> bool:
+        """Whether a log file's name has the instant of the delta commit that wrote it (from table version 8 on).
+
+        Up to version 6 the name has the base instant of the file slice.
+        """
+        return self.version >= 8
+
+    @property
     def is_partitioned(self) -> bool:
         """Whether the table has partition fields."""
         return bool(self.partition_fields)
@@ -206,7 +215,7 @@ class TableConfig:
 
     def find_timeline_folder(self) -> str:
         """The directory of the active timeline, relative to the base path."""
-        return ".hoodie" if self.timeline_layout == 1 else f".hoodie/{self.timeline_path}"
+        return METADATA_FOLDER if self.timeline_layout == 1 else f"{METADATA_FOLDER}/{self.timeline_path}"
 
     def find_history_folder(self) -> str:
         """The directory of the archived timeline, relative to the base path."""
@@ -265,7 +274,7 @@ class _PropertyReader:
 
     def read_class_name(self, *keys: str) -> str | None:
         value = self.read_text(*keys)
-        return value.replace("com.uber.hoodie", "org.apache.hudi") if value else None
+        return replace_old_package(value) if value else None
 
     def read_config(self, cls: type[TableConfig]) -> TableConfig:
         name = self.read_name()

@@ -16,11 +16,10 @@ import pyarrow as pa
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, MergeError
 from hoodie_py.formats.arrays import to_booleans, to_numbers
 from hoodie_py.formats.kernels import call, cast
+from hoodie_py.formats.names import IS_DELETED_FIELD, OPERATION_FIELD
 from hoodie_py.options.read import DELETE_FIELD, DELETE_MARKER
 from hoodie_py.reader.records import DELETE, NO_OPERATION, HoodieOperation
 
-IS_DELETED_FIELD = "_hoodie_is_deleted"
-OPERATION_FIELD = "_hoodie_operation"
 _CODES = {operation.value: operation.code for operation in HoodieOperation}
 
 

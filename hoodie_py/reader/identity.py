@@ -13,17 +13,16 @@ import pyarrow as pa
 from hoodie_py.errors import MergeError
 from hoodie_py.formats.arrays import to_booleans
 from hoodie_py.formats.kernels import call
+from hoodie_py.formats.names import PARTITION_PATH_FIELD
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.fields import find_top_level_name, has_field, read_field_values
 from hoodie_py.reader.row_store import NO_ROW
 
-_PARTITION_PATH = "_hoodie_partition_path"
-
 
 def list_identity_fields(config: TableConfig) -> tuple[str, ...]:
     """Return the names of fields that a merge leaves as they are, whether or not the table has such columns."""
-    return (*config.record_key_fields, *config.partition_fields, _PARTITION_PATH)
+    return (*config.record_key_fields, *config.partition_fields, PARTITION_PATH_FIELD)
 
 
 def check_identity(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch, *, partial: bool) -> None:

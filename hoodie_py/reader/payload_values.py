@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError, MergeError
+from hoodie_py.formats.names import IS_DELETED_FIELD
 from hoodie_py.options.read import DELETE_FIELD, DELETE_MARKER
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.context import RecordContext
-from hoodie_py.reader.delete_rules import IS_DELETED_FIELD
 from hoodie_py.reader.fields import read_field_values
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.payload_ordering import Record

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION, OPERATION_FIELD
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.delete_rules import OPERATION_FIELD
 from hoodie_py.reader.payload_merger import CombineResult, PayloadMerger, Props
 from hoodie_py.reader.payload_ordering import (
     Record,
@@ -36,10 +36,9 @@ from hoodie_py.reader.payload_values import (
     replace_records,
 )
 from hoodie_py.reader.payloads_whole import OrderingPreCombinePayload, check_comparable
-from hoodie_py.reader.read_plan import META_FIELDS
 from hoodie_py.reader.row_store import NO_ROW
 
-_META = frozenset(META_FIELDS) - {OPERATION_FIELD}
+_META = frozenset(META_FIELDS_WITH_OPERATION) - {OPERATION_FIELD}
 
 
 class OverwriteNonDefaultsWithLatestAvroPayload(OrderingPreCombinePayload):

@@ -15,20 +15,10 @@ import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, InvalidTableError, MergeError
 from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.reader.delete_rules import OPERATION_FIELD, DeleteRules
+from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import find_top_level_name, has_field, make_nullable
 from hoodie_py.reader.merger import RecordMerger
-from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
-
-COMMIT_TIME_FIELD = "_hoodie_commit_time"
-META_FIELDS = (
-    COMMIT_TIME_FIELD,
-    "_hoodie_commit_seqno",
-    RECORD_KEY_FIELD,
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-    OPERATION_FIELD,
-)
+from hoodie_py.reader.record_key import RecordKeys
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.arrays import is_valid
 from hoodie_py.formats.kernels import cast
+from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.reader.fields import read_field_values
 
-RECORD_KEY_FIELD = "_hoodie_record_key"
 _NULL, _EMPTY = "__null__", "__empty__"
 
 

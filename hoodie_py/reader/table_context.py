@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, MergeError
+from hoodie_py.formats.names import IS_DELETED_FIELD, OPERATION_FIELD
 from hoodie_py.reader.context import RecordContext
-from hoodie_py.reader.delete_rules import IS_DELETED_FIELD, OPERATION_FIELD, DeleteRules
+from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import find_field_type, find_top_level_name, has_field
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import DEFAULT_ORDERING, BufferedRecord, HoodieOperation

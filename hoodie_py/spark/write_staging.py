@@ -22,8 +22,8 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from hoodie_py.errors import CorruptFileError, FileMissingError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.table_config import PROPERTIES_FILE
-from hoodie_py.table.timeline_loader import METADATA_FOLDER
 from hoodie_py.writer.folder_tree import remove_tree
 from hoodie_py.writer.markers import TEMP_FOLDER
 from hoodie_py.writer.output_file import OutputFile

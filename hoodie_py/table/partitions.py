@@ -24,10 +24,9 @@ import pyarrow as pa
 from hoodie_py.errors import FileMissingError, InvalidTableError
 from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.limits import get_limits, raise_limit_error
-from hoodie_py.formats.names import REGISTERED_SUFFIX, parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.names import METADATA_FOLDER, REGISTERED_SUFFIX, parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.partition_values import may_hold_slash, parse_partition_constants
-from hoodie_py.table.timeline_loader import METADATA_FOLDER
 
 PARTITION_METAFILES = frozenset({
     ".hoodie_partition_metadata", ".hoodie_partition_metadata.parquet", ".hoodie_partition_metadata.orc",

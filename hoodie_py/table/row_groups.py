@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_texts, to_booleans
-from hoodie_py.formats.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, RECORD_KEY
+from hoodie_py.formats.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.formats.bloom import BloomFilter
+from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.formats.parquet import find_column_chunk_ranges
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.table.evaluate import evaluate
@@ -64,7 +65,7 @@ def choose_row_groups(
     wanted = {}
     for part in split_conjuncts(predicate):
         name, values = _find_listed_values(part) or ("", [])
-        if name == RECORD_KEY and name in stored and not _may_be_in_bloom(metadata, values):
+        if name == RECORD_KEY_FIELD and name in stored and not _may_be_in_bloom(metadata, values):
             return []
         if name in stored:
             wanted[name] = part

@@ -16,8 +16,8 @@ from typing import Any
 
 from hoodie_py.errors import CorruptFileError, FileMissingError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.timeline_loader import METADATA_FOLDER
 
 SCHEMA_FOLDER = f"{METADATA_FOLDER}/.schema"
 

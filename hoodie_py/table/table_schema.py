@@ -25,16 +25,12 @@ from hoodie_py.errors import HoodieError, InvalidTableError
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.commit_metadata import CommitMetadata
 from hoodie_py.formats.declared_times import list_declared_times
+from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.formats.timeline import Instant
 from hoodie_py.table.data_schema import read_newest_data_schema
 from hoodie_py.table.partition_values import is_formatted_time
 from hoodie_py.table.timeline_loader import TableTimeline
-
-META_COLUMNS = (
-    "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
-)  # fmt: skip
-OPERATION_COLUMN = "_hoodie_operation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,7 @@ class TableSchema:
     @property
     def data_columns(self) -> tuple[str, ...]:
         """Names of the columns that are not meta columns."""
-        return tuple(name for name in self.arrow.names if name not in META_COLUMNS and name != OPERATION_COLUMN)
+        return tuple(name for name in self.arrow.names if name not in META_FIELDS and name != OPERATION_FIELD)
 
 
 def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSchema:
@@ -91,11 +87,11 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
             "nothing tells the table's columns: no commit, no create schema and no data file has them",
             table=config.name,
         )
-    fields = [each for each in arrow if each.name not in META_COLUMNS and each.name != OPERATION_COLUMN]
+    fields = [each for each in arrow if each.name not in META_FIELDS and each.name != OPERATION_FIELD]
     fields = _add_partition_columns(config, fields)
     if config.populate_meta_fields:
-        with_operation = data is not None and OPERATION_COLUMN in data.names
-        meta = (*META_COLUMNS, OPERATION_COLUMN) if with_operation else META_COLUMNS
+        with_operation = data is not None and OPERATION_FIELD in data.names
+        meta = (*META_FIELDS, OPERATION_FIELD) if with_operation else META_FIELDS
         fields = [*(pa.field(name, pa.string()) for name in meta), *fields]
     names = {each.name for each in fields}
     kept = {name: value for name, value in defaults.items() if name in names}

@@ -27,6 +27,7 @@ from hoodie_py.errors import (
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.instants import CLEAN, INFLIGHT, REQUESTED
+from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
 from hoodie_py.formats.timeline import Instant, Timeline, parse_instant_file
 from hoodie_py.formats.whole_properties import parse_whole_table_config
@@ -37,13 +38,11 @@ if TYPE_CHECKING:
     from hoodie_py.formats.plans import CompactionPlan, RequestedReplace
     from hoodie_py.table.archive_loader import ArchivedTimeline
 
-METADATA_FOLDER = ".hoodie"
 LATEST = "9" * 32  # no instant is later
 
 _ROUNDS = 5
 _PAUSE_SECONDS = 1.0
 _READ_THREADS = 16
-_FIRST_VERSION_OF_FREE_LOGS = 8
 
 _T = TypeVar("_T")
 
@@ -191,7 +190,7 @@ class TableTimeline:
             return self.read_compaction_plan(instant)
         except InvalidTableError as error:
             gone = isinstance(error.__cause__, FileMissingError) and self.is_rolled_back(instant)
-            if gone and self.config.version >= _FIRST_VERSION_OF_FREE_LOGS:
+            if gone and self.config.has_logs_named_by_commit:
                 return CompactionPlan()
             raise
 

@@ -36,13 +36,10 @@ from hoodie_py.writer.markers import Marker
 from hoodie_py.writer.meta_columns import RowStamp, find_missing_columns, make_file_batches
 from hoodie_py.writer.write_records import WriteRecords
 
-FIRST_VERSION_OF_FREE_LOGS = 8
-
 
 def writes_positions(config: TableConfig, options: Mapping[str, str]) -> bool:
     """Say whether log files carry the row numbers of the base rows that they change."""
-    free_logs = config.is_merge_on_read and config.version >= FIRST_VERSION_OF_FREE_LOGS
-    return free_logs and RECORD_POSITIONS.read(options)
+    return config.is_merge_on_read and config.has_logs_named_by_commit and RECORD_POSITIONS.read(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ class AppendTask:
     @property
     def is_named_by_commit(self) -> bool:
         """Whether the log file carries the commit's instant in its name."""
-        return self.facts.config.version >= FIRST_VERSION_OF_FREE_LOGS
+        return self.facts.config.has_logs_named_by_commit
 
     def run(self, records: WriteRecords, positions: np.ndarray | None = None, inserts: int = 0) -> TaskResult:
         """Write the log file.

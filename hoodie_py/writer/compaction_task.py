@@ -20,7 +20,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import from_texts
 from hoodie_py.formats.commit_metadata import WriteStat
-from hoodie_py.formats.names import MarkerType, make_base_file_name
+from hoodie_py.formats.names import FILE_NAME_FIELD, MarkerType, make_base_file_name
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
@@ -28,8 +28,6 @@ from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.writer.data_file import CommitFacts, DataFile
 from hoodie_py.writer.markers import Marker
-
-FILE_NAME_COLUMN = "_hoodie_file_name"
 
 OnRows = Callable[[int], None]
 
@@ -154,5 +152,5 @@ def _set_file_name(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.
     for batch in batches:
         if len(names) < batch.num_rows:
             names = pa.repeat(names[0], batch.num_rows)
-        at = batch.schema.get_field_index(FILE_NAME_COLUMN)
-        yield batch.set_column(at, FILE_NAME_COLUMN, names.slice(0, batch.num_rows))
+        at = batch.schema.get_field_index(FILE_NAME_FIELD)
+        yield batch.set_column(at, FILE_NAME_FIELD, names.slice(0, batch.num_rows))

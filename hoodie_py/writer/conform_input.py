@@ -17,9 +17,9 @@ from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.avro_from_arrow import make_schema_text
 from hoodie_py.formats.avro_schema import AvroType, Enum, Union
 from hoodie_py.formats.base_schema import make_stored_schema
+from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
 from hoodie_py.writer.data_columns import NOT_DATA, select_data_columns, select_user_columns
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema, parse_output_schema
@@ -40,7 +40,7 @@ def find_write_schema(snapshot: Snapshot) -> OutputSchema | None:
     if not config.create_schema and not snapshot.timeline.list_completed_writes():
         return None
     schema = load_output_schema(snapshot)
-    if OPERATION_COLUMN in schema.arrow.names:
+    if OPERATION_FIELD in schema.arrow.names:
         raise UnsupportedFeatureError("Writing to a table whose files keep operations.", table=config.name)
     return schema
 
@@ -67,7 +67,7 @@ def conform_input(
     columns = select_user_columns(table.schema)
     known = find_write_schema(snapshot)
     if known is None:
-        schema = parse_output_schema(make_schema_text(columns, snapshot.config.name), META_COLUMNS)
+        schema = parse_output_schema(make_schema_text(columns, snapshot.config.name), META_FIELDS)
     else:
         schema = parse_output_schema(evolve_schema(known.table, columns), _list_meta_columns(known))
     fill = NULL_FOR_MISSING.read(options) or RECONCILE_SCHEMA.read(options)

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.column_names import fold_case
-from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
+from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 
-NOT_DATA = (*META_COLUMNS, OPERATION_COLUMN)
+NOT_DATA = (*META_FIELDS, OPERATION_FIELD)
 _RESERVED = {fold_case(name): name for name in NOT_DATA}
 
 
@@ -30,10 +30,10 @@ def select_user_columns(schema: pa.Schema) -> pa.Schema:
     Raises:
         InvalidQueryError: a column has the name of a meta column but is not one.
     """
-    scanned = set(META_COLUMNS) <= set(schema.names)
+    scanned = set(META_FIELDS) <= set(schema.names)
     for field in schema:
         name = _RESERVED.get(fold_case(field.name))
-        if name is None or (name == field.name and _is_text(field.type) and (scanned or name == OPERATION_COLUMN)):
+        if name is None or (name == field.name and _is_text(field.type) and (scanned or name == OPERATION_FIELD)):
             continue
         raise InvalidQueryError(
             f"The column {field.name!r} has the name of a meta column, which Hudi writes itself.",

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.names import FILE_NAME_FIELD, PARTITION_PATH_FIELD, RECORD_KEY_FIELD
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.query import make_scan
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.merge_options import check_merge_options
-from hoodie_py.writer.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
 
@@ -41,15 +41,15 @@ def make_deletes_by_filter(
         MergeError: the table's merger is missing.
     """
     check_merge_options(snapshot.config, options)
-    columns = [RECORD_KEY, PARTITION_PATH, FILE_NAME]
+    columns = [RECORD_KEY_FIELD, PARTITION_PATH_FIELD, FILE_NAME_FIELD]
     rows = make_scan(snapshot, columns=columns, filter=chosen, merger=merger, options=dict(options)).to_arrow()
     records = WriteRecords(
         rows=rows.select([]),
-        keys=rows.column(RECORD_KEY),
-        partition_paths=rows.column(PARTITION_PATH),
+        keys=rows.column(RECORD_KEY_FIELD),
+        partition_paths=rows.column(PARTITION_PATH_FIELD),
         deletes=pa.chunked_array([pa.repeat(pa.scalar(True), len(rows))]),
     )
-    file_ids = pc.replace_substring_regex(rows.column(FILE_NAME), "_.*", "").combine_chunks()
+    file_ids = pc.replace_substring_regex(rows.column(FILE_NAME_FIELD), "_.*", "").combine_chunks()
     _check_file_groups(snapshot, records, file_ids)
     return TaggedRecords(records, file_ids, pa.nulls(len(rows), pa.string()), np.full(len(rows), -1, np.int64))
 

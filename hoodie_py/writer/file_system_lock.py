@@ -15,9 +15,10 @@ from collections.abc import Callable
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
-LOCK_FILE = ".hoodie/lock"
+LOCK_FILE = f"{METADATA_FOLDER}/lock"
 
 _PAUSE = 1.0
 _SETTLE = 0.2

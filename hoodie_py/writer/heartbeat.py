@@ -21,12 +21,13 @@ from typing import Self
 
 from hoodie_py.errors import ConflictError, FileMissingError, StorageError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline import Timeline
 from hoodie_py.options import locks as lock_keys
 from hoodie_py.writer.process_identity import ProcessIdentity
 from hoodie_py.writer.timeline_writer import delete_with_checksum
 
-HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
+HEARTBEAT_FOLDER = f"{METADATA_FOLDER}/.heartbeat"
 
 LEFT_FOR_JAVA = b"This write had failed when a later one completed.\n"
 """Content of a file that no writer of the instant made: see ``failed_writes``."""

@@ -22,13 +22,13 @@ from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.base_schema import make_stored_schema
 from hoodie_py.formats.merge_creation import resolve_config_for_write
+from hoodie_py.formats.names import OPERATION_FIELD, PARTITION_PATH_FIELD, RECORD_KEY_FIELD
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.write import ROW_WRITER
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import find_field_type, find_top_level_name
 from hoodie_py.reader.records import is_delete_code
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.table_schema import OPERATION_COLUMN
 from hoodie_py.writer.conform_input import check_names, conform_columns, conform_input, find_write_schema
 from hoodie_py.writer.data_columns import select_data_columns
 from hoodie_py.writer.input_data import read_input
@@ -37,8 +37,6 @@ from hoodie_py.writer.merge_options import check_merge_options
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
-
-_KEY, _PARTITION = "_hoodie_record_key", "_hoodie_partition_path"
 
 
 def make_records(
@@ -92,8 +90,8 @@ def _find_deletes(
 ) -> pa.ChunkedArray | None:
     """Return which rows are deletes; None if no row is."""
     marked = rows
-    if OPERATION_COLUMN in table.column_names:
-        marked = rows.append_column(OPERATION_COLUMN, table.column(OPERATION_COLUMN))
+    if OPERATION_FIELD in table.column_names:
+        marked = rows.append_column(OPERATION_FIELD, table.column(OPERATION_FIELD))
     rules = DeleteRules.of(marked.schema, config.merge_properties, options)
     if operation is WriteOperation.BULK_INSERT and ROW_WRITER.read(options):
         rules = DeleteRules(operation=rules.operation)
@@ -158,10 +156,12 @@ def _is_known(table: pa.Table, schema: OutputSchema, name: str) -> bool:
 def _make_keys(table: pa.Table, rows: pa.Table, generator: KeyGenerator) -> pa.ChunkedArray:
     """Make the keys of rows, or take the record keys of a scan if the rows lack key fields."""
     absent = [name for name in generator.key_fields if find_field_type(rows.schema, name) is None]
-    if not absent or _KEY not in table.column_names:
+    if not absent or RECORD_KEY_FIELD not in table.column_names:
         return generator.make_keys(rows)
-    keys = table.column(_KEY).cast(pa.string())
-    refuse_rows(pc.fill_null(pc.equal(keys, ""), True), "Rows whose record key is null or empty.", column=_KEY)
+    keys = table.column(RECORD_KEY_FIELD).cast(pa.string())
+    refuse_rows(
+        pc.fill_null(pc.equal(keys, ""), True), "Rows whose record key is null or empty.", column=RECORD_KEY_FIELD
+    )
     return keys
 
 
@@ -172,8 +172,8 @@ def _make_partition_paths(
         return _make_empty_paths(table.num_rows)
     if has.issuperset(generator.partition_fields):
         return generator.make_partition_paths(rows)
-    if _PARTITION in table.column_names and not table.column(_PARTITION).null_count:
-        return table.column(_PARTITION).cast(pa.string())
+    if PARTITION_PATH_FIELD in table.column_names and not table.column(PARTITION_PATH_FIELD).null_count:
+        return table.column(PARTITION_PATH_FIELD).cast(pa.string())
     return None
 
 

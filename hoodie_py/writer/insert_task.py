@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.commit_metadata import WriteStat
+from hoodie_py.formats.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.formats.names import MarkerType, make_base_file_name
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, DataFile
@@ -15,9 +15,6 @@ from hoodie_py.writer.markers import Marker
 from hoodie_py.writer.meta_columns import RowStamp, make_file_batches
 from hoodie_py.writer.partition_folder import ensure_partition
 from hoodie_py.writer.write_records import WriteRecords
-
-NO_COMMIT = "null"
-"""The previous commit in the write statistics of a new file group."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.arrays import to_booleans
+from hoodie_py.formats.names import PARTITION_PATH_FIELD, RECORD_KEY_FIELD
 from hoodie_py.options import input as input_keys
 from hoodie_py.reader.fields import find_field_type, find_top_level_name
 from hoodie_py.reader.file_group import FileGroupReader
@@ -27,7 +28,6 @@ from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.key_generation import KeyGenerator
-from hoodie_py.writer.meta_columns import PARTITION_PATH, RECORD_KEY
 from hoodie_py.writer.output_schema import load_output_schema
 
 _SLICES, _ROWS = 4, 64  # slices that are checked, rows of each
@@ -65,8 +65,8 @@ def check_spelling(
     if not generator.columns or not _may_differ(generator, schema):
         return
     wanted = [
-        RECORD_KEY,
-        PARTITION_PATH,
+        RECORD_KEY_FIELD,
+        PARTITION_PATH_FIELD,
         *dict.fromkeys(find_top_level_name(schema, name) for name in generator.columns),
     ]
     for file_slice in _sample_slices(snapshot, partitions):
@@ -128,13 +128,13 @@ def _compare(found: pa.Table, generator: KeyGenerator, file_slice: FileSlice) ->
     """
     place = {"file_group": file_slice.file_id, "partition": file_slice.partition_path or None}
     if generator.key_fields:
-        stored, made = found.column(RECORD_KEY), generator.make_keys(found)
+        stored, made = found.column(RECORD_KEY_FIELD), generator.make_keys(found)
         other = to_booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
         if other.any():
             at = int(other.argmax())
             raise _make_error("record keys", stored[at].as_py(), made[at].as_py(), generator, place)
     if generator.partition_fields:
-        stored, made = found.column(PARTITION_PATH), generator.make_partition_paths(found)
+        stored, made = found.column(PARTITION_PATH_FIELD), generator.make_partition_paths(found)
         other = to_booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
         if other.all():
             raise _make_error("partition paths", stored[0].as_py(), made[0].as_py(), generator, place)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hoodie_py.errors import ConflictError, StorageError
 from hoodie_py.files import TableFiles
-from hoodie_py.table.timeline_loader import METADATA_FOLDER
+from hoodie_py.formats.names import METADATA_FOLDER
 
 _PAUSE = 0.02
 _PLACE = "/tmp/hoodie_py-locks"  # noqa: S108 - TMPDIR is what processes of one machine do not share

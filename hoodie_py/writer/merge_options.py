@@ -15,13 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
+from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID, replace_old_package
 from hoodie_py.formats.merge_creation import is_replaced, resolve_merge_for_write
 from hoodie_py.formats.table_config import PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS, MergeMode, TableConfig
 from hoodie_py.options.source import RECORD_MERGE_MODE, RECORD_MERGE_STRATEGY
 from hoodie_py.reader.payloads import make_builtin_payload_merger
-
-_OLD_PACKAGE, _PACKAGE = "com.uber.hoodie", "org.apache.hudi"
 
 
 def check_merge_options(config: TableConfig, options: Mapping[str, str]) -> None:
@@ -84,7 +82,7 @@ def _find_payload_class(config: TableConfig) -> str | None:
 
 
 def _normalize_class(text: str) -> str:
-    return text.strip().replace(_OLD_PACKAGE, _PACKAGE)
+    return replace_old_package(text.strip())
 
 
 def _find_option(options: Mapping[str, str], names: Sequence[str]) -> tuple[str, str] | None:

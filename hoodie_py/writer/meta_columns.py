@@ -11,10 +11,16 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.arrays import from_numpy, join_chunks, repeat_value
-from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
+from hoodie_py.formats.names import (
+    COMMIT_SEQNO_FIELD,
+    COMMIT_TIME_FIELD,
+    FILE_NAME_FIELD,
+    META_FIELDS,
+    OPERATION_FIELD,
+    PARTITION_PATH_FIELD,
+    RECORD_KEY_FIELD,
+)
 from hoodie_py.writer.write_records import WriteRecords
-
-COMMIT_TIME, SEQUENCE, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 64 * 1024 * 1024
@@ -50,11 +56,11 @@ class RowStamp:
         """
         count = len(keys)
         return {
-            COMMIT_TIME: repeat_value(self.instant, pa.string(), count),
-            SEQUENCE: self.make_sequence_numbers(first, count),
-            RECORD_KEY: keys,
-            PARTITION_PATH: repeat_value(self.partition_path, pa.string(), count),
-            FILE_NAME: repeat_value(self.file_name, pa.string(), count),
+            COMMIT_TIME_FIELD: repeat_value(self.instant, pa.string(), count),
+            COMMIT_SEQNO_FIELD: self.make_sequence_numbers(first, count),
+            RECORD_KEY_FIELD: keys,
+            PARTITION_PATH_FIELD: repeat_value(self.partition_path, pa.string(), count),
+            FILE_NAME_FIELD: repeat_value(self.file_name, pa.string(), count),
         }
 
 
@@ -87,13 +93,13 @@ def make_file_batches(
 
 def find_missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:
     """Return the data columns of a file that the records lack; deletes by key have few columns."""
-    there = {*META_COLUMNS, OPERATION_COLUMN, *records.rows.schema.names}
+    there = {*META_FIELDS, OPERATION_FIELD, *records.rows.schema.names}
     return [name for name in schema.names if name not in there]
 
 
 def _pick_column(meta: dict[str, pa.Array], rows: pa.Table, field: pa.Field, count: int) -> pa.Array:
     if field.name in meta:
         return meta[field.name]
-    if field.name == OPERATION_COLUMN and field.name not in rows.schema.names:
+    if field.name == OPERATION_FIELD and field.name not in rows.schema.names:
         return pa.nulls(count, field.type)
     return join_chunks(rows.column(field.name))

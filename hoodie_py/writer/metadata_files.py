@@ -17,14 +17,12 @@ from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteS
 from hoodie_py.formats.hfile import read_file_info
 from hoodie_py.formats.log import LogBlock, iterate_blocks
 from hoodie_py.formats.metadata_records import FILES_FILE_ID, FILES_PARTITION
-from hoodie_py.formats.names import make_log_file_name
+from hoodie_py.formats.names import META_FIELDS, make_log_file_name
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.file_groups import FileGroup, group_files
-from hoodie_py.table.table_schema import META_COLUMNS
 
 _OPERATION = "UPSERT_PREPPED"
-_FIRST_VERSION_OF_FREE_LOGS = 8
 
 
 class MetadataFiles:
@@ -42,7 +40,7 @@ class MetadataFiles:
 
     def __init__(self, files: TableFiles, config: TableConfig, pending_compaction: str | None) -> None:
         self._files = files
-        self._own_names = config.version >= _FIRST_VERSION_OF_FREE_LOGS
+        self._own_names = config.has_logs_named_by_commit
         groups = {group.file_id: group for group in group_files(FILES_PARTITION, files.list(FILES_PARTITION))}
         if FILES_FILE_ID not in groups:
             raise InvalidTableError("the metadata table lists no files", path=f"{files.uri}/{FILES_PARTITION}")
@@ -108,5 +106,5 @@ class MetadataFiles:
 
 def _drop_meta_columns(schema: str) -> str:
     record = json.loads(schema)
-    record["fields"] = [each for each in record["fields"] if each.get("name") not in META_COLUMNS]
+    record["fields"] = [each for each in record["fields"] if each.get("name") not in META_FIELDS]
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)

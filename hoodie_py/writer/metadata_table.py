@@ -36,7 +36,7 @@ from hoodie_py.formats.log import BlockType, HeaderKey, LogBlock, iterate_blocks
 from hoodie_py.formats.log_writer import encode_block
 from hoodie_py.formats.metadata_records import FILES_PARTITION, encode_commit_entries
 from hoodie_py.formats.metadata_writers import write_commit_metadata
-from hoodie_py.formats.names import MarkerType
+from hoodie_py.formats.names import METADATA_FOLDER, MarkerType
 from hoodie_py.formats.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
 from hoodie_py.formats.timeline import Timeline
 from hoodie_py.options.write import METADATA_MODE
@@ -51,7 +51,7 @@ from hoodie_py.writer.settings import MetadataMode
 from hoodie_py.writer.table_properties import change_properties
 from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
 
-METADATA_TABLE = ".hoodie/metadata"
+METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
 _FIRST_VERSION_OF_DROPS = 8
 _REBUILT = ("column_stats", "partition_stats", "bloom_filters")
 _REBUILT_PREFIX = "expr_index_"

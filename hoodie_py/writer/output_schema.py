@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.table_schema import META_COLUMNS, OPERATION_COLUMN
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def load_output_schema(snapshot: Snapshot) -> OutputSchema:
         raise UnsupportedFeatureError(
             "Writing to a table whose commits record no schema.", table=snapshot.config.name, instant=snapshot.instant
         )
-    meta = [name for name in snapshot.schema.arrow.names if name in (*META_COLUMNS, OPERATION_COLUMN)]
+    meta = [name for name in snapshot.schema.arrow.names if name in (*META_FIELDS, OPERATION_FIELD)]
     return parse_output_schema(stored, meta, instant=snapshot.schema.instant)
 
 
@@ -67,7 +67,7 @@ def parse_output_schema(stored: str, meta: Sequence[str], *, instant: str | None
     if not isinstance(record, dict) or not isinstance(record.get("fields"), list):
         raise CorruptFileError("the table's schema is no record", instant=instant)
     fields = record["fields"]
-    data = [each for each in fields if each.get("name") not in (*META_COLUMNS, OPERATION_COLUMN)]
+    data = [each for each in fields if each.get("name") not in (*META_FIELDS, OPERATION_FIELD)]
     table = stored if len(data) == len(fields) else _to_json({**record, "fields": data})
     avro = _to_json({**record, "fields": [*map(_make_meta_field, meta), *data]})
     parsed = AvroSchema.parse(avro)

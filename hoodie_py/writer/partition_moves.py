@@ -20,13 +20,14 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_numpy, join_chunks, to_booleans
+from hoodie_py.formats.names import PARTITION_PATH_FIELD
 from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.fields import read_field_values
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.places import NOWHERE, RecordLocations
-from hoodie_py.writer.record_versions import PARTITION_PATH_FIELD, MergedVersions, RecordVersions
+from hoodie_py.writer.record_versions import MergedVersions, RecordVersions
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import MergeError
 from hoodie_py.formats.arrays import from_numpy, join_chunks, make_batch_without_columns, to_booleans
+from hoodie_py.formats.names import META_FIELDS, PARTITION_PATH_FIELD, RECORD_KEY_FIELD
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.buffer import fold_by_rounds
@@ -32,8 +33,7 @@ from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.payload_merger import PayloadMerger
 from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.reader.read_plan import META_FIELDS
-from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
+from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import DELETE, NO_OPERATION, BufferedRecord
 from hoodie_py.reader.row_store import NO_ROW, RowStore
 from hoodie_py.reader.selection import Selection, select_strategy
@@ -41,9 +41,6 @@ from hoodie_py.reader.strategies import CommitTimeStrategy, EventTimeStrategy, M
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import WriteRecords
-
-PARTITION_PATH_FIELD = "_hoodie_partition_path"
-_META = META_FIELDS[:-1]  # the operation is a column of the data, if there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +252,7 @@ def _select_ordering_columns(schema: pa.Schema, ordering_fields: tuple[str, ...]
 
 
 def _list_meta_columns(schema: pa.Schema) -> list[pa.Field]:
-    return [pa.field(name, pa.string()) for name in _META if name not in schema.names]
+    return [pa.field(name, pa.string()) for name in META_FIELDS if name not in schema.names]
 
 
 def _iterate_batches(records: WriteRecords, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -16,8 +16,6 @@ from hoodie_py.table.partition_values import is_formatted_time
 from hoodie_py.table.schema_history import SCHEMA_FOLDER
 from hoodie_py.table.snapshot import Snapshot
 
-_FIRST_VERSION_OF_FREE_LOGS = 8
-
 
 def check_compactable(snapshot: Snapshot) -> None:
     """Refuse a table that cannot be compacted here.
@@ -52,7 +50,7 @@ def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
     Raises:
         ConflictError: there is such a write.
     """
-    if snapshot.config.version >= _FIRST_VERSION_OF_FREE_LOGS:
+    if snapshot.config.has_logs_named_by_commit:
         return
     pending = [each for each in list_pending_writes(snapshot) if each.request_time <= instant]
     if pending:

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import from_numpy, join_chunks, repeat_value, to_booleans
-from hoodie_py.formats.commit_metadata import WriteStat
-from hoodie_py.formats.names import MarkerType, make_base_file_name
+from hoodie_py.formats.commit_metadata import NO_COMMIT, WriteStat
+from hoodie_py.formats.names import FILE_NAME_FIELD, MarkerType, make_base_file_name
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.merge_reader import MergeReader
@@ -27,9 +27,8 @@ from hoodie_py.reader.records import DELETE, NO_OPERATION
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, DataFile
-from hoodie_py.writer.insert_task import NO_COMMIT
 from hoodie_py.writer.markers import Marker
-from hoodie_py.writer.meta_columns import FILE_NAME, RowStamp, find_missing_columns, make_file_batches
+from hoodie_py.writer.meta_columns import RowStamp, find_missing_columns, make_file_batches
 from hoodie_py.writer.partition_folder import ensure_partition
 from hoodie_py.writer.write_records import WriteRecords
 
@@ -145,7 +144,9 @@ class _MergedRowReader(MergeReader):
         for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None and piece.untouched.num_rows:
                 rows = self._make_output(piece.untouched)
-                yield _set_columns(rows, {FILE_NAME: repeat_value(self._stamp.file_name, pa.string(), rows.num_rows)})
+                yield _set_columns(
+                    rows, {FILE_NAME_FIELD: repeat_value(self._stamp.file_name, pa.string(), rows.num_rows)}
+                )
             if piece.merged is None:
                 continue
             result = piece.merged.result

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoodie_py.files import TableFiles
-
-_META_FOLDER = ".hoodie"
+from hoodie_py.formats.names import METADATA_FOLDER
 
 
 def remove_scratch_files(files: TableFiles, partitions: Iterable[str]) -> int:
@@ -19,4 +18,4 @@ def remove_scratch_files(files: TableFiles, partitions: Iterable[str]) -> int:
     Returns:
         How many files that were.
     """
-    return sum(map(files.remove_scratch, (_META_FOLDER, *sorted(partitions))))
+    return sum(map(files.remove_scratch, (METADATA_FOLDER, *sorted(partitions))))

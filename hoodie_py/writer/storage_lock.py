@@ -23,8 +23,9 @@ from hoodie_py.errors import (
     StorageError,
 )
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import METADATA_FOLDER
 
-LOCK_OBJECT = ".hoodie/.locks/table_lock.json"
+LOCK_OBJECT = f"{METADATA_FOLDER}/.locks/table_lock.json"
 VALIDITY_SECONDS = 300.0
 RENEW_SECONDS = 30.0
 

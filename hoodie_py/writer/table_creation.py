@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError, HoodieError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.properties import format_properties
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
 from hoodie_py.formats.whole_properties import seal_properties
-from hoodie_py.table.timeline_loader import METADATA_FOLDER, load_timeline
+from hoodie_py.table.timeline_loader import load_timeline
 from hoodie_py.writer.folder_tree import remove_tree
 from hoodie_py.writer.lock import hold
 from hoodie_py.writer.machine_lock import MachineLock

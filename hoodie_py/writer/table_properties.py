@@ -12,11 +12,11 @@ from collections.abc import Mapping
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.properties import update_properties
 from hoodie_py.formats.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE
 from hoodie_py.formats.whole_properties import parse_whole_table_config, seal_properties
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.timeline_loader import METADATA_FOLDER
 
 _PATH = f"{METADATA_FOLDER}/{PROPERTIES_FILE}"
 _BACKUP = f"{METADATA_FOLDER}/{PROPERTIES_BACKUP_FILE}"

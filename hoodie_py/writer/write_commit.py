@@ -26,7 +26,6 @@ from hoodie_py.formats.metadata_writers import write_commit_metadata, write_requ
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.table.partitions import PARTITION_METAFILES, list_folders
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS
 from hoodie_py.writer.base_codec import choose_codec
 from hoodie_py.writer.compaction import RUN_ID
 from hoodie_py.writer.compaction_task import TaskResult
@@ -307,7 +306,7 @@ def _is_named_after(path: str, begun: OpenCommit) -> bool:
         base = parse_base_file_name(name)
         return base is not None and base.instant == begun.instant
     log = parse_log_file_name(name)
-    by_commit = begun.facts.config.version >= FIRST_VERSION_OF_FREE_LOGS
+    by_commit = begun.facts.config.has_logs_named_by_commit
     return by_commit and log is not None and log.instant == begun.instant
 
 

@@ -13,12 +13,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from hoodie_py.errors import ConflictError
-from hoodie_py.formats.commit_metadata import WriteStat
+from hoodie_py.formats.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.formats.instants import COMMIT, RESTORE, Instant
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS
 from hoodie_py.writer.compaction_strategy import GroupKey
-from hoodie_py.writer.insert_task import NO_COMMIT
 
 _HINT = "Try again: the next attempt looks at the table anew."
 
@@ -95,7 +93,7 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
     metadata = now.timeline.read_metadata(instant)
     replaced = {(partition, each) for partition, ids in metadata.replaced_file_ids.items() for each in ids}
     _refuse_shared(claims.groups & replaced, instant)
-    if metadata.compacted and now.config.version >= FIRST_VERSION_OF_FREE_LOGS and not beginning:
+    if metadata.compacted and now.config.has_logs_named_by_commit and not beginning:
         return
     stats = list(metadata.iterate_stats())
     _refuse_shared(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
@@ -119,7 +117,7 @@ def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
     """Check what pending compactions plan: groups that are replaced could never be compacted, and up to version 6 a new
     plan does not have our log files.
     """
-    by_slice = now.config.version < FIRST_VERSION_OF_FREE_LOGS
+    by_slice = not now.config.has_logs_named_by_commit
     known = {each.request_time for each in before.timeline.timeline if each.comparable_action == COMMIT}
     for instant in now.timeline.timeline.select_pending_compactions():
         is_new = by_slice and instant.request_time not in known

@@ -8,17 +8,17 @@ from functools import partial
 
 import numpy as np
 
-from hoodie_py.formats.commit_metadata import WriteStat
+from hoodie_py.formats.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.append_task import FIRST_VERSION_OF_FREE_LOGS, AppendTask, writes_positions
+from hoodie_py.writer.append_task import AppendTask, writes_positions
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts
-from hoodie_py.writer.insert_task import NO_COMMIT, InsertTask
+from hoodie_py.writer.insert_task import InsertTask
 from hoodie_py.writer.rewrite_task import RewriteTask
 from hoodie_py.writer.routing import AssignedRecords, FileAssignment
 from hoodie_py.writer.settings import WriteSettings
@@ -145,7 +145,7 @@ def make_append_task(
     base = file_slice.base_file
     instant = snapshot.view.visibility.find_pending_compaction(key) or file_slice.base_instant
     version, logs = 1, [log.name.name for log in file_slice.log_files if log.name.instant == instant]
-    if facts.config.version < FIRST_VERSION_OF_FREE_LOGS:
+    if not facts.config.has_logs_named_by_commit:
         groups = {group.key: group for group in snapshot.view.list_file_groups([file_slice.partition_path])}
         taken = [log.name.version for log in groups[key].log_files if log.name.instant == instant]
         version = max(taken, default=0) + 1

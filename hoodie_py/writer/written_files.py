@@ -14,8 +14,6 @@ from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.markers import Markers
 
-_FIRST_VERSION_OF_FREE_LOGS = 8
-
 
 def find_written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str, ...]]:
     """Return names of the data files that an instant wrote, by partition path.
@@ -28,7 +26,7 @@ def find_written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str,
         UnsupportedFeatureError: a log file holds blocks of other writes too.
         StorageError: the store refused.
     """
-    by_block = snapshot.config.version < _FIRST_VERSION_OF_FREE_LOGS
+    by_block = not snapshot.config.has_logs_named_by_commit
     announced = (
         {marker.path for marker in Markers(snapshot.files, instant).list_announced()} if by_block else set[str]()
     )

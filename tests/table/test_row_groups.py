@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.base_writer import BLOOM_KEY, RECORD_KEY
+from hoodie_py.formats.base_writer import BLOOM_KEY
 from hoodie_py.formats.bloom import BloomSettings
+from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.table.predicate import Predicate
@@ -23,7 +24,7 @@ from hoodie_py.table.sql_filter import parse_sql
 from tests.formats.blooms import build_bloom
 
 ROWS, GROUP = 400, 40
-SCHEMA = pa.schema([(RECORD_KEY, pa.string()), ("small", pa.int32()), ("wide", pa.string())])
+SCHEMA = pa.schema([(RECORD_KEY_FIELD, pa.string()), ("small", pa.int32()), ("wide", pa.string())])
 KEYS = random.Random(5).sample([f"key-{number:03}" for number in range(ROWS)], ROWS)
 Opened = Callable[..., BaseFileReader]
 
@@ -56,20 +57,22 @@ def wanted(
 def test_one_key_wants_one_row_group(opened: Opened) -> None:
     base = opened()
     for place in (0, 39, 40, 399):
-        assert wanted(base, f"{RECORD_KEY} = '{KEYS[place]}'") == [place // GROUP]
-        assert wanted(base, f"'{KEYS[place]}' <=> {RECORD_KEY} and wide > ''") == [place // GROUP]
-    assert wanted(base, f"{RECORD_KEY} in ('{KEYS[3]}', null, '{KEYS[390]}')") == [0, 9]
-    assert wanted(base, f"{RECORD_KEY} = 'key-1234'") == []
+        assert wanted(base, f"{RECORD_KEY_FIELD} = '{KEYS[place]}'") == [place // GROUP]
+        assert wanted(base, f"'{KEYS[place]}' <=> {RECORD_KEY_FIELD} and wide > ''") == [place // GROUP]
+    assert wanted(base, f"{RECORD_KEY_FIELD} in ('{KEYS[3]}', null, '{KEYS[390]}')") == [0, 9]
+    assert wanted(base, f"{RECORD_KEY_FIELD} = 'key-1234'") == []
 
 
 def test_a_bloom_filter_leaves_a_file_out(opened: Opened) -> None:
-    assert wanted(opened(bloom=KEYS), f"{RECORD_KEY} = 'key-1234'", {RECORD_KEY}) == []
-    assert wanted(opened(bloom=KEYS), f"{RECORD_KEY} = '{KEYS[3]}'", {RECORD_KEY}) != []
-    without = wanted(opened(), f"{RECORD_KEY} = 'key-1234'", {RECORD_KEY})
+    assert wanted(opened(bloom=KEYS), f"{RECORD_KEY_FIELD} = 'key-1234'", {RECORD_KEY_FIELD}) == []
+    assert wanted(opened(bloom=KEYS), f"{RECORD_KEY_FIELD} = '{KEYS[3]}'", {RECORD_KEY_FIELD}) != []
+    without = wanted(opened(), f"{RECORD_KEY_FIELD} = 'key-1234'", {RECORD_KEY_FIELD})
     assert without  # the column alone is all there is to read
-    assert wanted(opened(bloom=["other"]), f"{RECORD_KEY} = '{KEYS[3]}'") == []  # so it is asked
-    assert wanted(opened(bloom=["other"]), f"{RECORD_KEY} = '{KEYS[3]}' or small = 3") != []
-    assert wanted(opened(bloom=["other"]), f"{RECORD_KEY} = '{KEYS[3]}'", None, (RECORD_KEY,)) == list(range(10))
+    assert wanted(opened(bloom=["other"]), f"{RECORD_KEY_FIELD} = '{KEYS[3]}'") == []  # so it is asked
+    assert wanted(opened(bloom=["other"]), f"{RECORD_KEY_FIELD} = '{KEYS[3]}' or small = 3") != []
+    assert wanted(opened(bloom=["other"]), f"{RECORD_KEY_FIELD} = '{KEYS[3]}'", None, (RECORD_KEY_FIELD,)) == list(
+        range(10)
+    )
 
 
 def test_values_that_are_everywhere_are_not_looked_for_long(opened: Opened) -> None:
@@ -89,7 +92,7 @@ def test_a_damaged_bloom_filter_is_an_error(opened: Opened, tmp_path: Path) -> N
     pq.write_table(rows, tmp_path / "g.parquet")
     base = BaseFileReader(TableFiles.open(tmp_path), BaseFile("g.parquet", 0, "001", "g"))
     with pytest.raises(CorruptFileError, match="bloom"):
-        wanted(base, f"{RECORD_KEY} = '{KEYS[0]}'")
+        wanted(base, f"{RECORD_KEY_FIELD} = '{KEYS[0]}'")
 
 
 @given(

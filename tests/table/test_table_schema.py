@@ -14,9 +14,10 @@ import pytest
 
 from hoodie_py.errors import CorruptFileError, InvalidTableError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.table.data_schema import read_file_schema
 from hoodie_py.table.schema_history import needs_matching_by_id
-from hoodie_py.table.table_schema import META_COLUMNS, resolve_schema
+from hoodie_py.table.table_schema import resolve_schema
 from tests.corpus import corpus_names
 from tests.table.tables import make_table, open_view
 
@@ -63,17 +64,17 @@ def test_create_schema_where_no_commit_has_one(tmp_path: Path):
     text = avro("a").replace(":", "\\:")
     root = make_table(tmp_path, commit(T1, None), **{"hoodie.table.create.schema": text})
     schema = resolve_schema(open_view(root).timeline)
-    assert schema.arrow.names == [*META_COLUMNS, "a"]
+    assert schema.arrow.names == [*META_FIELDS, "a"]
     assert schema.instant is None
 
 
 def test_stored_meta_columns_are_put_in_front_once(tmp_path: Path):
-    root = make_table(tmp_path, commit(T1, avro("a", *META_COLUMNS, "_hoodie_operation")))
-    assert resolve_schema(open_view(root).timeline).arrow.names == [*META_COLUMNS, "a"]
+    root = make_table(tmp_path, commit(T1, avro("a", *META_FIELDS, "_hoodie_operation")))
+    assert resolve_schema(open_view(root).timeline).arrow.names == [*META_FIELDS, "a"]
 
 
 def test_tables_without_meta_fields_have_no_meta_columns(tmp_path: Path):
-    root = make_table(tmp_path, commit(T1, avro("a", *META_COLUMNS)), **NO_META)
+    root = make_table(tmp_path, commit(T1, avro("a", *META_FIELDS)), **NO_META)
     assert resolve_schema(open_view(root).timeline).arrow.names == ["a"]
 
 
@@ -82,7 +83,7 @@ def test_data_file_where_nothing_else_tells(tmp_path: Path):
     stored = pa.schema({"_hoodie_commit_time": pa.string(), "x": pa.int16(), "t": pa.timestamp("ms", "UTC")})
     root = make_table(tmp_path, {**commit(T1, None, name), name: parquet(stored)})
     schema = resolve_schema(open_view(root).timeline)
-    assert schema.arrow.names == [*META_COLUMNS, "x", "t"]
+    assert schema.arrow.names == [*META_FIELDS, "x", "t"]
     assert schema.arrow.field("x").type == pa.int32()
     assert schema.arrow.field("t").type == pa.timestamp("us", "UTC")
 
@@ -91,7 +92,7 @@ def test_operation_column_is_found_in_data_files(tmp_path: Path):
     name = f"a-0_0-0-0_{T1}.parquet"
     stored = pa.schema({"_hoodie_operation": pa.string(), "a": pa.string()})
     root = make_table(tmp_path, {**commit(T1, avro("a"), name), name: parquet(stored)})
-    assert resolve_schema(open_view(root).timeline).arrow.names == [*META_COLUMNS, "_hoodie_operation", "a"]
+    assert resolve_schema(open_view(root).timeline).arrow.names == [*META_FIELDS, "_hoodie_operation", "a"]
 
 
 def test_data_files_that_are_gone_are_passed_over(tmp_path: Path):
@@ -155,7 +156,7 @@ def test_log_files_tell_their_schema(corpus: Callable[[str], Path]):
     logs = [log.path for each in open_view(root).list_slices() for log in each.log_files]
     schemas = [schema for log in logs if (schema := read_file_schema(files, log)) is not None]
     assert schemas
-    assert all(schema.names[:5] == list(META_COLUMNS) for schema in schemas)
+    assert all(schema.names[:5] == list(META_FIELDS) for schema in schemas)
     assert read_file_schema(files, ".hoodie/hoodie.properties") is None
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from hoodie_py import DEFAULT_ORDERING, BufferedRecord, HoodieOperation, HoodieTable, RecordMerger
 from hoodie_py.errors import MergeError
+from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.reader.mapping_context import MappingRecordContext
-from hoodie_py.reader.record_key import RECORD_KEY_FIELD
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.combine import combine, needs_combining
 from hoodie_py.writer.settings import WriteSettings

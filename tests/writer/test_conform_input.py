@@ -11,9 +11,9 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.table.table_schema import META_COLUMNS
 from hoodie_py.writer.conform_input import conform_input
 from hoodie_py.writer.output_schema import load_output_schema
 from tests.corpus import corpus_names, unpack
@@ -34,7 +34,7 @@ def test_columns_come_in_the_order_and_types_of_the_table(snapshot: Snapshot) ->
     given = pa.table(
         {
             "price": pa.array([1.5], pa.float32()),
-            **{name: ["x"] for name in META_COLUMNS},
+            **{name: ["x"] for name in META_FIELDS},
             "city": pa.array(["sf"]).dictionary_encode(),
             "ts": pa.array([1], pa.int16()),
             "id": pa.array(["a"], pa.large_string()),
@@ -117,7 +117,7 @@ def test_what_java_wrote_fits_its_table(name: str, tmp_path: Path) -> None:
             conform_input(pa.table({}), table._snapshot, {})
         return
     schema = load_output_schema(table._snapshot)
-    columns = pa.schema([field for field in schema.arrow if field.name not in META_COLUMNS])
+    columns = pa.schema([field for field in schema.arrow if field.name not in META_FIELDS])
     rows, found = conform_input(columns.empty_table(), table._snapshot, {})
     assert rows.schema.equals(columns)
     assert found == schema

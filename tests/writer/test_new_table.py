@@ -11,8 +11,8 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.formats.table_config import MergeMode, TableConfig
-from hoodie_py.table.table_schema import META_COLUMNS
 from hoodie_py.writer.new_table import NewTable
 from tests.corpus import unpack
 
@@ -105,7 +105,7 @@ def test_nested_fields_may_serve() -> None:
 
 
 def test_the_meta_columns_of_a_scan_are_left_out() -> None:
-    meta = [(name, pa.string()) for name in META_COLUMNS]
+    meta = [(name, pa.string()) for name in META_FIELDS]
     with_meta = pa.schema([*meta, *_COLUMNS, ("_hoodie_operation", pa.string())])
     assert _new(schema=with_meta).make_properties() == _new().make_properties()
 

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.table.table_schema import META_COLUMNS
 from hoodie_py.writer.commit_records import Write, commit_records
 from hoodie_py.writer.data_file import CommitFacts
 from hoodie_py.writer.output_schema import OutputSchema
@@ -102,7 +102,7 @@ def schema_of(snapshot: Snapshot) -> OutputSchema:
     text = snapshot.config.create_schema
     assert text is not None
     record = json.loads(text)
-    meta = [{"name": name, "type": ["null", "string"], "default": None} for name in META_COLUMNS]
+    meta = [{"name": name, "type": ["null", "string"], "default": None} for name in META_FIELDS]
     avro = json.dumps({**record, "fields": [*meta, *record["fields"]]})
     return OutputSchema(AvroSchema.parse(avro).arrow, avro, text)
 

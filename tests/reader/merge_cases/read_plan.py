@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie_py.reader.read_plan import COMMIT_TIME_FIELD, META_FIELDS, MergeNeeds, list_merge_columns
+from hoodie_py.formats.names import COMMIT_TIME_FIELD, META_FIELDS_WITH_OPERATION
+from hoodie_py.reader.read_plan import MergeNeeds, list_merge_columns
 
 ROW_INDEX_FIELD = "_tmp_metadata_row_index"
 
@@ -71,8 +72,8 @@ def plan_read(
     meta: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
     if bootstrap:
-        meta = tuple(name for name in required if name in META_FIELDS)
-        data = tuple(name for name in required if name not in META_FIELDS and name != ROW_INDEX_FIELD)
+        meta = tuple(name for name in required if name in META_FIELDS_WITH_OPERATION)
+        data = tuple(name for name in required if name not in META_FIELDS_WITH_OPERATION and name != ROW_INDEX_FIELD)
         if meta and data:
             required = (*meta, *data, *(name for name in required if name == ROW_INDEX_FIELD))
             if row_index:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hoodie_py import BufferedRecord
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.options.read import MERGE_TYPE, MERGE_USE_POSITIONS, SKIP_MERGE
 from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.base_merge import MergedRecords
@@ -21,7 +22,6 @@ from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.merge_reader import MergeReader
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadInfo, ReadOptions
-from hoodie_py.reader.record_key import RECORD_KEY_FIELD
 from hoodie_py.reader.records import HoodieOperation, encode_operation
 from tests.reader.merge_cases.case import Case, column, delete_records
 from tests.reader.merge_cases.compare import check, multiset, through

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.buffer import fold_by_rounds
@@ -18,7 +19,7 @@ from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import read_field_values
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.payload_merger import PayloadMerger
-from hoodie_py.reader.record_key import RECORD_KEY_FIELD, RecordKeys
+from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import DELETE, HoodieOperation, encode_operation
 from hoodie_py.reader.row_store import NO_ROW, RowStore
 from hoodie_py.reader.selection import Selection, select_strategy
