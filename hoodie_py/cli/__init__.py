@@ -1,7 +1,7 @@
-"""The ``hoodie`` command: looks into Hudi tables and reads them.
+"""The ``hoodie`` command: inspects, reads, writes and compacts Hudi tables.
 
-Every subcommand is a module of its own.  Importing this package loads typer and nothing heavier: a subcommand imports
-what it works with when it runs, so that ``hoodie --help`` answers at once.
+Each subcommand has its own module. Importing this package loads typer and nothing heavier. A subcommand imports all
+else when it runs, so that ``hoodie --help`` is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The subcommands put together: names, order and the text of ``hoodie --help``."""
+"""The typer application: all subcommands, in the order of ``hoodie --help``, and its texts."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ for _command in (show, timeline, slices, log, read, explain, write, compact, rol
 
 
 def main() -> None:
-    """Run the command line; ends the process with its exit status."""
+    """Run the command line and end the process with its exit status."""
     settle_allocators()
     app(prog_name="hoodie")

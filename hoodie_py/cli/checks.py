@@ -1,7 +1,6 @@
-"""What ``hoodie doctor`` looks at: the interpreter, packages, Java and the store.
+"""The checks of ``hoodie doctor``: the interpreter, packages, Java and the store.
 
-Versions are compared with the bounds that this package's own metadata declares.  Nothing here prints, and no check
-raises.
+Versions are compared with the bounds in this package's own metadata. Checks print nothing and raise nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ SECONDS_TO_ANSWER = 5.0
 
 
 class Status(StrEnum):
-    """Verdict of a check; only BROKEN makes the command fail."""
+    """Result of a check. The command fails only if a check is BROKEN."""
 
     OK = "ok"
     MISSING = "missing"
@@ -34,7 +33,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at: what was found and, if that will not do, what helps."""
+    """One check: what was found, and advice if it is missing or broken."""
 
     name: str
     status: Status
@@ -43,7 +42,7 @@ class Check:
 
 
 def run_checks(uri: str | None, options: Mapping[str, Any], endpoint_url: str | None) -> Iterator[Check]:
-    """Yield the checks one by one; the store is looked at when an endpoint or a table is given."""
+    """Yield the checks one by one; the store is checked only if an endpoint or a table is given."""
     yield check_python()
     for name in NEEDED:
         yield check_package(name, None)
@@ -69,12 +68,12 @@ def check_python() -> Check:
 
 
 def check_package(name: str, extra: str | None, needed: bool = False) -> Check:
-    """Check that a package is there, within the declared bounds, and can be imported.
+    """Check that a package is installed, has a version within the declared bounds, and can be imported.
 
     Args:
         name: the package.
-        extra: the extra of this distribution that brings it; None for one that is always needed.
-        needed: whether what was asked for cannot be done without it, although it is optional.
+        extra: the extra of this distribution that installs it; None if it is always needed.
+        needed: whether the command's arguments need it, although it is optional.
     """
     install = f"pip install '{DISTRIBUTION}[{extra}]'" if extra else f"pip install --upgrade {DISTRIBUTION}"
     try:
@@ -93,7 +92,7 @@ def check_package(name: str, extra: str | None, needed: bool = False) -> Check:
 
 
 def read_declared_bounds(name: str, extra: str | None) -> str:
-    """Return the version bounds (">=4.0.0,<4.4") that this distribution's metadata has for a package; "" for none."""
+    """Return the version bounds (">=4.0.0,<4.4") for a package from this distribution's metadata; "" for none."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -108,7 +107,7 @@ def read_declared_bounds(name: str, extra: str | None) -> str:
 
 
 def is_within(version: str, bounds: str) -> bool:
-    """Whether a release is within bounds of the forms >=, >, <= and <; other forms are not judged."""
+    """Whether a release is within bounds of the forms >=, >, <= and <; other forms are ignored."""
     compare: dict[str, Callable[[list[int], list[int]], bool]] = {
         ">=": lambda a, b: a >= b,
         "<=": lambda a, b: a <= b,
@@ -129,7 +128,7 @@ def _parse_version(version: str) -> list[int]:
 
 
 def check_java() -> Check:
-    """Check for a Java that Spark can use; only Spark needs it."""
+    """Check that there is a Java for Spark; nothing else needs Java."""
     java = find_java()
     if java is None:
         return Check("Java", Status.MISSING, "not found", HOW_TO_INSTALL)
@@ -139,7 +138,7 @@ def check_java() -> Check:
 
 
 def check_endpoint(url: str) -> Check:
-    """Check that an S3-compatible store answers at all; a refusal is an answer."""
+    """Check that an S3-compatible store answers; an HTTP error is an answer, too."""
     from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
 

@@ -1,4 +1,4 @@
-"""``hoodie clean``: remove file slices that nobody needs any more."""
+"""``hoodie clean``: remove old file slices that no retained commit needs."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class EngineName(StrEnum):
-    """What carries out the work."""
+    """The engine that runs the compaction."""
 
     local = "local"
     spark = "spark"
@@ -119,7 +119,7 @@ def _open_engine(name: EngineName) -> Iterator[Engine | None]:
 
 @contextmanager
 def _show_progress() -> Iterator[OnProgress | None]:
-    """Show a bar on stderr while the body runs; None where stderr is no terminal."""
+    """Show a progress bar on stderr during the block; give None if stderr is no terminal."""
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
@@ -142,7 +142,7 @@ def _show_progress() -> Iterator[OnProgress | None]:
 
 
 def format_progress(progress: Progress) -> str:
-    """Say how far a compaction has come: file groups, bytes, rows a second, time to go."""
+    """Return the progress of a compaction as text: file groups, bytes, rows per second, time left."""
     parts = [
         f"{progress.file_groups_done}/{progress.file_groups} file groups",
         f"{format_size(progress.bytes_done)} of {format_size(progress.bytes_total)}",

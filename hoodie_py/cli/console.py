@@ -1,7 +1,7 @@
-"""Where output goes: results to stdout, everything else to stderr; colour and progress bars on a terminal only.
+"""Output of the subcommands: results go to stdout, all else to stderr; colours and progress bars need a terminal.
 
-Tables fit the terminal.  Where stdout is no terminal nothing is cut off, so that ``hoodie ... | grep`` sees whole
-values (COLUMNS, if set, still gives the width).
+Tables fit the terminal. If stdout is no terminal, nothing is cut off, so that ``hoodie ... | grep`` gets whole values
+(unless COLUMNS sets a width).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ T = TypeVar("T")
 
 
 class DataConsole(Console):
-    """A console that takes text for what it is: no markup, no emoji codes, no colours of its own."""
+    """A console that prints text unchanged: it knows no markup and no emoji codes, and adds no colours."""
 
     def __init__(self, file: IO[str] | None = None, width: int | None = None, stderr: bool = False) -> None:
         super().__init__(file=file, width=width, stderr=stderr, highlight=False, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
-        """Leave it to the command to end, where rich would end the process with a failure."""
+        """Raise an error, which ends the command quietly; rich would end the process with a failure."""
         raise BrokenPipeError
 
 
 class PlainConsole(DataConsole):
-    """A console for what is no terminal: wide, and without blanks at the ends of lines."""
+    """A console for files and pipes: wide, and without blanks at the ends of lines."""
 
     def __init__(self, file: IO[str] | None = None, width: int | None = None) -> None:
         super().__init__(file, width or UNLIMITED_WIDTH)
@@ -56,7 +56,7 @@ class PlainConsole(DataConsole):
 
 
 def make_stdout(width: int | None = None) -> Console:
-    """Return the console for results; ``width`` is that of output which is no terminal's."""
+    """Return the console for results; ``width`` is for output that is no terminal."""
     console = DataConsole()
     if console.is_terminal or os.environ.get("COLUMNS"):
         return console
@@ -69,17 +69,17 @@ def make_stderr() -> Console:
 
 
 def print_note(message: str, style: str = "dim") -> None:
-    """Print a message for the person at the terminal to stderr."""
+    """Print a message to stderr."""
     make_stderr().print(Text(escape_controls(message), style=style), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
-    """Print a result as JSON for programs."""
+    """Print a result as JSON."""
     typer.echo(json.dumps(value, indent=2))
 
 
 def print_result(result: DataclassInstance, as_json: bool) -> None:
-    """Print what was done: its fields as JSON, or its text."""
+    """Print the result of a table operation: its fields as JSON, or its text."""
     if as_json:
         print_json(dataclasses.asdict(result))
     else:
@@ -88,7 +88,7 @@ def print_result(result: DataclassInstance, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table on the terminal; numbers are right-aligned, ``keep`` forbids folding."""
+    """A column of a table on the terminal; ``keep`` forbids folding its values into several lines."""
 
     name: str
     justify: JustifyMethod = "left"
@@ -97,7 +97,7 @@ class Column:
 
 
 def build_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], title: str | None = None) -> Table:
-    """Return a table of plain values; their text is never taken for markup."""
+    """Return a table of values; their text is never read as markup."""
     table = Table(
         box=SIMPLE_HEAD,
         show_edge=False,
@@ -121,7 +121,7 @@ def build_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]],
 
 
 def build_facts(pairs: Iterable[tuple[str, str | Text | None]], title: str | None = None) -> Table:
-    """Return names with values, one a line; pairs without a value are left out."""
+    """Return names with values, one pair per line; pairs without a value are left out."""
     table = Table.grid(padding=(0, 2, 0, 0))
     if title:
         table.title, table.title_justify, table.title_style = title, "left", "bold"
@@ -135,7 +135,7 @@ def build_facts(pairs: Iterable[tuple[str, str | Text | None]], title: str | Non
 
 @contextmanager
 def show_progress(description: str, total: int) -> Iterator[Progress | None]:
-    """Show a progress bar on stderr while the body runs; None where stderr is no terminal."""
+    """Show a progress bar on stderr during the block; give None if stderr is no terminal."""
     console = make_stderr()
     if not console.is_terminal or total < 2:
         yield None
@@ -147,7 +147,7 @@ def show_progress(description: str, total: int) -> Iterator[Progress | None]:
 
 
 def iterate_with_progress(items: Sequence[T], description: str) -> Iterator[T]:
-    """Yield the items with a progress bar that counts them."""
+    """Yield the items and count them in a progress bar."""
     with show_progress(description, len(items)) as bar:
         for item in items:
             yield item
@@ -157,7 +157,7 @@ def iterate_with_progress(items: Sequence[T], description: str) -> Iterator[T]:
 
 @contextmanager
 def show_spinner(description: str) -> Iterator[None]:
-    """Show a spinner on stderr while the body runs; nothing where stderr is no terminal."""
+    """Show a spinner on stderr during the block, if stderr is a terminal."""
     console = make_stderr()
     if not console.is_terminal:
         yield

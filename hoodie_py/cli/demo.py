@@ -1,4 +1,4 @@
-"""``hoodie demo`` makes a small table, changes, reads and compacts it, and shows its files and what merging does."""
+"""``hoodie demo``: create a small table, change, read and compact it, and show its files and its merged rows."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _change_table(page: Page, table: HoodieTable) -> None:
 
 
 def _show_merge(page: Page, table: HoodieTable, name: str) -> list[dict[str, Any]]:
-    """Show files, blocks and merge, and return the merged rows."""
+    """Show the files, log blocks and merged rows of the table, and return the rows."""
     from hoodie_py.cli.demo_views import SHOWN, list_merged_rows
     from hoodie_py.cli.merge_view import collect_key_merges
 
@@ -106,7 +106,7 @@ def _show_merge(page: Page, table: HoodieTable, name: str) -> list[dict[str, Any
 def _read_in_spark(
     page: Page, stack: ExitStack, uri: str, options: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], debug: bool
 ) -> SparkSession | None:
-    """Read through PySpark, and return the session; None where there can be none."""
+    """Read the table with PySpark and return the session; None if PySpark cannot run."""
     from hoodie_py.cli import demo_steps as steps
     from hoodie_py.cli.console import print_note
     from hoodie_py.cli.demo_views import COLUMNS

@@ -1,4 +1,4 @@
-"""Where the table of ``hoodie demo`` lies: a place to keep, or a folder that goes away."""
+"""The place of the table of ``hoodie demo``: one that the user names, or a temporary folder."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hoodie_py.files import TableFiles
 
 @contextmanager
 def open_demo_place(keep: str | None, options: Mapping[str, Any]) -> Iterator[str]:
-    """Give the URI of a place for a table; it goes away afterwards unless ``keep`` names it.
+    """Give the block the URI for a table: ``keep``, or a temporary folder that is removed after the block.
 
     Raises:
-        InvalidQueryError: there is something at that place already.
-        StorageError: the place cannot be looked at.
+        InvalidQueryError: the place is not empty.
+        StorageError: the place cannot be listed.
     """
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="hoodie-demo-") as folder:

@@ -1,4 +1,4 @@
-"""The part of ``hoodie demo`` that runs in PySpark, in a local session of its own."""
+"""The part of ``hoodie demo`` that runs in PySpark, in a local session."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def read_rows(
     spark: SparkSession, uri: str, columns: Sequence[str], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Read a table's rows through ``spark.read.format("hoodie")``, sorted by the first column.
+    """Read a table's rows with ``spark.read.format("hoodie")``, sorted by the first column.
 
     Args:
         spark: the session.
-        uri: place of the table, absolute.
+        uri: absolute URI of the table.
         columns: columns to read.
         options: storage options.
 
@@ -42,7 +42,7 @@ def read_rows(
 
 @contextmanager
 def report_spark_errors(what: str) -> Iterator[None]:
-    """Make an error of whatever Spark raises, as short as a line.
+    """Turn any error of Spark into a HoodieError of one line.
 
     Raises:
         HoodieError: the block failed.
@@ -59,10 +59,10 @@ def report_spark_errors(what: str) -> Iterator[None]:
 
 @contextmanager
 def open_spark_session(debug: bool) -> Iterator[SparkSession]:
-    """Give the running Spark session, or a local one that is stopped afterwards.
+    """Give the block the running Spark session, or a local one that is stopped after the block.
 
     Args:
-        debug: let Spark's own messages through.
+        debug: whether to show Spark's messages.
 
     Raises:
         HoodieError: Spark did not start.
@@ -103,9 +103,9 @@ def _start_spark(debug: bool) -> SparkSession:
 
 @contextmanager
 def _hide_messages(debug: bool) -> Iterator[None]:
-    """Keep what the Java process prints while it starts out of sight, unless it fails to start.
+    """Hide the messages of the Java process that the block starts, unless it fails to start.
 
-    Java inherits the file descriptor and keeps it, so that later messages are out of sight too.
+    Java inherits file descriptor 2 and keeps it, so its later messages are hidden, too.
     """
     if debug:
         yield

@@ -1,4 +1,4 @@
-"""What ``hoodie demo`` does: it runs these functions, and prints their bodies as what it did.
+"""The steps of ``hoodie demo``: it runs these functions and prints their bodies.
 
 The rows are always the same; docs/ explains them.
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from hoodie_py.writer.write_result import WriteResult
 
 small: dict[str, int] = {BLOOM_ENTRIES: 10}
-"""An option of the steps, which show its name: files of few rows, where bloom filters are for 60,000 unless told."""
+"""An option of the steps, which print its name: small bloom filters. The default is for 60,000 rows in a file."""
 
 
 def create(place: str, store: Mapping[str, Any]) -> HoodieTable:
-    """Make the table."""
+    """Create the table."""
     columns = {"id": pa.string(), "name": pa.string(), "price": pa.float64()}
     columns |= {"qty": pa.int32(), "ts": pa.int64(), "part": pa.string()}
     return HoodieTable.create(
@@ -48,7 +48,7 @@ def make_row(n: int, name: str, price: float, qty: int, ts: int) -> dict[str, An
 
 
 def insert(table: HoodieTable) -> WriteResult:
-    """Write the first rows, which go to base files."""
+    """Write the first rows; they go to base files."""
     rows = [make_row(n, f"n{n}", 1.5 * n, qty=n, ts=10) for n in range(8)]
     return table.upsert(rows, options=small)
 
@@ -72,17 +72,17 @@ def arrive_late(table: HoodieTable) -> WriteResult:
 
 
 def delete_some(table: HoodieTable) -> WriteResult:
-    """Delete what a filter finds."""
+    """Delete rows by a filter."""
     return table.delete("name = 'u'")
 
 
 class HighestPrice(RecordMerger):
-    """The merger of a user: the highest price wins, and deletes count by their arrival."""
+    """A user's merger: the highest price wins; a delete and the version after it win by their order of arrival."""
 
     strategy_id = "0b1f4a52-7a4f-4b9a-9d0c-5a2b8a5a8f10"
 
     def merge(self, older: Any, newer: Any, context: Any, props: Any) -> Any:
-        """Return the version that counts."""
+        """Return the version that wins."""
         if older.is_delete or newer.is_delete:
             return newer
         if context.get_value(newer, "price") > context.get_value(older, "price"):
@@ -91,12 +91,12 @@ class HighestPrice(RecordMerger):
 
 
 def read_merged_by_price(table: HoodieTable) -> Scan:
-    """Read as the user's merger decides."""
+    """Read the table with the user's merger."""
     return table.scan(merger=HighestPrice)
 
 
 def read_in_spark(spark: SparkSession, path: str, options: Mapping[str, str]) -> DataFrame:
-    """Read through the data source."""
+    """Read the table with the Spark data source."""
     return spark.read.format("hoodie").options(**options).load(path)
 
 
@@ -109,11 +109,11 @@ WRITES = (insert, update, delete, arrive_late, delete_some)
 
 
 def read_code(step: Callable[..., Any] | type, *, whole: bool = False) -> str:
-    """Return the Python that a step runs, as people would type it.
+    """Return the code of a step without docstrings and without ``return``.
 
     Args:
         step: a function or class of this module.
-        whole: with its first line, and not only the body.
+        whole: whether to return the whole definition and not only the body.
     """
     lines = textwrap.dedent(inspect.getsource(step)).splitlines()
     node = ast.parse("\n".join(lines)).body[0]

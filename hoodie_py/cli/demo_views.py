@@ -1,4 +1,4 @@
-"""How ``hoodie demo`` shows a table: headings, code, files, log blocks, and what merging did."""
+"""The output of ``hoodie demo``: headings, code, files, log blocks, and merged rows beside base rows."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Row = Mapping[str, Any]
 
 
 class Page:
-    """The demo's output: numbered parts of code, results and remarks."""
+    """Prints the demo: numbered parts of code, results and remarks."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._parts = 0
 
     def start_part(self, title: str, command: str | None = None) -> None:
-        """Begin a part; the command shows the same."""
+        """Print the title of the next part, with a command that shows the same."""
         self._parts += 1
         line = Text(f"\n{self._parts}. {title}", style="bold")
         if command:
@@ -42,7 +42,7 @@ class Page:
         self._console.print(line)
 
     def show_code(self, *pieces: str) -> None:
-        """Show Python that runs."""
+        """Print Python code."""
         for piece in pieces:
             self._console.print(Padding(Text(piece, style="cyan"), (0, 0, 0, 2)))
 
@@ -51,13 +51,13 @@ class Page:
         self._console.print(Text(text, style=style))
 
     def show_commands(self, title: str, commands: Iterable[tuple[str, str]]) -> None:
-        """List commands with what they do."""
+        """Print commands with their purpose."""
         self._console.print(Text(f"\n{title}", style="bold"))
         for command, what in commands:
             self._console.print(Text.assemble(("  " + command.ljust(44), "cyan"), what))
 
     def show_table(self, table: HoodieTable) -> None:
-        """Show what kind of table it is."""
+        """Print type, keys and merge mode of a table."""
         config = table.config
         pairs = [
             ("type", f"{config.table_type}, version {config.version}"),
@@ -68,7 +68,7 @@ class Page:
         self._console.print(build_facts(pairs))
 
     def show_files(self, table: HoodieTable) -> None:
-        """Show which base and log files make up the table."""
+        """Print the base and log files of each file slice."""
         for file_slice in table.file_slices():
             tree = Tree(Text(file_slice.partition_path + "/", style="bold"), guide_style="dim")
             base = file_slice.base_file
@@ -80,7 +80,7 @@ class Page:
             self._console.print(tree)
 
     def show_blocks(self, table: HoodieTable, partition: str) -> None:
-        """Show the blocks of a partition's log files."""
+        """Print the blocks of a partition's log files."""
         rows = [
             [block["type"], block["instant"], str(block["records"]), summarize_headers(block["headers"])]
             for file_slice in table.file_slices()
@@ -96,7 +96,7 @@ class Page:
         self._console.print(build_table([*columns, Column("headers")], rows))
 
     def show_merge(self, stories: Sequence[KeyMerge]) -> None:
-        """Show base rows, log entries and merged rows side by side."""
+        """Print base rows, log entries and merged rows side by side."""
         self.say(f"Each record's {', '.join(SHOWN[:-1])} and {SHOWN[-1]}:", "dim")
         self._console.print(build_merge_table(stories, SHOWN))
         counts = Counter(story.outcome for story in stories)
@@ -109,7 +109,7 @@ class Page:
         self._console.print(summary)
 
     def show_rows(self, rows: Sequence[Row], before: Sequence[Row] | None = None) -> None:
-        """Show rows; those that ``before`` does not have stand out."""
+        """Print rows; those that are not in ``before`` are yellow."""
         lines = []
         for row in rows:
             style = "" if before is None or row in before else "yellow"
@@ -118,11 +118,11 @@ class Page:
 
 
 def to_rows(table: Any) -> list[dict[str, Any]]:
-    """Return the rows of an Arrow table, by key."""
+    """Return the rows of an Arrow table, sorted by key."""
     rows: list[dict[str, Any]] = table.select(COLUMNS).to_pylist()
     return sorted(rows, key=lambda row: str(row[KEY]))
 
 
 def list_merged_rows(stories: Sequence[KeyMerge]) -> list[dict[str, Any]]:
-    """Return what merging gave, by key."""
+    """Return the merged rows, sorted by key."""
     return [{KEY: story.key, **story.merged} for story in stories if story.merged is not None]

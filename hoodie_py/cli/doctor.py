@@ -1,4 +1,4 @@
-"""``hoodie doctor``: what is installed, whether it works together, and what to install."""
+"""``hoodie doctor``: check what is installed and whether it works, and say what to install."""
 
 from __future__ import annotations
 

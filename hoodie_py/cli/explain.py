@@ -1,4 +1,4 @@
-"""``hoodie explain``: every version of one record, in merge order, and why the one that stayed did."""
+"""``hoodie explain``: print every version of one record in merge order, and which one wins each merge, and why."""
 
 from __future__ import annotations
 

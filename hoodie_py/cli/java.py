@@ -1,4 +1,4 @@
-"""Which Java Spark would start, and whether it is new enough."""
+"""Find the Java that Spark would start, and check whether it is new enough."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOW_TO_INSTALL = (
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java virtual machine: its command and its feature version, such as 17."""
+    """A Java installation: its command and its feature version, such as 17."""
 
     command: str
     version: int
@@ -30,7 +30,7 @@ class Java:
 
 
 def find_java() -> Java | None:
-    """Return the Java of JAVA_HOME, else that on the PATH; None where there is none that starts."""
+    """Return the Java of JAVA_HOME, or the one on the PATH if that is not set; None if it does not start."""
     home = os.environ.get("JAVA_HOME")
     command = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if command is None:
@@ -44,10 +44,7 @@ def find_java() -> Java | None:
 
 
 def find_missing_for_spark() -> str | None:
-    """Return what to install before PySpark can run here; None when it can.
-
-    Looks for the packages without importing them.
-    """
+    """Return what to install before PySpark can run; None if it can run. Packages are not imported."""
     from importlib.util import find_spec
 
     absent = [name for name in ("pyspark", "pandas") if find_spec(name) is None]

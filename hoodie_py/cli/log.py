@@ -1,8 +1,7 @@
-"""``hoodie log``: the blocks of one log file.
+"""``hoodie log``: list the blocks of one log file.
 
-The file may lie anywhere that the storage layer reaches and need not belong to a table.  Stretches that were not
-written whole are listed too, as corrupt, since readers skip them.  Records are counted from the block's own head,
-without decoding.
+The storage layer must reach the file, but it need not belong to a table. Incomplete blocks, which readers skip, are
+listed as corrupt. The number of records comes from the block's header, without decoding the records.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ LogUri = Annotated[str, typer.Argument(metavar="FILE", help="Path or URI of a lo
 Headers = Annotated[bool, typer.Option("--headers", help="Print every block's headers in full.")]
 
 _RECORD_COUNT = struct.Struct(">ii")  # version of the data format, number of records
-_SHORT_HEADER = 40
+_SHORT_HEADER = 40  # characters
 CORRUPT = "CORRUPT"
 
 
@@ -54,7 +53,7 @@ def log(
 
 
 def read_file(uri: str, options: dict[str, Any]) -> bytes:
-    """Return a whole file, given its own path or URI."""
+    """Read a whole file, given its path or URI."""
     from hoodie_py.errors import InvalidQueryError
     from hoodie_py.files import TableFiles
 
@@ -67,7 +66,7 @@ def read_file(uri: str, options: dict[str, Any]) -> bytes:
 
 
 def describe(data: bytes) -> tuple[list[dict[str, Any]], HoodieError | None]:
-    """Return the blocks of a log file as JSON values, and the error that ends the file early, if there is one."""
+    """Return the blocks of a log file as JSON values, and the error that made reading stop, or None."""
     from hoodie_py.errors import HoodieError
     from hoodie_py.formats.log import CorruptBlock, iterate_blocks
 
@@ -110,7 +109,7 @@ def _describe_corrupt(block: CorruptBlock) -> dict[str, Any]:
 
 
 def _count_records(block: LogBlock) -> tuple[int | None, str | None]:
-    """Return the number of records or deletes of a block and what is wrong with it; None for what does not say."""
+    """Return the number of records or deletes of a block, or None if it is unknown, and a problem, or None."""
     from hoodie_py.errors import HoodieError
     from hoodie_py.formats.blocks import decode_delete_block
     from hoodie_py.formats.log import BlockType
@@ -130,7 +129,7 @@ def _count_records(block: LogBlock) -> tuple[int | None, str | None]:
 
 
 def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
-    """Print the blocks as a table, and their headers in full where asked for."""
+    """Print the blocks as a table; ``headers`` prints all headers of each block, too."""
     from rich.text import Text
 
     from hoodie_py.cli.console import Column, build_facts, build_table, make_stdout, print_note
@@ -168,7 +167,7 @@ def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
 
 
 def summarize_headers(headers: dict[str, str]) -> str:
-    """Return in short what a block's headers say beyond what every block has: its instant and its schema."""
+    """Return a block's headers as a short text, without those that every block has: instant and schema."""
     parts = []
     for name, value in headers.items():
         match name:

@@ -1,6 +1,6 @@
-"""Base files beside merged rows, key by key, with what the logs said in between: what a merge did.
+"""Show a merge record by record: the base file's row, the log entries, and the merged row.
 
-For tables small enough to look at: everything is held in memory.
+For small tables only, as all rows are in memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class KeyMerge:
-    """One record: its row in the base file, what the log files say of it, oldest first, and its row after merging."""
+    """The merge of one record: its row in the base file, its log entries, oldest first, and its merged row."""
 
     key: str
     base: Row | None = None
@@ -39,7 +39,7 @@ class KeyMerge:
 
     @property
     def outcome(self) -> str:
-        """What the merge did to the base file's row."""
+        """The effect of the merge on the base file's row."""
         if self.merged is None:
             return "deleted"
         if self.base is None:
@@ -48,7 +48,7 @@ class KeyMerge:
 
 
 def collect_key_merges(table: HoodieTable, columns: Sequence[str]) -> list[KeyMerge]:
-    """Return every record that base or log files hold, by key.
+    """Return the merge of every record in base or log files, sorted by key.
 
     Args:
         table: a table with meta fields.
@@ -96,7 +96,7 @@ def _format_ordering(names: Sequence[str], values: Sequence[Any]) -> str:
 
 
 def build_merge_table(stories: Sequence[KeyMerge], columns: Sequence[str]) -> Table:
-    """Return a table with base row, log entries, merged row and outcome of each record."""
+    """Return a table of records with base row, log entries, merged row and outcome."""
     widths = [
         max(len(_format_cell(row, name)) for story in stories for row in (story.base, story.merged)) for name in columns
     ]

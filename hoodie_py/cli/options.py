@@ -1,9 +1,9 @@
-"""Arguments and options that several subcommands share, and what a storage option on the command line means.
+"""Arguments and options that several subcommands share, and the parser of ``--storage-option``.
 
-``--storage-option K=V`` adds one entry to the storage options.  ``client_kwargs.a=b`` puts one into a group; other
-names with dots (``fs.s3a.endpoint``) stay whole.  ``true``, ``false``, ``null`` and JSON objects or lists are read as
-JSON, anything else stays text, so a key or secret of digits is left alone.  Values are never printed, since they may
-be credentials.
+``--storage-option K=V`` adds one entry to the storage options. ``client_kwargs.a=b`` adds an entry to a group; other
+names with dots (``fs.s3a.endpoint``) are not split. ``true``, ``false``, ``null`` and JSON objects or lists are parsed
+as JSON. All other values stay text, so that a key or secret of digits is not changed. Values are never printed, because
+they may be credentials.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _JSON_WORDS = {"true": True, "false": False, "null": None}
 
 
 def parse_storage_options(pairs: Sequence[str] | None, endpoint_url: str | None) -> dict[str, Any]:
-    """Return the storage options that ``--storage-option`` and ``--endpoint-url`` stand for.
+    """Return the storage options for the values of ``--storage-option`` and ``--endpoint-url``.
 
     Raises:
         typer.BadParameter: an entry is not K=V, or two entries contradict each other.

@@ -1,4 +1,4 @@
-"""``hoodie read``: a table's merged rows, on the terminal or as CSV, JSON lines or Parquet."""
+"""``hoodie read``: print a table's merged rows, or write them as CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS_ON_THE_TERMINAL = 50
 
 
 class Format(StrEnum):
-    """How rows are written."""
+    """Format of the output."""
 
     table = "table"
     csv = "csv"
@@ -32,7 +32,7 @@ class Format(StrEnum):
 
 
 class QueryType(StrEnum):
-    """Which rows are read."""
+    """Query type of the scan."""
 
     snapshot = "snapshot"
     read_optimized = "read_optimized"
@@ -94,7 +94,7 @@ def read(
 
 
 def _list_user_columns(table: HoodieTable) -> list[str]:
-    """Return the user's columns: a terminal is too narrow for Hudi's own, which may be asked for by name."""
+    """Return the columns without Hudi's meta columns, as a terminal is narrow; ``--columns`` can name them."""
     names = table.schema.names
     return [name for name in names if not name.startswith("_hoodie_")] or names
 
@@ -135,7 +135,7 @@ def _write(scan: Scan, kind: Format, output: Path | None) -> None:
 
 
 def _iterate_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
-    """Yield a scan's rows with a progress bar over its tasks; a limit leaves no telling how many tasks are needed."""
+    """Yield a scan's rows with a progress bar that counts tasks. With a limit there is none: few tasks may do."""
     from hoodie_py.cli.console import iterate_with_progress
 
     if scan.limit is not None:

@@ -1,6 +1,6 @@
-"""How a subcommand ends: errors as one line on stderr with the hint, warnings likewise, and the exit status.
+"""Report errors and warnings of a subcommand in one line on stderr, and set the exit status.
 
-Status 0 is done, 1 failed; 2, wrong usage, is typer's.  No traceback unless ``--debug`` asks for it.
+The status is 0 (done), 1 (failed) or 2 (wrong usage, from typer). Only ``--debug`` prints tracebacks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hoodie_py.errors import HoodieError, HoodieWarning
 
 @contextmanager
 def report_errors(debug: bool = False) -> Iterator[None]:
-    """Run a subcommand's body; report what goes wrong and turn it into exit status 1."""
+    """Run a subcommand's body; report an error and turn it into exit status 1."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", HoodieWarning)
@@ -29,10 +29,11 @@ def report_errors(debug: bool = False) -> Iterator[None]:
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except BrokenPipeError:
-        # The reader of stdout has gone (`hoodie read ... | head`): not a failure.  Python must not flush stdout again.
+        # The reader of stdout has ended (`hoodie read ... | head`), which is no failure. Python flushes stdout at exit,
+        # so it must not point to the broken pipe any more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit from None
-    except Exception as error:  # noqa: BLE001 - the last line of defence: whatever it is becomes a message and a status
+    except Exception as error:  # noqa: BLE001 - users get a message and a status for every error
         _show_error(error, debug)
         raise typer.Exit(1) from None
 

@@ -1,7 +1,7 @@
-"""Rows as CSV, JSON lines and Parquet, batch by batch, to a file or to stdout.
+"""Write rows as CSV, JSON lines or Parquet, batch by batch, to a file or to stdout.
 
-A file appears under its name only when it is complete.  CSV has nested and binary columns as JSON text; null is an
-empty field, an empty string is quoted.  JSON lines keep decimals as text, binary as base64 and NaN as "NaN".
+A file gets its name only when it is complete. In CSV, nested and binary columns are JSON text, null is an empty field,
+and an empty string is quoted. In JSON lines, decimals are text, binary is base64 and NaN is "NaN".
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from hoodie_py.cli.values import to_json
 
 
 def is_stdout_terminal() -> bool:
-    """Whether a person would see what is written to stdout."""
+    """Whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[IO[bytes]]:
-    """Open a file, or stdout where no path is given, for bytes."""
+    """Open a file, or stdout if no path is given, for writing bytes."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -45,7 +45,7 @@ def open_output(path: Path | None) -> Iterator[IO[bytes]]:
 
 
 class RowWriter(ABC):
-    """Writes batches of one schema; a context manager that finishes the format on success."""
+    """Writes batches of one schema; as a context manager it closes the format after a block without error."""
 
     def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
         self.target = target

@@ -1,4 +1,4 @@
-"""What files of rows are, by name; light, as every ``hoodie --help`` loads it."""
+"""Formats of files of rows. The module imports little, as every ``hoodie --help`` loads it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class RowFormat(StrEnum):
-    """What a file of rows is."""
+    """Format of a file of rows."""
 
     parquet = "parquet"
     csv = "csv"
@@ -24,5 +24,5 @@ _SUFFIXES = {
 
 
 def find_format(path: Path) -> RowFormat | None:
-    """Tell a file's format by its name; None where that does not tell."""
+    """Return the format for a file's suffix; None for an unknown suffix."""
     return _SUFFIXES.get(path.suffix.lower())

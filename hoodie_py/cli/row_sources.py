@@ -1,8 +1,8 @@
-"""Rows from Parquet, CSV and JSON lines: the way back from ``row_files``.
+"""Read rows from Parquet, CSV and JSON lines, in the forms that ``row_files`` writes.
 
-The table's columns, where there is a table, say what the values are: a CSV field ``007`` is a text if the column is
-one. Elsewhere pyarrow finds out. In CSV an empty field is null and a quoted empty one an empty string; nested columns
-are JSON text. Decimals and times are texts, binary values base64.
+If there is a table, its schema gives the types: a CSV field ``007`` stays text in a string column. For other columns
+pyarrow infers the type. In CSV, an empty field is null, a quoted empty field is an empty string, and nested columns are
+JSON text. Decimals and times are text, and binary values are base64.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.writer.input_data import read_input
 
-_META_TYPES = dict.fromkeys(META_FIELDS, pa.string())  # else an instant would be taken for a number
+_META_TYPES = dict.fromkeys(META_FIELDS, pa.string())  # else pyarrow infers a number for an instant
 _LINES_AT_ONCE = 50_000
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
@@ -34,12 +34,12 @@ def read_rows(path: Path, format_: RowFormat, schema: pa.Schema | None = None) -
 
     Args:
         path: the file.
-        format_: what it is.
-        schema: columns of the table that the rows are for.
+        format_: its format.
+        schema: columns of the target table, if there is one.
 
     Raises:
-        InvalidQueryError: the file is not of that format, or has values that are not of the table's types.
-        OSError: it cannot be read.
+        InvalidQueryError: the file does not have that format, or values do not have the table's types.
+        OSError: the file cannot be read.
     """
     known = schema if schema is not None else pa.schema([])
     try:
@@ -70,7 +70,7 @@ def _read_csv(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _is_read_as_text(type_: pa.DataType) -> bool:
-    """Whether CSV has values of a type as text that pyarrow does not take apart as is wanted here."""
+    """Whether CSV values of a type are read as text and parsed here, as pyarrow parses them differently or not."""
     return bool(
         pa.types.is_binary(type_)
         or pa.types.is_nested(type_)
@@ -129,15 +129,15 @@ def _to_table(rows: list[dict[str, Any]], schema: pa.Schema, first_line: int) ->
 
 
 def from_json_value(value: Any, type_: pa.DataType | None) -> Any:
-    """Return what pyarrow takes for a value of JSON.
+    """Return a parsed JSON value as a Python value that pyarrow converts to a type.
 
     Args:
-        value: as parsed, floats as Decimal.
-        type_: of the column; None where no table says.
+        value: the value; numbers with a fraction are Decimals.
+        type_: type of the column; None if there is no table.
 
     Raises:
-        ValueError: a text that is no value of the type.
-        ArithmeticError: a text that is no number.
+        ValueError: a text is no value of the type.
+        ArithmeticError: a text is no number.
     """
     if type_ is None:
         return _from_untyped(value)

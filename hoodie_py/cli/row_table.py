@@ -1,4 +1,4 @@
-"""Rows as a table on the terminal: the columns that fit, cells cut to a legible width."""
+"""Print rows as a table: on a terminal only the columns that fit, with long values cut."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rich.console import Console
 from hoodie_py.cli.console import Column, PlainConsole, build_table, make_stdout
 from hoodie_py.cli.values import escape_controls, to_text
 
-CELL_WIDTHS = (40, 24, 16)  # how far cells may be cut to make room for all columns
+CELL_WIDTHS = (40, 24, 16)  # most characters of a cell; the next width is tried if columns do not fit
 _GAP = 2
 
 
 def print_rows(rows: pa.Table, output: Path | None = None) -> list[str]:
-    """Print rows to stdout or a file and return the names of columns for which there was no room.
+    """Print rows to stdout or a file, and return the names of the columns that did not fit.
 
-    On a terminal, columns are left out at the right and long values are cut; elsewhere all is printed in full.
+    A terminal gets the leftmost columns that fit, with long values cut; files and pipes get all in full.
     """
     if output is not None:
         with output.open("w", encoding="utf-8") as target:
@@ -44,7 +44,7 @@ def _list_columns(rows: pa.Table) -> list[tuple[str, pa.ChunkedArray]]:
 
 
 def _fit(cells: dict[str, list[str]], width: int) -> tuple[dict[str, list[str]], list[str]]:
-    """Return cells cut so that as many columns as possible fit, and the names of those that do."""
+    """Return cells cut so that as many columns as possible fit, and the names of the columns that fit."""
     cut = cells
     for most in CELL_WIDTHS:
         cut = {name: [_cut(text, most) for text in texts] for name, texts in cells.items()}
@@ -58,7 +58,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _find_fitting(cells: dict[str, list[str]], width: int) -> list[str]:
-    """Return the leading columns that fit in the width; the first always does, folded or cut by the terminal."""
+    """Return the leading columns that fit in the width. The first one is always returned; the terminal may fold it."""
     fitting: list[str] = []
     used = 0
     for name, texts in cells.items():

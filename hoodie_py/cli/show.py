@@ -1,4 +1,4 @@
-"""``hoodie show``: what a table is, what its files amount to, and its columns."""
+"""``hoodie show``: print a table's properties, the number and size of its files, and its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hoodie slices``: which base and log files make up a snapshot."""
+"""``hoodie slices``: list the file slices of a snapshot with their base and log files."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def describe(file_slice: FileSlice) -> dict[str, Any]:
 
 
 def list_paths(file_slice: FileSlice) -> list[str]:
-    """Return the paths of a slice's files, the base file first, log files as they are read."""
+    """Return the paths of a slice's files: the base file, then the log files in the order of reading."""
     base = [] if file_slice.base_file is None else [file_slice.base_file.path]
     return [*base, *(log.path for log in file_slice.log_files)]
 

@@ -1,4 +1,4 @@
-"""``hoodie timeline``: a table's active instants, oldest first, with what each write did."""
+"""``hoodie timeline``: list a table's active instants, oldest first, with the counts of each write."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def timeline(
 
 
 def describe(timeline: TableTimeline) -> list[dict[str, Any]]:
-    """Return the active instants as JSON values; the counts of instants that wrote nothing are None."""
+    """Return the active instants as JSON values; counts are None for instants that are no completed writes."""
     writes = timeline.list_completed_writes()
     metadata = dict(zip(writes, timeline.read_all_metadata(writes), strict=True))
     return [_describe_instant(instant, metadata) for instant in timeline]
@@ -94,7 +94,7 @@ def _print(found: list[dict[str, Any]]) -> None:
 
 
 def _format_changes(row: Mapping[str, Any]) -> Text:
-    """Return the rows that a write inserted, updated and deleted, without the zeros."""
+    """Return the numbers of inserted, updated and deleted rows of a write, without zeros."""
     from rich.text import Text
 
     signs = (("+", "inserts", "green"), ("~", "updates", "yellow"), ("-", "deletes", "red"))
@@ -102,7 +102,7 @@ def _format_changes(row: Mapping[str, Any]) -> Text:
 
 
 def _format_done(row: Mapping[str, Any]) -> str:
-    """Return the state; of a completed instant, how long it took where its times say so."""
+    """Return the state of an instant; for a completed one its duration, or "yes" if the times do not tell it."""
     if row["state"] != "completed":
         return str(row["state"])
     seconds = _count_seconds(row["completion_time"], row["instant"])

@@ -1,8 +1,7 @@
-"""How values look: as text in a terminal, and as JSON.
+"""Format values as text for a terminal, and as JSON.
 
-Text from a table is data, never markup, and may hold control characters that would drive the reader's terminal: they
-are shown escaped.  JSON keeps what it can exactly: decimals and non-finite floats are strings, binary is base64, times
-are ISO.
+Text from a table may have control characters that change the terminal, so they are escaped. JSON keeps values exactly:
+decimals and non-finite floats are strings, binary is base64, times are ISO texts.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 def escape_controls(text: str, lines: bool = False) -> str:
-    """Return the text with control characters escaped; ``lines`` keeps line breaks."""
+    """Return a text with escaped control characters; ``lines`` keeps line breaks."""
     if text.isprintable():
         return text
     return "".join(
@@ -26,7 +25,7 @@ def escape_controls(text: str, lines: bool = False) -> str:
 
 
 def to_text(value: Any) -> str:
-    """Return one value of a table as text for a terminal; null is empty."""
+    """Return a table's value as text for a terminal; null is empty."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -49,7 +48,7 @@ def _to_inner_text(value: Any) -> str:
 
 
 def to_json(value: Any) -> Any:
-    """Return one value of a table as what ``json.dumps`` takes."""
+    """Return a table's value as a value for ``json.dumps``."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -70,7 +69,7 @@ def to_json(value: Any) -> Any:
 
 
 def format_size(count: int | None) -> str:
-    """Return a number of bytes for people: 4995 is "5.0 KB"."""
+    """Return a number of bytes with a unit: 4995 is "5.0 KB"; None is empty."""
     if count is None:
         return ""
     size = float(count)

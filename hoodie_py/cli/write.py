@@ -1,4 +1,4 @@
-"""``hoodie write``: put the rows of a file into a table, which it can make first."""
+"""``hoodie write``: write the rows of a file to a table, which ``--create`` creates first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Operation(StrEnum):
-    """What is done with the rows."""
+    """Write operation."""
 
     upsert = "upsert"
     insert = "insert"
@@ -32,7 +32,7 @@ class Operation(StrEnum):
 
 
 class TableType(StrEnum):
-    """How the new table keeps changes."""
+    """Type of the new table."""
 
     mor = "mor"
     cow = "cow"
@@ -140,7 +140,7 @@ def write(
 
 
 def _choose_columns(opened: HoodieTable) -> pa.Schema:
-    """Return the table's columns but those that a scan shows in another type than files have."""
+    """Return the table's columns without those that a scan returns in another type than the files have."""
     import pyarrow as pa
 
     from hoodie_py.table.partition_values import is_formatted_time

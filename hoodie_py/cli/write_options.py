@@ -1,4 +1,4 @@
-"""Options of the subcommands that write, and Hudi's writer options that they stand for."""
+"""Options of the subcommands that write, and their conversion to Hudi's writer options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MetadataMode(StrEnum):
-    """What to do about a metadata table."""
+    """What a write does with a metadata table."""
 
     auto = "auto"
     disable = "disable"
@@ -48,7 +48,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print wh
 
 
 def parse_hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode | None = None) -> dict[str, str]:
-    """Return Hudi's writer options as given; an option of the command itself wins.
+    """Return Hudi's writer options from ``--option``; an option of the command itself takes precedence.
 
     Raises:
         typer.BadParameter: an entry is not K=V.
@@ -65,10 +65,10 @@ def parse_hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode 
 
 
 def load_merger(config: TableConfig, path: str | None, *, override: bool = False) -> type[RecordMerger] | None:
-    """Return the class that ``--merger`` names.
+    """Return the class that ``--merger`` names; None if there is no such option.
 
     Raises:
-        InvalidQueryError: there is no such class, or it is not the table's merger and is not to override that.
+        InvalidQueryError: the class does not exist, or it is not the table's merger and ``override`` is false.
     """
     if path is None:
         return None
