@@ -1,4 +1,4 @@
-"""Versions of a record to try a merger on: live rows, deletes with data and without, ordering values of every kind."""
+"""Sample versions for tests of a merger: live rows, deletes with and without data, all kinds of ordering values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOMENT = datetime.datetime(2026, 1, 31, 12, 30, 15, 250)  # noqa: DTZ001 - the 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
-    """One version of a record, not yet of any context.
+    """One version of a record, independent of a context.
 
     Attributes:
         values: field values by name; None for a delete without data.
@@ -36,7 +36,7 @@ class Version:
     deleted: bool = False
 
     def make_record(self, context: TableRecordContext[Any], key: str) -> BufferedRecord[Any]:
-        """Return the version as a record of a context; columns without a value are absent."""
+        """Make a record of a context; columns without a value are absent."""
         if self.values is None:
             return context.delete(BufferedRecord.of_delete(key, self.ordering))
         values = {name: value for name, value in self.values.items() if name in context.schema.names}
@@ -48,12 +48,12 @@ class Version:
 
 
 class Samples:
-    """Versions for tests of one merger.
+    """Sample versions for tests of one merger.
 
     Args:
         schema: the table's columns.
         ordering_fields: the fields that order versions.
-        rows: field values to use; made up where there are none.
+        rows: field values to use; if empty they are made from the schema.
     """
 
     def __init__(self, schema: pa.Schema, ordering_fields: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -62,30 +62,30 @@ class Samples:
         self._rows = [dict(row) for row in rows] or _make_rows(schema)
 
     def make_live(self, level: str | None) -> list[Version]:
-        """Return live rows at an ordering level; None makes the ordering fields null."""
+        """Make live rows at an ordering level; None makes the ordering fields null."""
         return [Version(self._mark_deleted(self._set_ordering(row, level), deleted=False)) for row in self._rows]
 
     def make_data_deletes(self, level: str | None) -> list[Version]:
-        """Return deletes that have data."""
+        """Make deletes with data at an ordering level."""
         return [
             Version(self._mark_deleted(self._set_ordering(row, level), deleted=True), deleted=True)
             for row in self._rows
         ]
 
     def make_bare_deletes(self, level: str | None) -> list[Version]:
-        """Return deletes without data; at no level commit time orders them."""
+        """Make deletes without data at an ordering level; with None commit time orders them."""
         if level is None or not self._fields:
             return [Version(None, DEFAULT_ORDERING, deleted=True)]
         values = tuple(self._choose_ordering_value(field, level) for field in self._fields)
         return [Version(None, values[0] if len(values) == 1 else values, deleted=True)]
 
     def make_all(self) -> list[Version]:
-        """Return every kind of version at every level."""
+        """Make every kind of version at every level."""
         kinds = (self.make_live, self.make_data_deletes, self.make_bare_deletes)
         return [version for kind in kinds for level in (*LEVELS, None) for version in kind(level)]
 
     def make_partial(self) -> list[Version]:
-        """Return versions of which some lack columns, as rows of partial updates do."""
+        """Make versions of which some lack columns, like the rows of partial updates."""
         kept = {RECORD_KEY_FIELD, *(name.split(".")[0] for name in self._fields), IS_DELETED_FIELD, OPERATION_FIELD}
         found = [
             *self.make_live("low"),
@@ -129,14 +129,14 @@ def _set_value(values: dict[str, Any], path: Sequence[str], value: Any) -> None:
 
 
 def _make_rows(schema: pa.Schema) -> list[dict[str, Any]]:
-    """Rows of which one is null wherever it can be."""
+    """Make rows of a few values per column; in one row all values are null."""
     columns = {field.name: _list_values(field.type) for field in schema}
     rows = [{name: values[(i + 1) % len(values)] for name, values in columns.items()} for i in range(_ROWS - 1)]
     return [*rows, dict.fromkeys(columns)]
 
 
 def _list_values(type_: pa.DataType | None) -> list[Any]:
-    """Return a few values of a type, null among them."""
+    """List a few values of a type, including null."""
     if type_ is None:
         return [None]
     if pa.types.is_boolean(type_):

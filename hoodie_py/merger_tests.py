@@ -1,4 +1,4 @@
-"""RecordMergerTests: a conformance suite for mergers of one's own, run by pytest.
+"""RecordMergerTests: a conformance suite for users' mergers, run by pytest.
 
     from hoodie_py.testing import RecordMergerTests
 
@@ -6,10 +6,16 @@
         merger = MyMerger
         schema = pa.schema([("ts", pa.int64()), ("price", pa.float64())])
 
-What a merger decides is its own business; these tests check what every merger has to keep: a result for every pair of
-versions, deletes marked and their data kept, key and partition fields as they were, no column asked for that is not
-there, nothing changed in place, the same result on every kind of row, one pair at a time or many.  Whether a merger is
-associative is reported, not asked for: versions are always merged in log order.
+The tests check the rules for every merger, not what it decides:
+
+* every pair of versions has a result;
+* deletes are marked and keep their data;
+* key and partition fields do not change;
+* the merger reads only columns that it names;
+* no argument is changed in place;
+* all kinds of rows, and the row and batch forms, give the same result.
+
+The suite reports whether a merger is associative but does not require it: versions are always merged in log order.
 """
 
 from __future__ import annotations
@@ -49,20 +55,20 @@ _TRIPLES = 300
 
 
 class MergerReport(UserWarning):
-    """Something to know about a merger that is no fault of it."""
+    """A fact about a merger that is not a fault."""
 
 
 class RecordMergerTests:
-    """Subclass it, name the merger, and pytest runs the rest.
+    """Subclass it and set ``merger``; pytest runs the tests.
 
     Class attributes:
         merger: the merger, a class or an instance.
-        schema: columns of a table it is for; ``_hoodie_record_key`` is added.
+        schema: the columns of a table for the merger; ``_hoodie_record_key`` is added.
         ordering_fields: the fields that order versions.
-        identity_fields: the table's record key fields and partition fields, which a merge leaves as they are.
-        props: merge properties to call it with.
-        rows: field values to try; made up from the schema unless given.
-        examples: how many random batches are tried.
+        identity_fields: the table's record key fields and partition fields, which a merge must not change.
+        props: merge properties that the merger gets.
+        rows: field values to try; by default made from the schema.
+        examples: the number of random batches.
     """
 
     merger: ClassVar[RecordMerger | type[RecordMerger]]
@@ -78,7 +84,7 @@ class RecordMergerTests:
     # ------------------------------------------------------------------------------------------- a result for all pairs
 
     def test_a_table_can_name_it(self) -> None:
-        """It has a strategy id or payload classes."""
+        """The merger has a strategy id or payload classes."""
         assert getattr(self._merger_instance, "strategy_id", None) or self._merger_instance.payload_classes, (
             "set strategy_id (or payload_classes), so that a table can name the merger"
         )
@@ -129,7 +135,7 @@ class RecordMergerTests:
         deletes += [*self._samples.make_data_deletes("middle"), *self._samples.make_data_deletes(None)]
         self._check_merges(deletes, deletes)
 
-    # --------------------------------------------------------------------------------------------------- rules it keeps
+    # ------------------------------------------------------------------------------------------------------------ rules
 
     def test_deletes_keep_their_data(self) -> None:
         """A result that deletes has the data of one of its inputs, or is one of them."""
@@ -142,7 +148,7 @@ class RecordMergerTests:
                 )
 
     def test_nothing_is_changed_in_place(self) -> None:
-        """The records that a merge is given are the same afterwards."""
+        """A merge does not change its arguments."""
         for older, newer, context in self._iterate_cases():
             before = copy.deepcopy((older, newer))
             self._merge(older, newer, context)
@@ -151,7 +157,7 @@ class RecordMergerTests:
             )
 
     def test_same_arguments_same_result(self) -> None:
-        """A merge depends on nothing but its arguments: not on calls before, nor on their order."""
+        """A merge depends only on its arguments, not on earlier calls or their order."""
         cases = list(self._iterate_cases())
         first = [_to_plain(self._merge(*case), case[2]) for case in cases]
         again = list(reversed([_to_plain(self._merge(*case), case[2]) for case in reversed(cases)]))
@@ -159,7 +165,7 @@ class RecordMergerTests:
             assert one == other, f"merging {_describe(older)} and {_describe(newer)} gave {one}, and later {other}"
 
     def test_dict_rows_and_arrow_rows_agree(self) -> None:
-        """The result does not depend on the kind of row, and its values fit their columns."""
+        """The result is the same on both kinds of rows, and its values fit their columns."""
         good = self._find_good_pairs()
         for (pair, expected), found in zip(
             good.items(), self._merge_in_arrow([*good], partial=False, rows=True), strict=True
@@ -167,12 +173,12 @@ class RecordMergerTests:
             assert found == expected, f"{pair[0]} and {pair[1]} give {expected} over dicts and {found} over Arrow"
 
     def test_batch_form_equals_row_form(self) -> None:
-        """merge_batch gives what merge gives, for random batches."""
+        """merge_batch and merge give the same results for random batches."""
         if type(self._merger_instance).merge_batch is not RecordMerger.merge_batch:
             self._compare_forms([*self._find_good_pairs()], partial=False)
 
     def test_partial_rows(self) -> None:
-        """partial_merge, where it is written, does the same on both kinds of rows and in both forms."""
+        """partial_merge, if implemented, gives the same results on both kinds of rows and in both forms."""
         merger = type(self._merger_instance)
         if merger.partial_merge is RecordMerger.partial_merge:
             return
@@ -184,7 +190,7 @@ class RecordMergerTests:
             self._compare_forms(pairs, partial=True)
 
     def test_mandatory_fields_suffice(self) -> None:
-        """A projection-compatible merger looks at no column that it does not name."""
+        """A projection-compatible merger reads only columns that it names."""
         merger = self._merger_instance
         if not merger.projection_compatible:
             return
@@ -204,7 +210,7 @@ class RecordMergerTests:
             )
 
     def test_associativity_is_reported(self, record_property: Callable[[str, object], None]) -> None:
-        """Reports, by a test property and a warning, whether the way versions are grouped makes a difference."""
+        """Reports, by a test property and a warning, whether the grouping of versions changes the result."""
         found = self._find_non_associative()
         record_property("associative", found is None)
         if found is None:
@@ -215,7 +221,7 @@ class RecordMergerTests:
             name = type(self._merger_instance).__name__
             warnings.warn(f"{name} is not associative: {found}", MergerReport, stacklevel=2)
 
-    # ------------------------------------------------------------------------------------------------------------ means
+    # ---------------------------------------------------------------------------------------------------------- helpers
 
     @cached_property
     def _merger_instance(self) -> RecordMerger:
@@ -251,10 +257,10 @@ class RecordMergerTests:
         return merge_pair(older, newer, lambda a, b: merger.merge(a, b, context, self.props), merger)
 
     def _check_merges(self, olders: Sequence[Version], newers: Sequence[Version]) -> None:
-        """Merge each with each, and take the results as the reader does.
+        """Merge each older with each newer version, and check the results as the reader does.
 
         Raises:
-            AssertionError: a merge fails, or its result cannot be used.
+            AssertionError: a merge fails, or the reader would refuse its result.
         """
         pairs = _make_pairs(olders, newers)
         try:
@@ -264,15 +270,15 @@ class RecordMergerTests:
             raise AssertionError(f"merging {older} and {newer} failed: {error}") from error
 
     def _iterate_cases(self) -> Iterator[tuple[BufferedRecord[Any], BufferedRecord[Any], TableRecordContext[Any]]]:
-        """Yield every pair that merges at all, over dict rows."""
+        """Yield every pair that merges without error, over dict rows."""
         context = self._make_dict_context()
         for old, new in self._find_good_pairs():
             yield old.make_record(context, "k"), new.make_record(context, "k"), context
 
     def _find_good_pairs(self) -> dict[Pair, Any]:
-        """Return pairs of versions of all kinds, and what merging them over dict rows gives.
+        """Return pairs of all kinds of versions with their results over dict rows.
 
-        Pairs that do not merge are left out: that is another test's business.
+        Pairs that raise are left out: other tests report them.
         """
         context, versions = self._make_dict_context(), self._samples.make_all()
         pairs = _make_pairs(versions, versions)
@@ -326,7 +332,7 @@ class RecordMergerTests:
             _check_random_batches(pairs, self.examples, check)
 
     def _find_non_associative(self) -> str | None:
-        """Return three versions whose grouping makes a difference, as text."""
+        """Describe three versions whose grouping changes the result; None if none was found."""
         versions, draw, context = self._samples.make_all(), random.Random(0), self._make_dict_context()
         for _ in range(_TRIPLES):
             a, b, c = (version.make_record(context, "k") for version in draw.choices(versions, k=3))
@@ -341,7 +347,7 @@ class RecordMergerTests:
 
 
 class _RowsOnly(RecordMerger):
-    """A merger without its batch forms."""
+    """Another merger without its batch forms."""
 
     def __init__(self, merger: RecordMerger) -> None:
         self._merger = merger
@@ -365,7 +371,7 @@ def _make_pairs(olders: Sequence[Version], newers: Sequence[Version]) -> list[Pa
 
 
 def _to_plain(record: BufferedRecord[Any], context: TableRecordContext[Any]) -> Any:
-    """Return a record without its key as values that compare (NaN equal to itself)."""
+    """Return a record without its key as comparable values (a NaN equals itself)."""
     names = [name for name in context.schema.names if name != RECORD_KEY_FIELD and context.has_value(record, name)]
     data = None if record.record is None else {name: repr(context.get_value(record, name)) for name in names}
     operation = None if record.operation is None else record.operation.value
@@ -380,7 +386,7 @@ def _describe(record: BufferedRecord[Any]) -> str:
 
 
 def _check_random_batches(pairs: Sequence[Pair], examples: int, check: Callable[[Sequence[Pair]], None]) -> None:
-    """Call the check with random batches: hypothesis finds small ones that fail, where it is installed."""
+    """Call the check with random batches; hypothesis, if installed, finds the smallest batch that fails."""
     try:
         from hypothesis import HealthCheck, given, settings
         from hypothesis import strategies as st

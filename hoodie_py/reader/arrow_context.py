@@ -1,7 +1,7 @@
-"""RecordContext over Arrow rows: a record's data is a handle into the row store plus the fields a merger changed.
+"""RecordContext over Arrow rows: a record's data is a handle of the row store plus the fields that a merger changed.
 
-Reading a field gathers that column once for all rows in focus (the pairs being merged), not row by row; replacing
-fields copies nothing until the results of a merge are collected.
+The rule: reading a field gathers that column once for all rows in focus (the pairs that a merge is given), not row by
+row. Replacing fields copies nothing until the merge's results are collected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTHING: Final[dict[int, Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record's data: a handle into the row store (-1 for none) and the fields that differ from it."""
+    """One record's data: a handle of the row store (-1 for none) and the fields that a merger changed."""
 
     handle: int
     changes: tuple[tuple[str, Any], ...] = ()
@@ -37,13 +37,13 @@ class ArrowRecordContext(TableRecordContext[Row]):
 
     Args:
         store: holds the rows; its schema is what this read loaded.
-        table_schema: all columns of the table, to tell "not read" from "does not exist".
+        table_schema: all columns of the table, to tell "not loaded" from "does not exist".
         keys: how a record's key is found.
-        ordering_fields: the fields whose values order records, none under commit-time ordering.
+        ordering_fields: the fields whose values order records; none with commit-time ordering.
         deletes: which rows are deletes.
-        defaults: values other than null that columns have by default.
-        identity: fields that a merge leaves as they are.
-        times: columns with times as the table declares them (``declared_times``).
+        defaults: column defaults other than null.
+        identity: fields that a merge must not change.
+        times: time columns with the types that the table declares (``formats.declared_times``).
     """
 
     def __init__(
@@ -69,20 +69,22 @@ class ArrowRecordContext(TableRecordContext[Row]):
     def get_value(self, rec: BufferedRecord[Row] | Row | None, field: str) -> Any:
         row = rec.record if isinstance(rec, BufferedRecord) else rec
         self._forget_released()
-        if row is not None and not row.changes:  # most calls: a column that was gathered, of a row as it was read
+        # Most calls read a gathered column of an unchanged row: answer them here. None may mean "not gathered", and
+        # containers must be copied, so those go the general way.
+        if row is not None and not row.changes:
             value = self._cells.get(field, _NOTHING).get(row.handle)
             if value is not None and not isinstance(value, (dict, list)):
                 return value
         return super().get_value(rec, field)
 
     def focus(self, handles: np.ndarray) -> None:
-        """Say which rows are about to be asked for; their columns are then gathered in one go."""
+        """Set the rows that are read next; each of their columns is then gathered in one step."""
         self._focus = np.unique(handles[handles != NO_ROW])
         self._cells, self._lacks = {}, {}
         self._generation = self.store.generation
 
     def find_schema_ids(self, handles: np.ndarray) -> list[int | None]:
-        """Return the schema number of each row; rows of partial blocks have a narrower schema, -1 has none."""
+        """Return the schema id of each row. Rows of partial blocks have a narrower schema; the handle -1 has none."""
         if not self.store.partial:
             if (handles != NO_ROW).all():
                 return [self.schema_id] * len(handles)
@@ -99,10 +101,10 @@ class ArrowRecordContext(TableRecordContext[Row]):
         ]
 
     def store_rows(self, rows: Sequence[Row]) -> np.ndarray:
-        """Turn rows into handles, writing those that a merger changed or made as a new chunk of the store.
+        """Return the handles of rows; rows that a merger changed or made become a new chunk of the store.
 
         Raises:
-            MergeError: a value does not fit its column, or the data is not of this context.
+            MergeError: a value does not fit its column, or the data does not belong to this context.
         """
         self._check_rows(rows)
         handles = np.fromiter((row.handle for row in rows), np.int64, len(rows))
@@ -129,7 +131,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
                 raise MergeError("A merger returned data of another context.", hint="A merger must not keep records.")
 
     def _find_absent(self, handles: np.ndarray, overrides: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
-        """Say which columns new rows lack: those that their parents lack and no override gives."""
+        """Return a mask for each column that some new rows lack: their parent lacks it and no override sets it."""
         if not self.store.partial and (handles != NO_ROW).all():
             return {}
         absent: dict[str, np.ndarray] = {}
@@ -157,7 +159,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         return column[handle]
 
     def _forget_released(self) -> None:
-        """Drop what was read from rows that the store released: their handles name other rows now."""
+        """Drop the cached cells once the store has released rows: their handles may name other rows now."""
         if self._generation != self.store.generation:
             self.focus(np.empty(0, np.int64))
 

@@ -1,6 +1,7 @@
-"""BufferedBatch: a run of BufferedRecords as columns.
+"""BufferedBatch: many BufferedRecords as columns.
 
-Row data stays behind handles until a column is asked for, so merging moves integers, not rows.
+The rule: row data stays in the row store until a column is read, so a merge moves integer handles, not rows. One record
+means the same here as in Hudi's BufferedRecord.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from hoodie_py.reader.row_store import NO_ROW
 
 
 class LazyKeys:
-    """Record keys that are gathered when they are asked for: where rows meet by position nobody asks.
+    """Record keys that are gathered on first use. A merge by row position never uses them.
 
     Args:
         keys: string array of record keys.
-        at: which of them, in order; None for all.
+        at: indices of the keys that belong to the batch, in order; None for all.
     """
 
     __slots__ = ("_at", "_keys")
@@ -46,13 +47,13 @@ class LazyKeys:
 
     @property
     def array(self) -> pa.Array:
-        """The keys as a string array."""
+        """The keys, a string array; gathered once."""
         if self._at is not None:
             self._keys, self._at = take(self._keys, _to_indices(self._at)), None
         return self._keys
 
     def take(self, at: np.ndarray) -> LazyKeys:
-        """Return the keys at some indices."""
+        """Return the keys at the indices, not yet gathered."""
         return LazyKeys(self._keys, at if self._at is None else self._at[at])
 
 
@@ -60,11 +61,11 @@ class BufferedBatch:
     """Columns of BufferedRecords of one file group; immutable.
 
     Args:
-        context: the door to the rows.
+        context: reads the rows; all batches of one merge share it.
         keys: string array of record keys.
-        rows: int64 handles, -1 for a delete without data.
+        rows: int64 handles in the row store; -1 for a delete without data.
         order: the ordering values.
-        codes: int8 operation codes, -1 for none.
+        codes: int8 operation codes (``HoodieOperation.code``); -1 for none.
     """
 
     __slots__ = ("codes", "context", "late_keys", "order", "rows")
@@ -98,46 +99,47 @@ class BufferedBatch:
 
     @property
     def keys(self) -> pa.Array:
-        """Record keys, a string array."""
+        """The record keys, a string array."""
         return self.late_keys.array
 
     @property
     def deletes(self) -> np.ndarray:
-        """Bool per record, NumPy: is it a delete."""
+        """A NumPy bool per record: whether it is a delete."""
         return is_delete_code(self.codes)
 
     @property
     def is_delete(self) -> pa.Array:
-        """Bool per record, Arrow: is it a delete."""
+        """An Arrow bool per record: whether it is a delete."""
         return from_numpy(self.deletes)
 
     @property
     def commit_time_deletes(self) -> np.ndarray:
-        """Bool per record, NumPy: is it a delete whose ordering value is the default."""
+        """A NumPy bool per record: whether it is a delete that commit time orders."""
         return np.asarray(self.deletes & self.order.default)
 
     @property
     def operation(self) -> pa.Array:
-        """I, -U, U, D or null per record, as strings."""
+        """The operation of each record: the text I, -U, U or D, or null."""
         return make_operation_array(self.codes)
 
     @property
     def ordering(self) -> pa.Array:
-        """Ordering values in the field's type (a struct for several fields), null where the ordering is the default."""
+        """The ordering values in the field's type (a struct for several fields); null for the default."""
         return self.order.to_arrow()
 
     def column(self, name: str) -> pa.Array:
-        """Return one column of the data, null for records without data.
+        """Return one column of the data; null for records without data.
 
         Raises:
-            MergeError: the column was not read, or the table has none of that name.
+            MergeError: this read did not load the column, or the table does not have it.
         """
         self.context.check_loaded(name)
         return self.context.store.column(self.rows, name)
 
     def has_values(self, name: str) -> np.ndarray:
-        """Bool per record: does the data have the column; False for records without data, absent values of partial
-        rows, and columns that the table does not have.
+        """Say for each record whether its data has the column.
+
+        False for records without data, for absent values of partial rows, and for columns that the table does not have.
         """
         if name not in self.context.schema.names:
             return np.zeros(len(self), bool)
@@ -159,7 +161,7 @@ class BufferedBatch:
         return BufferedBatch(self.context, self.late_keys.take(at), self.rows[at], self.order.take(at), self.codes[at])
 
     def where(self, mask: np.ndarray | pa.Array, other: BufferedBatch) -> BufferedBatch:
-        """Return own records where the mask is set, the other's elsewhere; keys stay."""
+        """Return this batch's records where the mask is true, the other batch's elsewhere; keys stay."""
         chosen = _to_numpy_mask(mask, len(self))
         return BufferedBatch(
             self.context,
@@ -170,21 +172,27 @@ class BufferedBatch:
         )
 
     def deleted(self, mask: np.ndarray | pa.Array) -> BufferedBatch:
-        """Return the records, those in the mask marked DELETE with their data kept."""
+        """Return the records; those in the mask become DELETE and keep their data."""
         chosen = _to_numpy_mask(mask, len(self))
         return BufferedBatch(
             self.context, self.late_keys, self.rows, self.order, np.where(chosen, np.int8(DELETE), self.codes)
         )
 
     def with_operations(self, codes: np.ndarray) -> BufferedBatch:
-        """Return the records, live ones with the given operation codes; deletes keep theirs."""
+        """Return the records with new operation codes; deletes keep their own code."""
         codes = np.where(self.deletes, self.codes, codes)
         return BufferedBatch(self.context, self.late_keys, self.rows, self.order, codes)
 
     def with_columns(self, /, **columns: Any) -> BufferedBatch:
-        """Return the records with whole columns replaced (Arrow arrays or sequences); ordering follows its fields.
+        """Return the records with whole columns replaced.
 
-        Records without data stay without data.
+        The ordering values follow their fields. Records without data stay without data.
+
+        Args:
+            columns: Arrow arrays or sequences, one value per record.
+
+        Raises:
+            MergeError: a value does not fit its column, a column has another length or is not loaded, or a key changed.
         """
         context = self.context
         at = np.flatnonzero(self.rows != NO_ROW)
@@ -213,7 +221,7 @@ class BufferedBatch:
         return BufferedBatch(context, self.late_keys, rows, order, self.codes)
 
     def _check_keys(self, batch: pa.RecordBatch, at: np.ndarray, columns: Collection[str]) -> None:
-        """Refuse new values of key columns that make other keys."""
+        """Raise MergeError where new values of key columns change a record key."""
         keys = self.context.keys
         if not any(find_top_level_name(batch.schema, name) in columns for name in keys.columns):
             return
@@ -223,11 +231,11 @@ class BufferedBatch:
             raise MergeError(f"A merger made a row whose key is {made[wrong].as_py()!r}.", key=own[wrong].as_py())
 
     def to_records(self) -> list[BufferedRecord[Row]]:
-        """Return every record, row by row."""
+        """Return every record as a BufferedRecord."""
         orders = self.order.to_pylist()
         types = self.context.ordering_types
         if len(types) == 1 and types[0] is not None and pa.types.is_int32(types[0]):
-            orders = [  # Hudi's default is the int 0: an ordinary value, except on deletes
+            orders = [  # Hudi's default is the int 0. In an int column that is an ordinary value, except on deletes.
                 0 if value is DEFAULT_ORDERING and not deleted else value
                 for value, deleted in zip(orders, self.deletes.tolist(), strict=True)
             ]
@@ -239,10 +247,11 @@ class BufferedBatch:
 
     @classmethod
     def from_records(cls, context: ArrowRecordContext, records: Sequence[BufferedRecord[Row]]) -> BufferedBatch:
-        """Build from records; data that a merger changed becomes new rows of the store.
+        """Build a batch of records; data that a merger changed becomes new rows of the store.
 
         Raises:
-            MergeError: a value does not fit its column, an ordering value its field, or data is of another context.
+            MergeError: a value does not fit its column, an ordering value does not fit its field, or the data belongs
+                to another context.
         """
         rows = context.store_rows([Row(NO_ROW) if record.record is None else record.record for record in records])
         order = _make_ordering([record.ordering_value for record in records], context)
@@ -253,7 +262,14 @@ class BufferedBatch:
     def of_rows(
         cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, codes: np.ndarray | None
     ) -> BufferedBatch:
-        """Wrap a batch that the store holds from the handle ``first`` on."""
+        """Make a batch of log rows that the store holds from the handle ``first`` on.
+
+        Args:
+            context: reads the rows.
+            first: handle of the first row.
+            batch: the same rows.
+            codes: operation codes; None for no operation.
+        """
         order = OrderingColumn.from_columns(
             [read_field_values(batch, name) for name in context.ordering_fields], batch.num_rows
         )
@@ -265,8 +281,9 @@ class BufferedBatch:
     def of_base(
         cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, keys: pa.Array | LazyKeys
     ) -> BufferedBatch:
-        """Wrap base rows that the store holds from the handle ``first`` on, whose keys are known; they are never
-        deletes.
+        """Make a batch of base file rows that the store holds from the handle ``first`` on.
+
+        The caller knows their keys. Base rows are never deletes.
         """
         order = OrderingColumn.from_columns(
             [read_field_values(batch, name) for name in context.ordering_fields], batch.num_rows
@@ -278,7 +295,7 @@ class BufferedBatch:
     def of_deletes(
         cls, context: ArrowRecordContext, keys: pa.Array, ordering: OrderingColumn | Sequence[Any]
     ) -> BufferedBatch:
-        """Build the entries of a delete block: no data, operation DELETE."""
+        """Make a batch of a delete block's entries: no data, operation DELETE."""
         count = len(keys)
         if isinstance(ordering, OrderingColumn):
             order = ordering
@@ -305,7 +322,13 @@ class BufferedBatch:
 def find_absent_values(
     context: ArrowRecordContext, rows: np.ndarray, but: Collection[str] = ()
 ) -> dict[str, np.ndarray]:
-    """Return which columns rows lack, for rows that take their place; the columns in ``but`` they have."""
+    """Return a mask for each column that some rows lack, as the row store takes it for new rows.
+
+    Args:
+        context: reads the rows.
+        rows: handles of the rows that the new rows replace.
+        but: columns that the new rows have in any case.
+    """
     if not context.store.partial:
         return {}
     found = ((name, context.store.find_absent(rows, name)) for name in context.schema.names if name not in but)
@@ -317,7 +340,7 @@ def _to_indices(at: np.ndarray) -> pa.Array:
 
 
 def _fit_values(values: Any, field: pa.Field) -> pa.Array:
-    """Return whole columns as arrays of the column's type."""
+    """Return the values of a whole column as an array of the column's type."""
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         return make_fitting_array(values, field)
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

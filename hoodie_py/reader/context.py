@@ -1,7 +1,7 @@
-"""RecordContext: the only door from a merger to a record's data.
+"""RecordContext: the interface through which a merger reads and makes records.
 
-Mirrors Hudi's RecordContext (engine-agnostic record access of RFC-101).  A merger that uses nothing else works on every
-kind of row.  Absent fields, null parents and null meta values read as null; a field that the table does not have is an
+Agrees with Hudi's RecordContext (RFC-101). A merger that uses only this interface works on every kind of row. The rule:
+a null field, an absent field and a field of a null struct read as None; a field that the table does not have is an
 error.
 """
 
@@ -19,16 +19,16 @@ T = TypeVar("T")
 
 
 class RecordContext(ABC, Generic[T]):
-    """Access to the records of one file group; see the methods.  Where one takes a record, bare data will do too."""
+    """Access to the records of one file group. Most methods take a BufferedRecord or bare data."""
 
     @abstractmethod
     def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:
-        """Return a field's value as a Python object of its own; ``a.b.c`` reaches into structs.
+        """Return a field's value as a Python object that the caller may change; ``a.b.c`` reads a field of structs.
 
-        None where the field is null or absent, where a parent is null, and where there is no data.
+        None where the field is null or absent, where a parent is null, and where the record has no data.
 
         Raises:
-            MergeError: the table has no such field, or this read did not load its column (see
+            MergeError: the table does not have the field, or this read did not load its column (see
                 RecordMerger.mandatory_fields).
         """
 
@@ -36,8 +36,8 @@ class RecordContext(ABC, Generic[T]):
     def has_value(self, rec: BufferedRecord[T] | T | None, field: str) -> bool:
         """Say whether the data has the field, null or not.
 
-        False for what a row of a partial update does not have: such an absent value leaves the older one as it is,
-        while a null overwrites it.  False also for fields that the table does not have, and without data.
+        False for a field that a partial row lacks: an absent value keeps the older value, a null overwrites it. False
+        also for a field that the table does not have, and for a record without data.
 
         Raises:
             MergeError: the table has the column but this read did not load it.
@@ -47,17 +47,17 @@ class RecordContext(ABC, Generic[T]):
     def ordering_value(self, rec: BufferedRecord[T] | T | None) -> Any:
         """Return the ordering value from the data: a value, a tuple for several fields, or DEFAULT_ORDERING.
 
-        Without data it is the record's own.  A null is DEFAULT_ORDERING; in an int column, where Hudi's default is the
-        value 0, it is 0, and a 0 (or null) on a delete is DEFAULT_ORDERING.
+        A record without data keeps its ordering value. A null gives DEFAULT_ORDERING. An int column differs, because
+        Hudi's default is the int 0: a null gives 0, and a 0 or null on a delete gives DEFAULT_ORDERING.
         """
 
     @abstractmethod
     def record_key(self, rec: BufferedRecord[T] | T) -> str:
-        """Return the record key's text: the meta column's, or computed from the key fields."""
+        """Return the record key's text, from the meta column or from the key fields."""
 
     @abstractmethod
     def is_delete(self, rec: BufferedRecord[T] | T) -> bool:
-        """Say whether a record is a delete: by its operation or its data (flag, operation column, the table's marker).
+        """Say whether a record is a delete, by its operation or its data (flag, operation column, delete marker).
 
         Raises:
             MergeError: the operation column holds an unknown text.
@@ -65,59 +65,59 @@ class RecordContext(ABC, Generic[T]):
 
     @abstractmethod
     def buffered(self, row: T, operation: HoodieOperation | None = None) -> BufferedRecord[T]:
-        """Make a BufferedRecord of a bare row: key, ordering value, schema and operation follow from the data.
+        """Make a BufferedRecord of a bare row; key, ordering value, schema and operation come from the data.
 
         Args:
             row: the data.
-            operation: what the row did, where the caller knows; a row marked as deleted is a DELETE all the same,
+            operation: what the row did, if the caller knows it. A row marked as deleted becomes a DELETE in any case,
                 unless it is an UPDATE_BEFORE.
         """
 
     @abstractmethod
     def replace(self, rec: BufferedRecord[T], /, **values: Any) -> BufferedRecord[T]:
-        """Return the record with other field values; the ordering value follows its fields, all else stays.
+        """Return the record with other field values. The ordering value follows its fields; the rest stays.
 
         A record without data gets a row whose other fields are null.
 
         Raises:
-            MergeError: a column that the table does not have or this read did not load, or values of another key.
+            MergeError: the table does not have a column, this read did not load it, or the record key changed.
         """
 
     @abstractmethod
     def delete(self, rec: BufferedRecord[T]) -> BufferedRecord[T]:
-        """Return the record marked DELETE, its data kept."""
+        """Return the record as a DELETE that keeps its data."""
 
     @abstractmethod
     def construct(
         self, record_key: str, values: Mapping[str, Any], schema: pa.Schema | None = None
     ) -> BufferedRecord[T]:
-        """Build a record from field values; fields of the schema that are left out are null.
+        """Make a record from field values; other fields of the schema are null.
 
         Args:
             record_key: key of the new record.
             values: field values by name.
-            schema: its schema; None for the reader's.  Columns of the reader's schema that it lacks are absent.
+            schema: the record's schema; None for the reader's. Columns that only the reader's schema has are absent.
 
         Raises:
-            MergeError: a field outside the schema, or values of another key.
+            MergeError: a field is not in the schema, or the values have another record key.
         """
 
     @abstractmethod
     def project(
         self, rec: BufferedRecord[T], schema: pa.Schema, renames: Mapping[str, str] | None = None
     ) -> BufferedRecord[T]:
-        """Return the record with only the schema's fields; a record without data stays as it is.
+        """Return the record with only the schema's fields; a record without data is returned unchanged.
 
         Args:
             rec: the record.
-            schema: the fields wanted; those that the record does not have stay absent.
-            renames: the record's name of a field, by the schema's name, where they differ.
+            schema: the wanted fields; a field that the record does not have stays absent.
+            renames: maps a name of the schema to the record's name of that field, where the names differ.
         """
 
     @abstractmethod
     def encode_schema(self, schema: pa.Schema) -> int:
-        """Return a small number for a schema; equal schemas share one.  Not valid outside this context."""
+        """Return the id of a schema; equal schemas have one id. It is valid in this context only."""
 
     @abstractmethod
     def decode_schema(self, schema_id: int | None) -> pa.Schema | None:
-        """Return the schema of a number from ``encode_schema``; None for an unknown one or None."""
+        """Return the schema of an id from ``encode_schema``; None for None and for an unknown id."""

@@ -1,7 +1,8 @@
-"""The strategy of merge mode CUSTOM: what a RecordMerger returns, checked and compared whole.
+"""The strategy of merge mode CUSTOM: it calls a RecordMerger and checks the results.
 
-The reader calls the batch forms.  Where one fails, the row form is run pair by pair to find the record at fault, so
-that the error names its key; the buffer and the file-group reader add instants and file group.
+Agrees with the custom mergers of Hudi's BufferedRecordMergerFactory, except that every result counts (see
+docs/divergences.md). The reader calls batch forms. If a batch form fails, the row form runs pair by pair to find the
+record, so that the error names its key. The buffer and the file group reader add instants and file group to the error.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from hoodie_py.reader.strategies import MergeStrategy
 
 
 class CustomStrategy(MergeStrategy):
-    """What a merger returns, log on log and log on base alike.
+    """Merges by a RecordMerger, log with log and log with base.
 
     Args:
         merger: called through its batch forms.
-        props: merge properties the merger may look at.
-        partial: whether a partial log block was seen, so that ``partial_merge_batch`` decides.
+        props: merge properties for the merger.
+        partial: whether a partial log block was read, so that ``partial_merge_batch`` decides.
     """
 
-    bytes_a_pair: ClassVar[int] = 4096  # mergers that merge row by row see Python objects
+    bytes_a_pair: ClassVar[int] = 4096  # a merger that works row by row makes Python objects
 
     def __init__(self, merger: RecordMerger, props: Mapping[str, str], *, partial: bool = False) -> None:
         self.merger = merger
@@ -56,7 +57,8 @@ class CustomStrategy(MergeStrategy):
         """Merge by the batch form.
 
         Raises:
-            MergeError: the merger raised, or returned another length, type, other keys or live records without data.
+            MergeError: the merger raised, or its result has another length, type or other keys, or live records without
+                data.
         """
         context, merger, props, schema = older.context, self.merger, self.props, older.context.schema
         context.focus(np.concatenate([older.rows, newer.rows]))
@@ -88,7 +90,7 @@ class CustomStrategy(MergeStrategy):
     def _run(
         self, call: Callable[[], BufferedBatch], versions: tuple[BufferedBatch, BufferedBatch], method: str
     ) -> BufferedBatch:
-        """Call the merger; every failure and every unusable result is a HoodieError that names it."""
+        """Call the merger and check the result; each failure becomes a HoodieError that names the merger."""
         merger = type(self.merger).__name__
         try:
             result = call()
@@ -103,7 +105,7 @@ class CustomStrategy(MergeStrategy):
 
 
 def _check_result(result: object, asked: BufferedBatch, name: str) -> None:
-    """Refuse a result that does not pair with what was asked."""
+    """Raise MergeError where a merger's result does not match its newer records one by one."""
     if not isinstance(result, BufferedBatch):
         raise MergeError(f"{name} returned {type(result).__name__}, not a BufferedBatch.")
     if result.context is not asked.context:

@@ -1,13 +1,15 @@
-"""Ordering values of delete blocks, brought to the types of the table's ordering fields.
+"""Ordering values of delete blocks, converted to the types of the table's ordering fields.
 
-Hudi's DeleteRecord, OrderingValues and OrderingValueEngineTypeConverter: null and the int 0 mean "no ordering". Of the
-rest a value has the class of its column, as Spark's rows have it, or compares with nothing but values of its own class:
+Agrees with Hudi's DeleteRecord, OrderingValues and OrderingValueEngineTypeConverter. Null and the int 0 mean "no
+ordering". Any other value must have the class that its column has in Spark's rows; else it compares only with values of
+its own class (``ForeignValue``):
 
-    int, date                       int; a date of its own (DateWrapper) is of another class
-    long, timestamp                 long, in microseconds; a timestamp of its own is of another class
-    timestamp that the table        long; up to 9,999,999,999,999 (the year 2286) in milliseconds, as Flink writes it,
-    declares in milliseconds (UTC)  beyond that in microseconds, as Spark does
-    float, double, string, boolean, the same; decimals have 15 digits after the point
+    column                            class of a value that compares
+    int, date                         int; a date (DateWrapper) is another class
+    long, timestamp                   long, in microseconds; a timestamp is another class
+    timestamp that the table          long: up to 9,999,999,999,999 (the year 2286) in milliseconds, as Flink writes it;
+    declares in milliseconds (UTC)    above that in microseconds, as Spark writes it
+    float, double, string, boolean,   the same type; decimals have 15 digits after the point
     bytes, decimal
 """
 
@@ -46,15 +48,14 @@ _PLAIN = (OrderingKind.INT, OrderingKind.LONG)
 
 
 def convert_delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> list[Any]:
-    """Return one ordering value per delete: a value of the type, a tuple for several fields, ForeignValue or
-    DEFAULT_ORDERING.
+    """Return one ordering value per delete: a value, a tuple for several fields, ForeignValue or DEFAULT_ORDERING.
 
     Args:
         deleted: the deletes.
-        types: of the ordering fields, as the table declares them: milliseconds in UTC are timestamp[ms, UTC].
+        types: types of the ordering fields as the table declares them; milliseconds in UTC are timestamp[ms, UTC].
 
     Raises:
-        UnsupportedFeatureError: a decimal that its column cannot hold.
+        UnsupportedFeatureError: a column cannot hold a decimal.
     """
     if len(types) == 1:
         type_ = types[0]
@@ -68,8 +69,10 @@ def convert_delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]
 
 
 def make_delete_ordering_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn:
-    """Return the ordering values of deletes as a column, without a step in Python for each where all have the
-    column's own class; arguments and errors as for ``convert_delete_ordering``.
+    """Return the ordering values of deletes as a column.
+
+    Integers of the column's class are converted at once, without Python work for each delete. Arguments and errors are
+    those of ``convert_delete_ordering``.
     """
     plain = make_plain_ordering_column(deleted, types)
     if plain is not None:
@@ -80,9 +83,7 @@ def make_delete_ordering_column(deleted: DeleteRecords, types: Sequence[pa.DataT
 
 
 def make_plain_ordering_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn | None:
-    """Return the ordering values of deletes as a column; None unless all have the column's own class and are
-    integers.
-    """
+    """Return the ordering values of deletes as a column; None unless all are integers of the column's class."""
     if not types:
         return OrderingColumn.of_deletes([], len(deleted))
     if len(types) > 1 or deleted.numbers is None:
@@ -92,9 +93,7 @@ def make_plain_ordering_column(deleted: DeleteRecords, types: Sequence[pa.DataTy
 
 
 def _make_integer_column(kinds: np.ndarray, numbers: np.ndarray, type_: pa.DataType) -> pa.Array | None:
-    """Return integers of kinds that the type takes as they are, null where there is no ordering; None if some are of
-    another class.
-    """
+    """Return integers as a column, null for no ordering; None if some values have another class than the type."""
     missing = kinds == OrderingKind.NONE
     plain = missing.copy()
     if missing.all():
@@ -130,7 +129,7 @@ def _convert_part(kind: int, value: Any, type_: pa.DataType) -> Any:
 
 
 def _convert_value(kind: int, value: Any, type_: pa.DataType) -> Any:
-    """Return the value as the column takes it, times as the numbers they are; None where the classes differ."""
+    """Return the value for its column, times as microseconds; None where its class differs from the column's."""
     if not any(is_type(type_) for is_type in _CLASSES.get(kind, ())):
         return None
     if kind == OrderingKind.DECIMAL:
@@ -139,17 +138,17 @@ def _convert_value(kind: int, value: Any, type_: pa.DataType) -> Any:
 
 
 def _is_millis(type_: pa.DataType) -> bool:
-    """Whether a column is declared as milliseconds in UTC; Java compares local times as they are."""
+    """Say whether a column is declared as milliseconds in UTC; Java does not convert local times."""
     return bool(pa.types.is_timestamp(type_) and type_.unit == "ms" and type_.tz is not None)
 
 
 def _to_micros(numbers: np.ndarray) -> np.ndarray:
-    """Return points in time as microseconds, which large numbers are already; what overflows does so as in Java."""
+    """Return times as microseconds. Numbers above the limit are microseconds already; overflow is the same in Java."""
     return np.where(numbers <= _LAST_MILLIS, numbers * MICROS_PER_MILLI, numbers)
 
 
 def _to_merge_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type in which a merge holds an ordering field that the table declares as a type."""
+    """Return the type that an ordering field of a declared type has in a merge: timestamps are microseconds."""
     return pa.timestamp("us", type_.tz) if pa.types.is_timestamp(type_) else type_
 
 

@@ -1,8 +1,12 @@
 """Which log rows are deletes.
 
-Hudi's DeleteContext: a row deletes its record when the boolean column ``_hoodie_is_deleted`` is true, when
-``_hoodie_operation`` says D or -U, or when the table's delete field holds the table's delete marker (compared as text,
-case-sensitive).  Base rows are never deletes by these rules.
+Agrees with Hudi's DeleteContext. A row is a delete if one of these holds:
+
+* the boolean column ``_hoodie_is_deleted`` is true;
+* the column ``_hoodie_operation`` is D or -U;
+* the table's delete field, as text, equals the table's delete marker (case-sensitive).
+
+Base rows are never deletes by these rules.
 """
 
 from __future__ import annotations
@@ -28,9 +32,9 @@ class DeleteRules:
     """The delete columns of one table.
 
     Attributes:
-        flag: whether the table has the boolean flag column.
-        operation: whether the table has the operation column.
-        marker_field, marker: the table's own delete column and the text that means delete; both or neither.
+        flag: whether the table has the column ``_hoodie_is_deleted``.
+        operation: whether the table has the column ``_hoodie_operation``.
+        marker_field, marker: the table's delete field and the text that means delete; both or neither.
     """
 
     flag: bool = False
@@ -40,7 +44,7 @@ class DeleteRules:
 
     @classmethod
     def of(cls, schema: pa.Schema, merge_properties: Mapping[str, str], options: Mapping[str, str]) -> DeleteRules:
-        """Find the rules of a table from its schema, its merge properties and the reader's options.
+        """Make the rules of a table from its schema, its merge properties and the reader's options.
 
         Raises:
             InvalidTableError: the flag column is not boolean.
@@ -59,7 +63,7 @@ class DeleteRules:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns a merge has to read for these rules; a table may lack the one that its delete marker is about."""
+        """The columns that a merge must read for these rules; the table may lack its delete field."""
         named = (
             IS_DELETED_FIELD if self.flag else None,
             OPERATION_FIELD if self.operation else None,
@@ -68,7 +72,7 @@ class DeleteRules:
         return tuple(name for name in named if name is not None)
 
     def read_operations(self, batch: pa.RecordBatch) -> np.ndarray:
-        """Return int8 operation codes for log rows: what the operation column says, DELETE for every other deleted row.
+        """Return the int8 operation codes of log rows: those of the operation column, and DELETE for all other deletes.
 
         Raises:
             MergeError: the operation column holds an unknown text.
@@ -78,16 +82,16 @@ class DeleteRules:
             codes = _encode_operations(batch.column(OPERATION_FIELD))
         deleted = np.zeros(batch.num_rows, bool)
         if self.flag and IS_DELETED_FIELD in batch.schema.names:
-            deleted |= _mask(batch.column(IS_DELETED_FIELD))
+            deleted |= to_booleans(batch.column(IS_DELETED_FIELD))
         if self.marker_field is not None and self.marker_field in batch.schema.names:
-            deleted |= _mask(call("equal", _as_text(batch.column(self.marker_field)), pa.scalar(self.marker)))
+            deleted |= to_booleans(call("equal", _as_text(batch.column(self.marker_field)), pa.scalar(self.marker)))
         keeps = codes == HoodieOperation.UPDATE_BEFORE.code
         return np.where(deleted & ~keeps, np.int8(DELETE), codes).astype(np.int8)
 
 
 def _encode_operations(column: pa.Array) -> np.ndarray:
     encoded = call("dictionary_encode", _as_text(column))
-    codes = np.full(len(encoded.dictionary) + 1, NO_OPERATION, np.int8)
+    codes = np.full(len(encoded.dictionary) + 1, NO_OPERATION, np.int8)  # the last code stands for a null text
     for i, text in enumerate(encoded.dictionary.to_pylist()):
         if text not in _CODES:
             raise MergeError(
@@ -96,10 +100,6 @@ def _encode_operations(column: pa.Array) -> np.ndarray:
         codes[i] = _CODES[text]
     at = to_numbers(encoded.indices, len(encoded.dictionary))
     return np.asarray(codes[at])
-
-
-def _mask(values: pa.Array) -> np.ndarray:
-    return to_booleans(values)
 
 
 def _as_text(column: pa.Array) -> pa.Array:

@@ -1,4 +1,7 @@
-"""Fields by name in Arrow schemas and batches, nested ones by dots (``meta.ts``)."""
+"""Find fields in Arrow schemas and batches by name; dots name nested fields (``meta.ts``).
+
+The rule: a column whose own name has dots goes before a nested field of that path.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import pyarrow as pa
 
 
 def find_top_level_name(schema: pa.Schema, name: str) -> str:
-    """Return the column that holds a field: the name itself if it is one, else the part before the first dot."""
+    """Return the column that holds a field: the name itself if it is a column, else the part before the first dot."""
     return name if name in schema.names else name.split(".", maxsplit=1)[0]
 
 
@@ -18,7 +21,7 @@ def has_field(schema: pa.Schema, name: str) -> bool:
 
 
 def find_field_type(schema: pa.Schema, name: str) -> pa.DataType | None:
-    """Return the type of a column or nested field; None where there is none."""
+    """Return the type of a column or nested field; None if the schema does not have it."""
     if name in schema.names:
         return schema.field(name).type
     head, *path = name.split(".")
@@ -35,12 +38,12 @@ def find_field_type(schema: pa.Schema, name: str) -> pa.DataType | None:
 def find_declared_types(
     names: Sequence[str], types: Sequence[pa.DataType], times: pa.Schema | None
 ) -> tuple[pa.DataType, ...]:
-    """Return the types of fields, times in the units that the table declares (``formats.declared_times``).
+    """Return the types of fields; timestamps get the unit that the table declares (``formats.declared_times``).
 
     Args:
-        names: of the fields.
-        types: as rows have them.
-        times: what the table declares; None for nothing.
+        names: names of the fields.
+        types: the types that rows have.
+        times: the declared types of time columns; None if there are none.
     """
     if times is None:
         return tuple(types)
@@ -61,5 +64,5 @@ def read_field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def make_nullable(fields: Iterable[pa.Field]) -> pa.Schema:
-    """Return columns, each of which may be null."""
+    """Return a schema of the fields, each made nullable."""
     return pa.schema([field if field.nullable else field.with_nullable(True) for field in fields])

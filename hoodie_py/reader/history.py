@@ -1,6 +1,6 @@
-"""The history of one record in one file slice: every version, in merge order, and what each merge did.
+"""The history of one record in one file slice: its versions in merge order, and the result of each merge.
 
-The merges are those of a read, one pair at a time, so that what is shown is what happens.
+The rule: it calls the strategy of a read, one pair at a time, so it shows what a read does.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One merge: the version that came in, which side stayed ("older", "newer" or "merged"), and why."""
+    """One merge: the version that was added, the side that won ("older", "newer" or "merged"), and the reason."""
 
     version: Version
     winner: str
@@ -67,13 +67,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class RecordHistory:
-    """What one file slice says of a key.
+    """The history of one key in one file slice.
 
     Attributes:
         key: the record key.
-        partition_path, file_id: the slice.
-        steps: log versions in merge order, then the merge with the base row if there is one.
-        outcome: the row a snapshot shows; None if it shows none.
+        partition_path, file_id: the file slice.
+        steps: the log versions in merge order, then the merge with the base row if there is one.
+        outcome: the row that a snapshot shows; None if it shows no row.
     """
 
     key: str
@@ -90,17 +90,17 @@ def trace_record_history(
     options: ReadOptions | None = None,
     merger: RecordMerger | type[RecordMerger] | None = None,
 ) -> RecordHistory | None:
-    """Trace one key through a file slice; None if the slice never had it.
+    """Trace one key through a file slice; None if the slice has no version of it.
 
     Args:
-        file_slice: where to look.
-        info: the table's facts.
+        file_slice: the file slice.
+        info: the table's properties and schema.
         key: the record key's text.
         options: settings of the read.
         merger: decides instead of the table's merge mode.
 
     Raises:
-        HoodieError: as reading the slice does.
+        HoodieError: reading the slice fails.
     """
     log = LogReader(file_slice, info, info.schema.names, merger, options or ReadOptions(), ReadStats())
     trace = _Trace(log, key)
@@ -115,7 +115,7 @@ def trace_record_history(
 
 
 class _Trace:
-    """Folds one key's versions and notes what each merge did."""
+    """Merges one key's versions in order and records each step."""
 
     def __init__(self, log: LogReader, key: str) -> None:
         self._log = log
@@ -133,7 +133,7 @@ class _Trace:
         self.steps.append(Step(version, *_explain_merge(older, record, self._state, self._strategy)))
 
     def add_base(self, version: Version, record: BufferedBatch) -> None:
-        """Merge what the log says with the base row, which is the older side."""
+        """Merge the log's result with the base row, which is the older side."""
         newer = self._state
         self._state = record if newer is None else self._merge(record, newer, final=True)
         winner, reason = "newer", "the only version"
@@ -142,7 +142,7 @@ class _Trace:
         self.steps.append(Step(version, {"older": "newer", "newer": "older"}.get(winner, winner), reason))
 
     def read_outcome(self) -> dict[str, Any] | None:
-        """Return the row that is left."""
+        """Return the final row; None if the record is deleted."""
         if self._state is None or self._state.deletes[0]:
             return None
         return _read_values(self._state)
@@ -204,7 +204,7 @@ def _make_version(
 
 
 def _read_values(record: BufferedBatch) -> dict[str, Any]:
-    """Return a record's data, without the columns that a partial row lacks."""
+    """Return a record's data without the columns that its partial row lacks."""
     row: dict[str, Any] = record.context.store.take(record.rows).to_pylist()[0]
     return {name: value for name, value in row.items() if record.has_values(name)[0]}
 
@@ -212,7 +212,7 @@ def _read_values(record: BufferedBatch) -> dict[str, Any]:
 def _explain_merge(
     older: BufferedBatch | None, newer: BufferedBatch, result: BufferedBatch, strategy: MergeStrategy
 ) -> tuple[str, str]:
-    """Say which side a merge kept, and why in a few words."""
+    """Return which side won a merge, and the reason in a few words."""
     if older is None:
         return "newer", "first version in the log"
     winner = _find_winner(older, newer, result)

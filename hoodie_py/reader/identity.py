@@ -1,8 +1,8 @@
-"""The columns that say which record a row is, which a merge leaves as they are.
+"""The record key and partition fields, which a merge must not change.
 
-A record keeps its key and its partition whatever becomes of it: files, indexes and logs find it by them. So a row that
-a merger made has, in the record key fields and the partition fields, the value of one of the two versions that met.
-(They may differ where a partition is a part of a value, or a record moves to another partition.)
+Files, indexes and logs find a record by its key and partition. The rule: in these fields a row that a merger made has
+the value of one of its two versions. (The versions may differ where a partition comes from a part of a value, or where
+a record moves to another partition.)
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from hoodie_py.reader.row_store import NO_ROW
 
 
 def list_identity_fields(config: TableConfig) -> tuple[str, ...]:
-    """Return the names of fields that a merge leaves as they are, whether or not the table has such columns."""
+    """List the fields that a merge must not change; the table may lack some of them."""
     return (*config.record_key_fields, *config.partition_fields, PARTITION_PATH_FIELD)
 
 
 def check_identity(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch, *, partial: bool) -> None:
-    """Refuse rows of another key or partition than the versions they were made of.
+    """Check that new rows keep the key and partition values of the versions that they were made of.
 
     Args:
         older: the older versions.
-        newer: the newer ones.
-        result: what a merger made of them.
+        newer: the newer versions.
+        result: the merger's results.
         partial: whether rows may lack columns.
 
     Raises:
-        MergeError: naming key, column and value.
+        MergeError: a value changed; it names key, column and value.
     """
     made = (result.rows != older.rows) & (result.rows != newer.rows) & (result.rows != NO_ROW)
     at = np.flatnonzero(made)
@@ -68,7 +68,7 @@ def _check_field(
             f"A merger changed {field}, a record key or partition field, from {was!r} to {values[first].as_py()!r}.",
             key=result.keys[first].as_py(),
             column=field,
-            hint="Leave it as it is: files and indexes find the record by it.",
+            hint="Do not change it: files and indexes find the record by it.",
         )
 
 
@@ -78,7 +78,7 @@ def _read_values(batch: BufferedBatch, column: str, field: str) -> pa.Array:
 
 
 def _find_same(values: pa.Array, others: pa.Array) -> np.ndarray:
-    """Say where two arrays have the same value, null and NaN equal to themselves."""
+    """Say where two arrays have the same value; null equals null and NaN equals NaN."""
     same = to_booleans(call("equal", values, others).fill_null(False))
     same |= to_booleans(call("and", values.is_null(), others.is_null()))
     if pa.types.is_floating(values.type):

@@ -1,6 +1,7 @@
-"""RecordContext over plain dict rows: what a merger sees without Arrow, in tests and in tools.
+"""RecordContext over plain dicts, for tests of mergers and for tools.
 
-A column that a dict does not have is absent, which is not null.
+The rule: a column that a dict does not have is absent, which is not null. All other rules are those of
+``table_context``, so a merger sees the same over dicts and over Arrow rows.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ class MappingRecordContext(TableRecordContext[dict[str, Any]]):
     """Access to rows that are dicts of Python values by column name.
 
     Args:
-        schema: the columns rows may have.
-        keys: how a record's key is found; the meta column ``_hoodie_record_key`` unless given.
-        ordering_fields: the fields whose values order records, none under commit-time ordering.
+        schema: the columns that rows may have.
+        keys: how a record's key is found; by default the meta column ``_hoodie_record_key``.
+        ordering_fields: the fields whose values order records; none with commit-time ordering.
         deletes: which rows are deletes.
         table_schema: all columns of the table, where rows hold only some of them.
     """

@@ -1,6 +1,7 @@
-"""How rows find each other: choices by configuration, in the order Hudi makes them.
+"""How log rows find their base rows: the choice of a record buffer.
 
-Hudi's record buffer loaders DefaultFileGroupRecordBufferLoader and StreamingFileGroupRecordBufferLoader.
+The rule: the same conditions in the same order as Hudi's DefaultFileGroupRecordBufferLoader and
+StreamingFileGroupRecordBufferLoader.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from hoodie_py.options.read import MERGE_TYPE, SKIP_MERGE
 
 
 class BufferKind(StrEnum):
-    """How log rows find base rows and in what order the result comes."""
+    """How log rows find base rows, and in which order the result comes."""
 
     KEY = "key"
     POSITION = "position"
@@ -32,10 +33,11 @@ def choose_buffer_kind(
 
     Args:
         options: the user's reader options.
-        streaming: whether a writer's rows take the place of log files; they have no positions and always merge.
-        sort_output: whether the result has to come in key order.
-        use_positions: whether positions are wanted.
-        has_base_file: whether there is a base file that positions can be about.
+        streaming: whether the newer rows come from a writer, not from log files; they have no positions and always
+            merge.
+        sort_output: whether the result must be in key order.
+        use_positions: whether rows may be matched by position.
+        has_base_file: whether the file slice has a base file, to which positions refer.
 
     Raises:
         InvalidQueryError: an unknown merge type.
@@ -50,7 +52,7 @@ def choose_buffer_kind(
 
 
 def needs_merge(options: Mapping[str, str]) -> bool:
-    """Say whether log rows merge with what they meet (the default) or simply follow the base rows.
+    """Say whether log rows merge with base rows of their key (the default) or are appended to the base rows.
 
     Raises:
         InvalidQueryError: an unknown merge type.

@@ -1,6 +1,7 @@
-"""RecordMerger: what a user writes to decide which version of a record survives (RFC-101).
+"""RecordMerger: the interface of users' mergers (RFC-101), and the row-by-row merge.
 
-One method is enough: ``merge``.  The reader calls the batch forms only; their defaults call the row forms pair by pair.
+Agrees with Hudi's HoodieRecordMerger. Only ``merge`` is required. The reader calls only the batch forms; by default
+they call the row forms pair by pair.
 """
 
 from __future__ import annotations
@@ -59,13 +60,13 @@ _ARGUMENTS = {
 class RecordMerger(ABC):
     """Decides between an older and a newer version of one record.
 
-    A merger is pure: the result depends on its arguments alone, the arguments stay as they are, and no order of calls
-    across keys is promised.  To delete the record, return one marked DELETE (``context.delete``).
+    A merger is pure: its result depends only on its arguments, it does not change them, and the order of calls for
+    different keys is not defined. To delete the record, return ``context.delete(record)``.
 
     Class attributes:
         strategy_id: the UUID that tables name in ``hoodie.record.merge.strategy.id``.
-        payload_classes: names of Java payload classes that this merger stands in for.
-        projection_compatible: True if ``mandatory_fields`` names every column that ``merge`` looks at; else the reader
+        payload_classes: names of the Java payload classes that this merger replaces.
+        projection_compatible: True if ``mandatory_fields`` names every column that ``merge`` reads; else the reader
             loads all columns of the table.
     """
 
@@ -94,7 +95,7 @@ class RecordMerger(ABC):
         context: RecordContext[Any],
         props: Mapping[str, str],
     ) -> BufferedRecord[Any]:
-        """Return the surviving version of two versions of one key; both may be deletes, either may lack data."""
+        """Return the surviving version of two versions of one key. Both may be deletes; a delete may lack data."""
 
     def partial_merge(
         self,
@@ -104,10 +105,10 @@ class RecordMerger(ABC):
         context: RecordContext[Any],
         props: Mapping[str, str],
     ) -> BufferedRecord[Any]:
-        """Return the surviving version where one side may hold some of the columns only.
+        """Return the surviving version where a version may lack columns.
 
         Raises:
-            UnsupportedFeatureError: unless a subclass implements it.
+            UnsupportedFeatureError: the subclass does not implement it.
         """
         raise UnsupportedFeatureError(
             f"{type(self).__name__} does not merge partial updates.",
@@ -116,16 +117,16 @@ class RecordMerger(ABC):
         )
 
     def mandatory_fields(self, schema: pa.Schema, config: TableConfig, props: Mapping[str, str]) -> Sequence[str]:
-        """Name the columns ``merge`` needs; by default the record key and the ordering fields."""
+        """Name the columns that ``merge`` reads; by default the record key and the ordering fields."""
         keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
         return (*keys.columns, *config.ordering_fields)
 
     def merge_batch(
         self, older: BufferedBatch, newer: BufferedBatch, context: RecordContext[Any], props: Mapping[str, str]
     ) -> BufferedBatch:
-        """Merge pairs: row i of both batches has the same key.
+        """Merge pairs; record i of both batches has the same key.
 
-        Override for speed; the results must equal those of ``merge``.
+        Override it for speed. The results must equal those of ``merge``.
         """
         return merge_rows(older, newer, lambda a, b: self.merge(a, b, context, props), self)
 
@@ -137,16 +138,13 @@ class RecordMerger(ABC):
         context: RecordContext[Any],
         props: Mapping[str, str],
     ) -> BufferedBatch:
-        """Merge pairs of which some rows are partial; by default ``partial_merge`` pair by pair."""
+        """Merge pairs where versions may lack columns; by default ``partial_merge`` pair by pair."""
         return merge_rows(older, newer, lambda a, b: self.partial_merge(a, b, reader_schema, context, props), self)
 
     def insert_batch(
         self, newer: BufferedBatch, context: RecordContext[Any], props: Mapping[str, str]
     ) -> BufferedBatch:
-        """Return what becomes of log records that meet no base row.
-
-        They stay as they are, unless a payload class says otherwise.
-        """
+        """Return the final records of log records whose key has no base row; by default the same records."""
         return newer
 
 
@@ -157,10 +155,11 @@ def merge_rows(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger:
     """Merge pair by pair.
 
     Raises:
-        MergeError: the merger raised, returned something else than a BufferedRecord, or one of another key; or a value
-            does not fit its column.
+        MergeError: the merger raised, its result is not a BufferedRecord or has another key, or a value does not fit
+            its column.
     """
-    picks = np.empty(len(older), np.int64)  # the older record, the newer one, or one that the merger made
+    # Indices into older + newer + made. Most mergers return one of their arguments: those cost an integer each.
+    picks = np.empty(len(older), np.int64)
     made: list[BufferedRecord[Any]] = []
     count = len(older)
     for i, (a, b) in enumerate(zip(older.to_records(), newer.to_records(), strict=True)):
@@ -181,7 +180,7 @@ def merge_rows(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger:
 def find_first_failure(
     older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger: RecordMerger
 ) -> HoodieError | None:
-    """Merge pair by pair, each by itself, and return the first error, with its key; None where all pairs merge."""
+    """Merge each pair alone and return the first error, with its key; None if all pairs merge."""
     for a, b in zip(older.to_records(), newer.to_records(), strict=True):
         try:
             BufferedBatch.from_records(older.context, [merge_pair(a, b, merge, merger)])
@@ -196,8 +195,8 @@ def merge_pair(
     """Merge one pair.
 
     Raises:
-        MergeError: the merger raised, or returned something else than a BufferedRecord of the same key, with data
-            unless it is a delete.
+        MergeError: the merger raised, or its result is not a BufferedRecord of the same key, or a live record without
+            data.
     """
     key = older.record_key
     try:
@@ -239,10 +238,10 @@ def _check_merged(result: object, key: str, merger: RecordMerger) -> BufferedRec
 
 
 def _check_signature(cls: type[RecordMerger], name: str, arguments: Sequence[str]) -> None:
-    """Refuse a method that cannot be called with the arguments the reader gives.
+    """Check that a method takes the arguments that the reader passes.
 
     Raises:
-        TypeError: saying which arguments those are.
+        TypeError: it does not; the message names the arguments.
     """
     method = vars(cls).get(name)
     bound = not isinstance(method, staticmethod)

@@ -1,12 +1,15 @@
-"""Ordering values as columns: typed, with the default set apart, compared as Java compares them.
+"""Ordering values as columns, compared as Java compares them.
 
-Rules (Hudi's OrderingValues, BufferedRecordMergerFactory):
+Rules (Hudi's OrderingValues and BufferedRecordMergerFactory):
 
-* The default ordering is the int 0; a null ordering field reads as it.  In an int column a stored 0 is therefore the
-  default too, and null compares as 0; in every other column the default has another class than the values.
-* Values of different classes do not compare.  Only delete blocks may hold a class other than the column's ("foreign").
-* Floats compare as Double.compareTo does (NaN above all, -0.0 below 0.0), strings by UTF-8 bytes, decimals by value.
-* Several ordering fields compare field by field; each null part is the default of that part.
+* The default ordering value is the int 0. A null ordering field reads as the default. In an int column a stored 0 is
+  therefore the default, too, and a null compares as 0. In every other column the default has another class than the
+  values.
+* Values of different classes do not compare. Only delete blocks can have values of another class than the column's
+  (``ForeignValue``).
+* Floats compare as in Java's Double.compareTo (NaN is the greatest, -0.0 is less than 0.0), strings by their UTF-8
+  bytes, decimals by value.
+* Several ordering fields compare one by one. A null part is the default of that part.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ Mask = np.ndarray
 
 @dataclass(frozen=True, slots=True)
 class ForeignValue:
-    """An ordering value of another class than its column, as a delete block brought it."""
+    """An ordering value of a delete block whose class is not the column's."""
 
     kind: str
     value: Any
@@ -54,8 +57,8 @@ class OrderingColumn:
 
     Attributes:
         parts: one per ordering field; none where the merge mode reads no ordering.
-        default: bool per entry: the whole value is the default (for several fields only deletes have that).
-        foreign: ForeignValue per entry or None; None as a whole when no entry is foreign.
+        default: a bool per entry: whether the whole value is the default (with several fields only for deletes).
+        foreign: a ForeignValue or None per entry; None if no entry is foreign.
     """
 
     __slots__ = ("default", "foreign", "length", "parts")
@@ -71,7 +74,7 @@ class OrderingColumn:
 
     @classmethod
     def from_columns(cls, columns: Sequence[pa.Array], length: int) -> OrderingColumn:
-        """Build from the ordering fields' values in rows; null reads as the default."""
+        """Make a column of the ordering fields' values in rows; a null is the default."""
         parts = tuple(_make_part(column) for column in columns)
         if len(parts) == 1:
             return cls(parts, parts[0].default, None)
@@ -79,7 +82,7 @@ class OrderingColumn:
 
     @classmethod
     def of_deletes(cls, columns: Sequence[pa.Array], length: int) -> OrderingColumn:
-        """Build from the ordering fields' values of deletes; null in all of them is the default as a whole."""
+        """Make a column of the ordering fields' values of deletes; nulls in all fields are the default as a whole."""
         order = cls.from_columns(columns, length)
         missing = np.full(length, True)
         for column in columns:
@@ -88,8 +91,8 @@ class OrderingColumn:
 
     @classmethod
     def from_values(cls, values: Sequence[Any], types: Sequence[pa.DataType]) -> OrderingColumn:
-        """Build from Python values: a value of the type, a tuple for several fields, ForeignValue, None or
-        DEFAULT_ORDERING.
+        """Make a column of Python values: a value, a tuple for several fields, a ForeignValue, None or
+        DEFAULT_ORDERING each.
         """
         foreign = np.array([v if isinstance(v, ForeignValue) else None for v in values], dtype=object)
         plain = [None if isinstance(v, ForeignValue) or v is DEFAULT_ORDERING else v for v in values]
@@ -119,7 +122,7 @@ class OrderingColumn:
         )
 
     def where(self, mask: Mask, other: OrderingColumn) -> OrderingColumn:
-        """Return own entries where the mask is set, the other's elsewhere."""
+        """Return this column's entries where the mask is true, the other column's elsewhere."""
         arrow_mask = from_numpy(np.asarray(mask, bool))
         parts = tuple(
             _Part(call("if_else", arrow_mask, mine.values, theirs.values), np.where(mask, mine.default, theirs.default))
@@ -145,7 +148,7 @@ class OrderingColumn:
         return cls(parts, np.concatenate([c.default for c in columns]), foreign)
 
     def to_stored_columns(self) -> dict[str, pa.Array]:
-        """Return columns that, with ``foreign``, ``from_stored_columns`` makes the same entries of."""
+        """Return the entries, without foreign values, as Arrow columns for a spill file."""
         columns = {"default": _mask_to_bytes(self.default)}
         for i, part in enumerate(self.parts):
             columns[f"values{i}"], columns[f"default{i}"] = part.values, _mask_to_bytes(part.default)
@@ -153,18 +156,18 @@ class OrderingColumn:
 
     @classmethod
     def from_stored_columns(cls, columns: Mapping[str, pa.Array], foreign: np.ndarray | None) -> OrderingColumn:
-        """Build from what ``to_stored_columns`` gave, without a copy."""
+        """Make a column of what ``to_stored_columns`` returned and of the foreign values, without a copy."""
         count = sum(name.startswith("values") for name in columns)
         parts = tuple(_Part(columns[f"values{i}"], _bytes_to_mask(columns[f"default{i}"])) for i in range(count))
         return cls(parts, _bytes_to_mask(columns["default"]), foreign)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the values, those of another class left out."""
+        """Bytes of the values, without foreign values."""
         return int(self.default.nbytes + sum(part.values.nbytes + part.default.nbytes for part in self.parts))
 
     def get_value(self, index: int) -> Any:
-        """Return one entry as a Python value (DEFAULT_ORDERING for the default, except the 0 of an int column)."""
+        """Return one entry as a Python value: DEFAULT_ORDERING for the default; in a tuple an int field keeps its 0."""
         if self.foreign is not None and self.foreign[index] is not None:
             return self.foreign[index]
         if self.default[index]:
@@ -195,7 +198,7 @@ class OrderingColumn:
         return rows
 
     def to_arrow(self) -> pa.Array:
-        """Return the values as Arrow: the field's type, a struct for several fields; null where default or foreign."""
+        """Return an array of the field's type, a struct for several fields; null for default and foreign values."""
         if not self.parts:
             return pa.nulls(self.length)
         if len(self.parts) == 1:
@@ -207,11 +210,11 @@ class OrderingColumn:
 
 
 def compare(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndarray, Mask]:
-    """Compare entry by entry; several fields up to the first that differs.
+    """Compare two columns entry by entry; with several fields the first difference decides.
 
     Returns:
-        (sign, mixed): sign is negative, zero or positive as older is below, equal to or above newer; mixed marks
-        entries that do not compare, since their classes differ before any value does; there the sign means nothing.
+        (sign, mixed): ``sign`` is negative, zero or positive where older is less than, equal to or greater than newer.
+        ``mixed`` marks entries that do not compare, because their classes differ; there ``sign`` has no meaning.
     """
     if len(older.parts) == 1:
         sign, mixed = _compare_parts(older.parts[0], newer.parts[0])
@@ -234,7 +237,7 @@ def _compare_each(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndar
 
 
 def classes_differ(older: OrderingColumn, newer: OrderingColumn) -> Mask:
-    """Say for each entry whether the classes of the values, or of any part of several, differ."""
+    """Say for each pair whether the classes of the values differ, or those of any part with several fields."""
     differ = np.zeros(len(older), bool)
     for mine, theirs in zip(older.parts, newer.parts, strict=True):
         if not mine.integer:
@@ -247,9 +250,7 @@ def classes_differ(older: OrderingColumn, newer: OrderingColumn) -> Mask:
 
 
 def make_sort_codes(column: OrderingColumn) -> np.ndarray | None:
-    """Return int64 codes whose order is the order of the entries; None where some entries do not compare with
-    others.
-    """
+    """Return int64 codes that sort as the entries do; None where some entries do not compare."""
     if column.foreign is not None:
         return None
     if not column.parts:
@@ -259,7 +260,7 @@ def make_sort_codes(column: OrderingColumn) -> np.ndarray | None:
     codes = [_encode_values(p.values) for p in column.parts]
     if len(codes) == 1:
         return codes[0]
-    order = np.lexsort(codes[::-1])
+    order = np.lexsort(codes[::-1])  # lexsort takes the first field last
     changed = np.zeros(len(column), bool)
     for code in codes:
         changed[1:] |= code[order][1:] != code[order][:-1]
@@ -289,7 +290,7 @@ def _list_foreign(column: OrderingColumn) -> np.ndarray:
 
 
 def _encode_values(values: pa.Array) -> np.ndarray:
-    """Integer codes in value order, comparable only within one array for types without a natural one."""
+    """Return int64 codes that sort as the values do. Codes of texts and decimals are ranks within this array."""
     natural = _encode_numbers(values)
     if natural is not None:
         return natural
@@ -301,7 +302,7 @@ def _encode_values(values: pa.Array) -> np.ndarray:
 
 
 def _encode_numbers(values: pa.Array) -> np.ndarray | None:
-    """Codes that compare across arrays: integers, dates and times as they are, floats by the order of their bits."""
+    """Return int64 codes that compare across arrays: the number itself, for floats the bits; None for other types."""
     type_ = values.type
     if pa.types.is_integer(type_):
         return to_numbers(values).astype(np.int64)
@@ -313,6 +314,8 @@ def _encode_numbers(values: pa.Array) -> np.ndarray | None:
         return to_booleans(values).astype(np.int64)
     if pa.types.is_floating(type_):
         floats = to_numbers(values).astype(np.float64)
+        # The bits of positive floats rise with the value; those of negative floats fall, so they are flipped. One NaN
+        # replaces all NaNs: as in Java it is the greatest value.
         bits = np.where(np.isnan(floats), np.float64("nan"), floats).view(np.int64)
         return np.asarray(np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits))
     return None
@@ -332,7 +335,7 @@ def _compare_parts(older: _Part, newer: _Part) -> tuple[np.ndarray, Mask]:
 
 
 def _compare_foreign(older: np.ndarray, newer: np.ndarray, sign: np.ndarray, mixed: Mask) -> None:
-    """Settle the few entries with a foreign value: equal only in class with one another."""
+    """Compare the few pairs with a foreign value, in place: it compares only with a foreign value of its class."""
     for i in np.flatnonzero([a is not None or b is not None for a, b in zip(older, newer, strict=True)]):
         a, b = older[i], newer[i]
         mixed[i] = a is None or b is None or a.kind != b.kind

@@ -1,13 +1,14 @@
-"""Partial updates: one version completed with values of the other.
+"""Partial updates: the winner of a pair takes values from the loser.
 
-Two kinds (Hudi's PartialUpdateHandler and the partialMerge of its Spark mergers), never mixed up:
+There are two kinds (Hudi's PartialUpdateHandler, and partialMerge of its Spark mergers). They are never mixed:
 
-* a table's partial update mode works on full rows.  IGNORE_DEFAULTS lets the lower version's value stand where the
-  higher
-  one holds the column's default (null, or the schema's default for booleans and small integers); FILL_UNAVAILABLE
-  where a
-  text equals the table's placeholder for "not available".
-* partial log blocks hold rows that lack columns.  An absent value lets the other version's stand; a null overwrites it.
+* A table's partial update mode works on full rows. With IGNORE_DEFAULTS the winner takes the loser's value where its
+  own is the column's default (null, or the schema's default for booleans and small integers); with FILL_UNAVAILABLE
+  where its text equals the table's placeholder for "not available".
+* Partial log blocks have rows that lack columns. The winner takes the loser's value where its own is absent. A null is
+  a value.
+
+In this module ``high`` is the winner and ``low`` the loser of each pair.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ from hoodie_py.options.read import UNAVAILABLE_VALUE
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.records import DELETE, NO_OPERATION
 
-_SMALL_INTS = range(-128, 128)  # Hudi compares by identity, which holds for Java's cached boxes only
+_SMALL_INTS = range(-128, 128)  # Hudi compares objects with ==, which is true only for the integers that Java caches
 
 
 class PartialUpdateHandler(ABC):
-    """Says which values of the higher version the lower one's replace."""
+    """Says which values of the winner are replaced with the loser's."""
 
     @abstractmethod
     def find_replaced(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
-        """Return bool per record: the lower version's value stands; None for never.
+        """Say for each record whether the loser's value replaces the winner's; None for no record.
 
         Args:
             name: the column.
-            values: the higher versions' values.
-            default: the column's default by the table schema.
+            values: the winners' values.
+            default: the column's default in the table schema.
         """
 
 
 class IgnoreDefaults(PartialUpdateHandler):
-    """A default value in the newer row means "not given"."""
+    """A winner's default value means "not given"."""
 
     def find_replaced(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
         if default is None:
@@ -58,11 +59,11 @@ class IgnoreDefaults(PartialUpdateHandler):
 
 
 class FillUnavailable(PartialUpdateHandler):
-    """A placeholder text in the newer row means "not available".
+    """A winner's placeholder text means "not available".
 
     Args:
-        placeholder: the text; None means no value ever equals it.
-        binary: whether binary columns are filled too; Hudi's writers do so, its readers in Spark do not.
+        placeholder: the text; None if the table has none, so that no value is replaced.
+        binary: whether binary columns are filled too: Hudi's writers do this, its Spark readers do not.
     """
 
     def __init__(self, placeholder: str | None, *, binary: bool = False) -> None:
@@ -80,14 +81,14 @@ class FillUnavailable(PartialUpdateHandler):
 
 
 def make_partial_update_handler(config: TableConfig, *, writing: bool = False) -> PartialUpdateHandler | None:
-    """Return what a table's partial update mode does; None for a table without one.
+    """Make the handler of a table's partial update mode; None for a table without one.
 
     Args:
         config: the table's properties.
-        writing: whether the merge is a write's, not a read's.
+        writing: whether a write merges, not a read.
 
     Raises:
-        InvalidTableError: an unknown mode.
+        InvalidTableError: the mode is unknown.
     """
     mode = config.partial_update_mode
     if mode is None:
@@ -102,7 +103,7 @@ def make_partial_update_handler(config: TableConfig, *, writing: bool = False) -
 def fill_values(
     low: BufferedBatch, high: BufferedBatch, rows: np.ndarray, handler: PartialUpdateHandler
 ) -> BufferedBatch:
-    """Return the higher versions, in the given rows with values of the lower ones where the handler says so."""
+    """Return the winners; in the marked rows they take the losers' values that the handler names."""
     at = np.flatnonzero(rows)
     takes: dict[str, np.ndarray] = {}
     upper = high.take(at)
@@ -114,7 +115,7 @@ def fill_values(
 
 
 def combine_columns(low: BufferedBatch, high: BufferedBatch, rows: np.ndarray) -> BufferedBatch:
-    """Return the higher versions, in the given rows with the columns they lack taken from the lower ones."""
+    """Return the winners; in the marked rows they take the columns that they lack from the losers."""
     at = np.flatnonzero(rows)
     lower, upper = low.take(at), high.take(at)
     takes: dict[str, np.ndarray] = {}
@@ -131,7 +132,15 @@ def combine_columns(low: BufferedBatch, high: BufferedBatch, rows: np.ndarray) -
 def _patch_rows(
     lower: BufferedBatch, upper: BufferedBatch, high: BufferedBatch, at: np.ndarray, takes: Mapping[str, np.ndarray]
 ) -> BufferedBatch:
-    """Put new rows in place of those of ``upper`` that take a value from ``lower``; the rest keeps its handle."""
+    """Make new rows for the winners that take values; all other winners keep their handles.
+
+    Args:
+        lower: the losers that may give values.
+        upper: the winners that may take values, aligned with ``lower``.
+        high: all winners.
+        at: indices of ``upper`` in ``high``.
+        takes: for each column a mask over ``upper``: whether it takes the loser's value.
+    """
     if not takes:
         return high
     changed = np.flatnonzero(np.logical_or.reduce(list(takes.values())))
@@ -164,6 +173,6 @@ def _is_flat(type_: pa.DataType) -> bool:
 
 
 def _choose_values(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
-    """Choose row by row between two nested columns by one gather over both."""
+    """Choose row by row between two nested columns: ``if_else`` does not take them, so gather from both joined."""
     both = pa.concat_arrays([first, second])
     return take(both, from_numpy(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))

@@ -1,14 +1,14 @@
-"""PayloadMerger: how the reader merges by the rules of a Java payload class (Hudi's HoodieAvroRecordMerger).
+"""PayloadMerger: the base class of mergers that follow a Java payload class.
 
-For a pair of versions, log on log and log on base alike:
+Agrees with Hudi's HoodieAvroRecordMerger. For a pair of versions, log with log and log with base:
 
-* a delete that commit time orders, on either side, or an older version without data: the newer version as it is;
-* else the payload class combines the newer version with the older one's data.  It gives one of the two, a new record,
-  or nothing.  Nothing means delete: the newer version if it is a delete, else the older if that is one, else a delete
-  without data that has the greater of the two ordering values.
+* If one side is a delete that commit time orders, or the older version has no data, the newer version wins.
+* Else the payload class combines the newer version with the older one's data. It returns one of them, a new record or
+  nothing. Nothing means delete: the newer version if it is a delete, else the older one if it is a delete, else a
+  delete without data that has the greater of the two ordering values.
 
-What only the log has passes ``insert_batch``, where the payload class may see a delete that the reader does not.  A
-version that the reader takes for a delete (operation D or -U) is one for the payload class too.
+A log record without base row goes through ``insert_batch``, where the payload class may see a delete that the reader
+does not. A version that the reader takes for a delete (operation D or -U) is a delete for the payload class, too.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Props = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CombineResult:
-    """What a payload class makes of pairs.
+    """The result of a payload class for each pair.
 
     Attributes:
-        records: the outcome of each pair.
-        absent: bool per pair: the payload class gave nothing, and the record does not count.
+        records: the result of each pair.
+        absent: a bool per pair: whether the payload class returned nothing; then ``records`` has no meaning there.
     """
 
     records: BufferedBatch
@@ -54,7 +54,7 @@ class PayloadMerger(RecordMerger):
     """One payload class.
 
     Class attributes:
-        columns: what the class looks at beside keys, ordering and delete columns, where the table has it.
+        columns: columns that the class reads beside key, ordering and delete columns; a table may lack them.
     """
 
     strategy_id = PAYLOAD_STRATEGY_ID
@@ -63,18 +63,18 @@ class PayloadMerger(RecordMerger):
 
     @abstractmethod
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
-        """Combine one pair whose older version has data (combineAndGetUpdateValue); None is "nothing"."""
+        """Combine one pair whose older version has data (combineAndGetUpdateValue); None means nothing."""
 
     @abstractmethod
     def combine_batch(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> CombineResult:
-        """Combine pairs whose older versions have data; equal to ``combine`` pair by pair."""
+        """Combine pairs whose older versions have data; the results equal those of ``combine``."""
 
     def pre_combine_pair(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record:
-        """Choose between two versions of one batch of a writer (preCombine); the older one has data."""
+        """Choose between two versions in one incoming batch of a write (preCombine); the older one has data."""
         return newer
 
     def pre_combine_pairs(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> BufferedBatch:
-        """Choose between versions of one batch of a writer; equal to ``pre_combine_pair`` pair by pair."""
+        """Choose between versions in one incoming batch; the results equal those of ``pre_combine_pair``."""
         return newer
 
     def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
@@ -113,7 +113,7 @@ class PayloadMerger(RecordMerger):
     def pre_combine(
         self, older: BufferedRecord[Any], newer: BufferedRecord[Any], context: RecordContext[Any], props: Props
     ) -> BufferedRecord[Any]:
-        """Choose between two versions in one writer's batch (Hudi's HoodiePreCombineAvroRecordMerger)."""
+        """Choose between two versions in one incoming batch of a write (Hudi's HoodiePreCombineAvroRecordMerger)."""
         if older.record is None or older.is_commit_time_delete or newer.is_commit_time_delete:
             return newer
         return self.pre_combine_pair(older, newer, to_reader_context(context), props)
@@ -121,17 +121,17 @@ class PayloadMerger(RecordMerger):
     def pre_combine_batch(
         self, older: BufferedBatch, newer: BufferedBatch, context: RecordContext[Any], props: Props
     ) -> BufferedBatch:
-        """Choose between versions in one writer's batch; equal to ``pre_combine`` pair by pair."""
+        """Choose between versions in one incoming batch; the results equal those of ``pre_combine``."""
         return _merge_pairs(older, newer, lambda a, b: self.pre_combine_pairs(a, b, props))
 
     def insert(self, newer: BufferedRecord[Any], context: RecordContext[Any], props: Props) -> BufferedRecord[Any]:
-        """Return what becomes of a log record that meets no base row (getInsertValue): itself, or it as a delete."""
+        """Return a log record without base row unchanged, or as a delete (getInsertValue)."""
         if newer.is_delete or not self.is_deleted(newer, to_reader_context(context), props):
             return newer
         return context.delete(newer)
 
     def insert_batch(self, newer: BufferedBatch, context: RecordContext[Any], props: Props) -> BufferedBatch:
-        """Return what becomes of log records that meet no base row; equal to ``insert`` record by record."""
+        """Return log records without base rows; the results equal those of ``insert``."""
         mask = ~newer.deletes
         at = np.flatnonzero(mask)
         if len(at):
@@ -142,7 +142,7 @@ class PayloadMerger(RecordMerger):
 def _merge_pairs(
     older: BufferedBatch, newer: BufferedBatch, merge: Callable[[BufferedBatch, BufferedBatch], BufferedBatch]
 ) -> BufferedBatch:
-    """Apply a merge to the pairs that a payload class gets to see; the newer version stays elsewhere."""
+    """Apply a merge to the pairs that the payload class decides; in all other pairs the newer version wins."""
     pairs = (older.rows != NO_ROW) & ~older.commit_time_deletes & ~newer.commit_time_deletes
     at = np.flatnonzero(pairs)
     if len(at) == len(newer):
@@ -151,7 +151,7 @@ def _merge_pairs(
 
 
 def _resolve_absent(older: BufferedBatch, newer: BufferedBatch, combined: CombineResult) -> BufferedBatch:
-    """Turn pairs that gave nothing into deletes."""
+    """Replace the results of pairs that gave nothing with deletes."""
     absent, result = combined.absent, combined.records
     if not absent.any():
         return result

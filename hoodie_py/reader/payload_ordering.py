@@ -1,9 +1,11 @@
 """Ordering values as payload classes compare them.
 
-A payload class has two of them for each record: the ordering value that the record carries, where null counts as the
-default, and the one it reads from the row itself, where null is null and compares with nothing (Hudi's
-DefaultHoodieRecordPayload and OrderingValues).  Several fields compare one after the other; what comes after the first
-difference is not looked at.
+Agrees with Hudi's DefaultHoodieRecordPayload and OrderingValues. A payload class uses two ordering values:
+
+* the one that the record carries, in which a null is the default;
+* the one that it reads from the row, in which a null is null and compares with nothing.
+
+Several fields compare one by one; the first difference decides.
 """
 
 from __future__ import annotations
@@ -29,27 +31,27 @@ Comparison = tuple[np.ndarray, np.ndarray]  # int8 sign of older against newer, 
 
 
 def find_payload_ordering_fields(context: ArrowRecordContext, props: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the fields a payload class orders rows by: the table's, else those that the reader's options name."""
+    """Return the fields by which a payload class orders rows: the table's, else those of the reader's options."""
     if context.ordering_fields:
         return context.ordering_fields
     return tuple(name for name in list_option_ordering_fields(props) if has_field(context.schema, name))
 
 
 def list_option_ordering_fields(props: Mapping[str, str]) -> list[str]:
-    """Return the ordering fields that options name."""
+    """List the ordering fields that the options name."""
     text = ORDERING_FIELDS_PROPERTY.find_text(props) or ORDERING_FIELD_PROPERTY.find_text(props) or ""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def read_row_ordering(record: Record, context: ArrowRecordContext, fields: Sequence[str]) -> tuple[Any, ...]:
-    """Read one record's ordering from its row, null as None; what the record carries where it has no row."""
+    """Read one record's ordering values from its row, null as None; without row return those that it carries."""
     if record.record is not None:
         return tuple(context.get_value(record, name) for name in fields)
     return _to_parts(record.ordering_value, len(fields))
 
 
 def compare_row(older: Sequence[Any], newer: Sequence[Any], types: Sequence[pa.DataType]) -> int | None:
-    """Compare the parts of two ordering values; None where the parts that decide do not compare."""
+    """Compare two ordering values part by part; None if the deciding parts do not compare."""
     for mine, theirs, type_ in zip(older, newer, types, strict=True):
         sign = _compare_one(mine, theirs, type_)
         if sign is None or sign:
@@ -58,7 +60,7 @@ def compare_row(older: Sequence[Any], newer: Sequence[Any], types: Sequence[pa.D
 
 
 def compare_carried(older: Record, newer: Record, context: ArrowRecordContext) -> int | None:
-    """Compare the ordering values that two records carry; None where they do not compare."""
+    """Compare the ordering values that two records carry; None if they do not compare."""
     types = context.ordering_types
     return compare_row(_to_parts(older.ordering_value, len(types)), _to_parts(newer.ordering_value, len(types)), types)
 
@@ -73,8 +75,8 @@ def compare_rows(older: BufferedBatch, newer: BufferedBatch, fields: Sequence[st
 
     Args:
         older: records that all have data.
-        newer: records whose carried ordering stands in where they have no data.
-        fields: what to compare by.
+        newer: records; those without data are compared by the ordering value that they carry.
+        fields: the fields to compare.
     """
     return find_first_difference(compare_fields(older, newer, fields), len(newer))
 
@@ -82,7 +84,14 @@ def compare_rows(older: BufferedBatch, newer: BufferedBatch, fields: Sequence[st
 def compare_fields(
     older: BufferedBatch, newer: BufferedBatch, fields: Sequence[str], *, carried: bool = False
 ) -> list[Comparison]:
-    """Compare the ordering values of pairs field by field; ``carried`` takes those that the newer records carry."""
+    """Compare the ordering values of pairs field by field.
+
+    Args:
+        older: records that all have data.
+        newer: records; those without data are compared by the ordering value that they carry.
+        fields: the fields to compare.
+        carried: whether all newer records are compared by the ordering value that they carry.
+    """
     has_data = (newer.rows != NO_ROW) & (not carried)
     steps = []
     for i, name in enumerate(fields):
@@ -97,7 +106,7 @@ def compare_fields(
 
 
 def find_first_difference(steps: Sequence[Comparison], length: int) -> Comparison:
-    """Put the comparisons of single fields together: the first that differs or does not compare decides."""
+    """Combine the comparisons of single fields: the first that differs or does not compare decides."""
     sign, stuck = np.zeros(length, np.int8), np.zeros(length, bool)
     for part_sign, part_stuck in steps:
         undecided = (sign == 0) & ~stuck
@@ -120,13 +129,13 @@ def read_ordering_field(batch: BufferedBatch, name: str) -> pa.Array:
 
 
 def select_greater(older: OrderingColumn, newer: OrderingColumn) -> OrderingColumn:
-    """Return the greater value of each pair, the newer one on a tie or where the two do not compare."""
+    """Return the greater ordering value of each pair; the newer one on a tie or where they do not compare."""
     sign, stuck = compare_orders(older, newer)
     return older.where((sign > 0) & ~stuck, newer)
 
 
 def make_incomparable_error(key: str, older: Any, newer: Any, fields: Sequence[str]) -> MergeError:
-    """Build the error for two ordering values that have no order."""
+    """Make the error for two ordering values that do not compare."""
     return MergeError(
         f"Ordering values of two versions of a record do not compare: {older} and {newer}.",
         hint="A null ordering value has no order against other values; write the record again with a value.",
@@ -159,5 +168,5 @@ def _compare_one(older: Any, newer: Any, type_: pa.DataType) -> int | None:
 
 
 def _rank_double(value: float) -> tuple[bool, float, float]:
-    """Order floats as Double.compareTo does: NaN above all, -0.0 below 0.0."""
+    """Return a key that sorts floats as Double.compareTo does: NaN is the greatest, -0.0 is less than 0.0."""
     return (True, 0.0, 0.0) if math.isnan(value) else (False, value, math.copysign(1.0, value))

@@ -1,6 +1,6 @@
-"""Values as payload classes look at them: flags, markers, defaults; and rows put together from two versions.
+"""Row values as payload classes read them (flags, markers, defaults), and rows made from two versions.
 
-Every question has a form for one record and one for a batch, which agree.
+The rule: each question has a form for one record and a form for a batch, and both give the same answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hoodie_py.reader.records import NO_OPERATION
 
 
 def to_reader_context(context: RecordContext[Any]) -> ArrowRecordContext:
-    """Return the context as the reader's own; payload rules need the table's schema and defaults.
+    """Return the context as an ArrowRecordContext: payload classes need the table's schema and defaults.
 
     Raises:
         MergeError: it is another kind of context.
@@ -68,7 +68,7 @@ def find_text(batch: BufferedBatch, column: str, text: str, *, ignore_case: bool
 
 
 def _has_text_form(context: ArrowRecordContext, column: str) -> bool:
-    """Say whether a column is there and has a text form; bytes and nested values equal no text."""
+    """Say whether the table has a column and its values have a text form; bytes and nested values have none."""
     if column not in context.schema.names:
         return False
     type_ = context.schema.field(column).type
@@ -76,10 +76,10 @@ def _has_text_form(context: ArrowRecordContext, column: str) -> bool:
 
 
 def find_delete_marker(props: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the table's own delete field and the text that means delete; None if there is no such field.
+    """Return the table's delete field and the text that means delete; None if the table has no delete field.
 
     Raises:
-        InvalidQueryError: a delete field without a marker.
+        InvalidQueryError: the delete field has no marker.
     """
     field, marker = DELETE_FIELD.read(props), DELETE_MARKER.read(props)
     if field is None:
@@ -95,13 +95,13 @@ def is_bytes(type_: pa.DataType) -> bool:
 
 
 def get_default_value(context: ArrowRecordContext, column: str) -> Any:
-    """Return a column's default as the Python value that the column would give; None if it is null."""
+    """Return a column's default as a Python value of the column's type; None if it is null."""
     default = context.defaults.get(column)
     return None if default is None else pa.scalar(default, context.schema.field(column).type).as_py()
 
 
 def equals_default(value: Any, default: Any, type_: pa.DataType) -> bool:
-    """Say whether a value is its column's default.  Null is, where the default is null; bytes and records never are."""
+    """Say whether a value is its column's default. A null equals a null default; bytes and records never match."""
     if default is None or value is None:
         return value is None and default is None
     return _has_equality(type_, default) and bool(value == default)
@@ -132,7 +132,7 @@ def _find_default_lists(values: pa.Array, default: list[Any]) -> np.ndarray:
 
 
 def _has_equality(type_: pa.DataType, default: Any) -> bool:
-    """Say whether Java ever finds a value of the type equal to a default: not for bytes, records and filled maps."""
+    """Say whether a value of the type can equal a default in Java; bytes, records and filled maps cannot."""
     if pa.types.is_map(type_):
         return not default
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
@@ -141,17 +141,17 @@ def _has_equality(type_: pa.DataType, default: Any) -> bool:
 
 
 def make_merged_record(base: Record, values: Mapping[str, Any], key: str, context: ArrowRecordContext) -> Record:
-    """Return a new record: the base's row with other values, its ordering read anew, no operation."""
+    """Make a record of the base's row with other values; its ordering is read from the row, it has no operation."""
     changed = replace(context.replace(replace(base, record_key=key), **values), operation=None)
     return replace(changed, ordering_value=context.ordering_value(changed))
 
 
 def make_merged_records(base: BufferedBatch, columns: Mapping[str, pa.Array]) -> BufferedBatch:
-    """Return new records: the base's rows with other columns, their ordering read anew, no operation.
+    """Make records of the base's rows with other columns; their ordering is read from the rows, without operation.
 
     Args:
         base: records that all have data.
-        columns: whole columns by name.
+        columns: the new columns by name, one value per record.
     """
     context = base.context
     batch = context.store.take(base.rows)
@@ -165,7 +165,7 @@ def make_merged_records(base: BufferedBatch, columns: Mapping[str, pa.Array]) ->
 
 
 def replace_records(whole: BufferedBatch, at: np.ndarray, part: BufferedBatch) -> BufferedBatch:
-    """Return the whole with the records at the indices replaced by those of the part; keys stay."""
+    """Return ``whole`` with the records at the indices ``at`` replaced by those of ``part``; keys stay."""
     if not len(at):
         return whole
     index = np.arange(len(whole))
@@ -175,10 +175,10 @@ def replace_records(whole: BufferedBatch, at: np.ndarray, part: BufferedBatch) -
 
 
 def choose_values(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
-    """Choose row by row between two columns, nested ones too."""
+    """Choose row by row between two columns, which may be nested."""
     if not pa.types.is_nested(first.type):
         return pc.if_else(pa.array(mask), first, second)
-    both = pa.concat_arrays([first, second])
+    both = pa.concat_arrays([first, second])  # if_else does not take nested types, so gather from both
     return both.take(pa.array(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))
 
 

@@ -1,8 +1,8 @@
-"""The payload classes of Java Hudi that hoodie_py stands in for.
+"""The payload classes of Java Hudi that are built in.
 
-A table of merge mode CUSTOM with the payload strategy names one of them in its properties: tables of version 6 and 8
-any but the three that have merge modes of their own, tables of version 9 those that no mode replaces.
-ExpressionPayload lives inside one write only, and HoodieMetadataPayload in the metadata table only; neither is here.
+A table of merge mode CUSTOM with the payload strategy names its class in its properties. In table versions 6 and 8 this
+is any class but the three that a merge mode replaces; in version 9 more classes have a merge mode. ExpressionPayload
+exists only during a write and HoodieMetadataPayload only in the metadata table, so both are missing here.
 """
 
 from __future__ import annotations
@@ -42,6 +42,6 @@ _BY_NAME: Final = {name: merger for merger in _MERGERS for name in merger.payloa
 
 
 def make_builtin_payload_merger(payload_class: str) -> PayloadMerger | None:
-    """Return the merger that stands in for a Java payload class; None for one that is not known here."""
+    """Make the merger of a Java payload class; None for an unknown class."""
     merger = _BY_NAME.get(payload_class)
     return None if merger is None else merger()

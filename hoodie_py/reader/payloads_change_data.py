@@ -1,7 +1,8 @@
 """Payload classes for change data: AWS DMS, and Debezium from MySQL and PostgreSQL.
 
-Agree with Hudi's AWSDmsAvroPayload, MySqlDebeziumAvroPayload and PostgresDebeziumAvroPayload.  An operation column says
-which rows are deletes, whatever its case.  The Debezium classes order versions by the source's own log position.
+Agree with Hudi's AWSDmsAvroPayload, MySqlDebeziumAvroPayload and PostgresDebeziumAvroPayload. An operation column says
+which rows are deletes, in upper or lower case. The Debezium classes order versions by their position in the source
+database's log.
 """
 
 from __future__ import annotations
@@ -55,23 +56,23 @@ class AWSDmsAvroPayload(OrderingPreCombinePayload, OverwriteWithLatestAvroPayloa
 
 
 class DebeziumAvroPayload(PayloadMerger):
-    """The version later in the source's log, the newer on a tie; a delete where the operation type is d.
+    """The version with the later log position wins, the newer one on a tie; the operation type d is a delete.
 
     An older version without log position (loaded before change capture began) loses.
 
     Class attributes:
-        position: the column that holds the place in the source's log.
+        position: the column with the position in the source's log.
     """
 
     position: ClassVar[str]
 
     @abstractmethod
     def older_is_later(self, older: Any, newer: Any, key: str) -> bool:
-        """Compare two log positions."""
+        """Say whether the older version has the later log position."""
 
     @abstractmethod
     def find_later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
-        """Compare pairs of log positions, none of them null."""
+        """Say for each pair whether the older version has the later log position; no position is null."""
 
     def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
         return super().is_deleted(record, context, props) or has_text(
@@ -99,7 +100,7 @@ class DebeziumAvroPayload(PayloadMerger):
         return CombineResult(newer.where(~keep, older), ~keep & self.find_deleted(newer, props))
 
     def _find_kept(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
-        """Say for which pairs the older version is later in the source's log."""
+        """Say for each pair whether the older version wins by its log position."""
         keep = np.zeros(len(newer), bool)
         at = np.flatnonzero(newer.rows != NO_ROW)
         if not len(at):
@@ -121,7 +122,7 @@ class DebeziumAvroPayload(PayloadMerger):
 
 
 class MySqlDebeziumAvroPayload(DebeziumAvroPayload):
-    """Orders by ``_event_seq``: number of the binlog file, dot, position in it; both compare as integers."""
+    """Orders by ``_event_seq``: the binlog file's number, a dot, the position in it; both compare as integers."""
 
     payload_classes = (f"{_DEBEZIUM}.MySqlDebeziumAvroPayload",)
     columns = (_DEBEZIUM_OPERATION, _SEQUENCE)
@@ -145,11 +146,12 @@ class MySqlDebeziumAvroPayload(DebeziumAvroPayload):
 
 
 class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
-    """Orders by ``_event_lsn``; on request, what Debezium could not give keeps the older version's value.
+    """Orders by ``_event_lsn``; optionally keeps the older value where Debezium could not send one.
 
-    The Java class fills such texts and bytes into the newer version's row in place.  Hudi's reader then sees that very
-    object, takes the newer version as it was and loses them, so the placeholder stays in tables of version 6 and 8.
-    Here too, unless the option for the unavailable value names the placeholder (``__debezium_unavailable_value``).
+    Debezium then sends a placeholder. The Java class replaces it in place in the newer version's row. Hudi's reader
+    compares by identity, so it takes the newer version for unchanged and loses the replacement: the placeholder stays
+    in tables of version 6 and 8. It stays here, too, unless the option for the unavailable value names the placeholder
+    (``__debezium_unavailable_value``).
     """
 
     payload_classes = (f"{_DEBEZIUM}.PostgresDebeziumAvroPayload",)

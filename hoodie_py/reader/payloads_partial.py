@@ -1,7 +1,7 @@
 """Payload classes that fill one version with values of the other, column by column.
 
-Agree with Hudi's OverwriteNonDefaultsWithLatestAvroPayload and PartialUpdateAvroPayload.  Only top-level columns are
-looked at.  A result put together from two rows carries no operation and its ordering value is read anew.
+Agree with Hudi's OverwriteNonDefaultsWithLatestAvroPayload and PartialUpdateAvroPayload. Only top-level columns are
+compared. A row made from both versions has no operation, and its ordering value is read from the new row.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _META = frozenset(META_FIELDS_WITH_OPERATION) - {OPERATION_FIELD}
 
 
 class OverwriteNonDefaultsWithLatestAvroPayload(OrderingPreCombinePayload):
-    """The newer version; where it holds a column's default (by value, null if there is none) the older value stays."""
+    """The newer version wins; where it has the column's default (null if none is set) the older value stays."""
 
     payload_classes = ("org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload",)
 
@@ -73,11 +73,11 @@ class OverwriteNonDefaultsWithLatestAvroPayload(OrderingPreCombinePayload):
 
 
 class PartialUpdateAvroPayload(PayloadMerger):
-    """The version with the greater ordering value, its nulls filled from the other; the newer on a tie.
+    """The version with the greater ordering value wins, the newer one on a tie; its nulls are filled from the other.
 
-    The older version counts as the later one only if both ordering values are there and of one class.  Then the meta
-    columns are the newer version's still.  Java takes the older value off an Avro record and the newer one off a Spark
-    row, and so decimals, dates and texts are never of one class, and milliseconds are always less than microseconds.
+    The older version wins only if both ordering values exist and have one class. Even then the meta columns come from
+    the newer version. Java reads the older value from an Avro record and the newer one from a Spark row. So decimals,
+    dates and texts never have one class, and milliseconds are always less than microseconds.
     """
 
     payload_classes = ("org.apache.hudi.common.model.PartialUpdateAvroPayload",)
@@ -120,7 +120,7 @@ class PartialUpdateAvroPayload(PayloadMerger):
 
 
 def fill_columns(base: BufferedBatch, other: BufferedBatch, takes: Mapping[str, np.ndarray]) -> BufferedBatch:
-    """Return new records: the base's rows, in the marked places with values of the other's."""
+    """Make records of the base's rows with the other's values where the column's mask is true."""
     if not len(base):
         return base
     columns = {
@@ -130,7 +130,7 @@ def fill_columns(base: BufferedBatch, other: BufferedBatch, takes: Mapping[str, 
 
 
 def _merge_pairs(older: BufferedBatch, newer: BufferedBatch, later: np.ndarray) -> BufferedBatch:
-    """Fill the nulls of the later versions from the earlier; ``later`` marks pairs whose older version is later."""
+    """Fill the nulls of the winners from the losers; ``later`` marks the pairs whose older version wins."""
     base, other = newer.where(~later, older), older.where(~later, newer)
     takes = {}
     for name in base.context.schema.names:
@@ -149,7 +149,7 @@ def _fill_record(base: Record, other: Record, key: str, context: ArrowRecordCont
 
 
 def _merge_disordered_record(older: Record, newer: Record, context: ArrowRecordContext) -> Record:
-    """Build the record where the older version is the later one: its values first, the newer one's meta columns."""
+    """Make the record where the older version wins: its values, but the newer version's meta columns."""
     values: dict[str, Any] = {}
     for name in context.schema.names:
         first, second = (newer, older) if name in _META else (older, newer)
@@ -159,7 +159,7 @@ def _merge_disordered_record(older: Record, newer: Record, context: ArrowRecordC
 
 
 def _may_be_later(context: ArrowRecordContext) -> bool:
-    """Say whether Java's Avro records and Spark's rows have ordering values of one class and unit."""
+    """Say whether the ordering types have one class and unit in Java's Avro records and in Spark's rows."""
     return not any(
         pa.types.is_decimal(type_)
         or pa.types.is_date32(type_)
@@ -180,7 +180,7 @@ def _is_later(older: Record, newer: Record, context: ArrowRecordContext) -> bool
 
 
 def _find_later(older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
-    """Say which older versions are later: every part of both orderings compares, and the first difference says so."""
+    """Say for each pair whether the older version wins: all parts compare and the first difference is in its favour."""
     if not _may_be_later(older.context):
         return np.zeros(len(newer), bool)
     steps = compare_fields(older, newer, older.context.ordering_fields, carried=True)

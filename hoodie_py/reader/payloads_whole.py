@@ -1,4 +1,4 @@
-"""Payload classes that take one version whole.
+"""Payload classes in which one of the two versions wins unchanged.
 
 Agree with Hudi's OverwriteWithLatestAvroPayload, DefaultHoodieRecordPayload, EventTimeAvroPayload,
 ReverseOrderHoodieRecordPayload, HoodieAvroPayload, RewriteAvroPayload, HoodieJsonPayload and EmptyHoodieRecordPayload.
@@ -33,7 +33,7 @@ _MODEL = "org.apache.hudi.common.model"
 
 
 class OverwriteWithLatestAvroPayload(PayloadMerger):
-    """The newer version; a delete if it is one."""
+    """The newer version wins; if it is deleted the record is."""
 
     payload_classes: ClassVar[tuple[str, ...]] = (f"{_MODEL}.OverwriteWithLatestAvroPayload",)
 
@@ -45,7 +45,7 @@ class OverwriteWithLatestAvroPayload(PayloadMerger):
 
 
 class HoodieAvroPayload(OverwriteWithLatestAvroPayload):
-    """The newer version; no row means delete, its flag does not."""
+    """The newer version wins; a missing row is a delete, the column ``_hoodie_is_deleted`` is not read."""
 
     payload_classes = (
         f"{_MODEL}.HoodieAvroPayload",
@@ -73,7 +73,7 @@ class EmptyHoodieRecordPayload(OverwriteWithLatestAvroPayload):
 
 
 class OrderingPreCombinePayload(PayloadMerger):
-    """Within a writer's batch the greater ordering value wins, the newer version on a tie."""
+    """In one incoming batch of a write the greater ordering value wins, the newer version on a tie."""
 
     lowest_wins = False
 
@@ -92,9 +92,9 @@ class OrderingPreCombinePayload(PayloadMerger):
 
 
 class DefaultHoodieRecordPayload(OrderingPreCombinePayload):
-    """The version with the greater ordering value, read from the rows; on a tie the newer, unless an option forbids it.
+    """The version with the greater ordering value in its row wins; on a tie the newer one, unless an option forbids it.
 
-    An older row whose ordering is null loses.  With a delete field configured only the marker in it means delete.
+    An older row with a null ordering value loses. If a delete field is configured, only its marker means delete.
     """
 
     payload_classes = (f"{_MODEL}.DefaultHoodieRecordPayload",)
@@ -142,7 +142,7 @@ class DefaultHoodieRecordPayload(OrderingPreCombinePayload):
 
 
 class EventTimeAvroPayload(DefaultHoodieRecordPayload):
-    """As the default payload, with the flag alone to mean delete."""
+    """Like the default payload, but only the column ``_hoodie_is_deleted`` means delete."""
 
     payload_classes = (f"{_MODEL}.EventTimeAvroPayload",)
 
@@ -154,17 +154,17 @@ class EventTimeAvroPayload(DefaultHoodieRecordPayload):
 
 
 class ReverseOrderHoodieRecordPayload(DefaultHoodieRecordPayload):
-    """As the default payload, the lowest ordering value wins."""
+    """Like the default payload, but the lowest ordering value wins."""
 
     payload_classes = (f"{_MODEL}.ReverseOrderHoodieRecordPayload",)
     lowest_wins = True
 
 
 def check_comparable(older: BufferedBatch, newer: BufferedBatch, stuck: np.ndarray) -> None:
-    """Raise where the ordering values of a pair do not compare.
+    """Check that the ordering values of all pairs compare.
 
     Raises:
-        MergeError: names the first such key.
+        MergeError: a pair does not compare; it names the key of the first one.
     """
     if stuck.any():
         at = int(np.argmax(stuck))

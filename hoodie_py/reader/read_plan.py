@@ -1,9 +1,10 @@
-"""Which columns one file slice is read with where its rows merge (Hudi's FileGroupReaderSchemaHandler).
+"""The columns that a merging read of a file slice loads.
 
-* with a built-in merge mode: those asked for, the record key, the ordering fields (none by commit time), the delete
-  columns.
-* with a merger of the user's: what it names as mandatory if it is projection compatible, else every column of the
-  table.
+Agrees with Hudi's FileGroupReaderSchemaHandler:
+
+* A built-in merge mode reads the requested columns, the record key, the ordering fields (none with commit-time
+  ordering) and the delete columns.
+* A user's merger reads its mandatory fields if it is projection compatible, else every column of the table.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from hoodie_py.reader.record_key import RecordKeys
 
 @dataclass(frozen=True, slots=True)
 class MergeNeeds:
-    """What a merge looks at.
+    """What a merge reads.
 
     Attributes:
-        keys: where record keys are.
-        ordering_fields: fields that order versions; none under commit-time ordering.
+        keys: how record keys are read.
+        ordering_fields: fields that order versions; none with commit-time ordering.
         deletes: the delete columns.
-        custom: a user's merger with the table's config and the merge properties, if one decides.
+        custom: the user's merger, the table's config and the merge properties; None if a built-in mode decides.
     """
 
     keys: RecordKeys
@@ -39,13 +40,13 @@ class MergeNeeds:
 
 
 def make_merge_schema(table_schema: pa.Schema, requested: Sequence[str], needs: MergeNeeds) -> pa.Schema:
-    """Return the schema rows have while this package merges them, in table order.
+    """Return the schema that rows have during a merge, in table order.
 
-    Keys, ordering and delete columns are always read, which Hudi leaves to the merger where a custom one decides.
+    Key, ordering and delete columns are always read. Hudi leaves that to a custom merger.
 
     Raises:
-        InvalidTableError: a key or ordering field that the table does not have.
-        MergeError: a merger's mandatory field that the table does not have.
+        InvalidTableError: the table does not have a key or ordering field.
+        MergeError: the table does not have a mandatory field of the merger.
     """
     always = list_merge_columns(table_schema, replace(needs, custom=None))
     wanted = {*requested, *always, *list_merge_columns(table_schema, needs)}
@@ -53,11 +54,11 @@ def make_merge_schema(table_schema: pa.Schema, requested: Sequence[str], needs: 
 
 
 def list_merge_columns(table_schema: pa.Schema, needs: MergeNeeds) -> tuple[str, ...]:
-    """Return the columns that Hudi's merge reads whatever the caller wants.
+    """List the columns that Hudi's merge reads in addition to the requested ones.
 
     Raises:
-        InvalidTableError: a key or ordering field that the table does not have.
-        MergeError: a merger's mandatory field that the table does not have.
+        InvalidTableError: the table does not have a key or ordering field.
+        MergeError: the table does not have a mandatory field of the merger.
     """
     if needs.custom is not None:
         return tuple(_list_merger_columns(table_schema, *needs.custom))

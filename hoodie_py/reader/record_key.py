@@ -1,9 +1,10 @@
-"""Where a record's key is: the meta column, or the key fields of a table without meta columns.
+"""How a record's key is read from its row.
 
-Hudi's RecordContext and KeyGenUtils: with meta columns the key is the text of ``_hoodie_record_key``; else one key
-field
-gives its value as text, and several give ``f1:v1,f2:v2`` with ``__null__`` and ``__empty__`` for missing and empty
-values.
+Agrees with Hudi's RecordContext and KeyGenUtils:
+
+* A table with meta columns has the key in ``_hoodie_record_key``.
+* Else a single key field gives its value as text.
+* Several key fields give ``f1:v1,f2:v2``, with ``__null__`` for a null and ``__empty__`` for an empty text.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class RecordKeys:
 
     @classmethod
     def of(cls, populate_meta_fields: bool, record_key_fields: tuple[str, ...]) -> RecordKeys:
-        """Find a table's way of keeping keys.
+        """Make the rules of a table.
 
         Raises:
-            InvalidTableError: neither meta columns nor key fields.
+            InvalidTableError: the table has neither meta columns nor key fields.
         """
         if populate_meta_fields:
             return cls((RECORD_KEY_FIELD,), virtual=False)
@@ -56,7 +57,7 @@ class RecordKeys:
 
         Raises:
             CorruptFileError: a key is null.
-            UnsupportedFeatureError: a key field of a type whose text is not defined here.
+            UnsupportedFeatureError: a key field has a type that has no key text here.
         """
         columns = [self._to_text(read_field_values(batch, name), name) for name in self.columns]
         keys = columns[0] if len(columns) == 1 else _join_key_fields(self.columns, columns)
@@ -74,7 +75,7 @@ class RecordKeys:
         return str(self.read_keys(pa.RecordBatch.from_pydict(row))[0].as_py())
 
     def find_key_values(self, key: str, schema: pa.Schema) -> dict[str, Any]:
-        """Return what a new row must hold to have this key; nothing where that does not follow from the key's text."""
+        """Return the column values that give a new row this key; empty where the key's text does not determine them."""
         if not self.virtual:
             return {RECORD_KEY_FIELD: key}
         if len(self.columns) > 1 or self.columns[0] not in schema.names:

@@ -1,9 +1,10 @@
-"""BufferedRecord: one version of one record, with what a merge has to know of it.
+"""BufferedRecord: one version of one record.
 
-Agrees with Hudi's BufferedRecord, HoodieOperation and OrderingValues.  An operation of DELETE or UPDATE_BEFORE makes a
-record a delete, whether or not it still carries data.  The default ordering value means "no ordering: commit time
-decides"; Hudi stores it as the int 0, so it keeps a type of its own here (a long 0 or an empty string is an ordinary
-value).
+Agrees with Hudi's BufferedRecord, HoodieOperation and OrderingValues.
+
+* The operation DELETE or UPDATE_BEFORE makes a record a delete, with or without data.
+* The default ordering value means that commit time decides. Hudi stores it as the int 0. Here it has its own type,
+  because a long 0 and an empty string are ordinary values.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ T = TypeVar("T")
 
 
 class HoodieOperation(enum.Enum):
-    """What a version did to its record; ``code`` is Hudi's ordinal, -1 stands for "not said"."""
+    """What a version did to its record. Where codes are used, -1 means that no operation is known."""
 
     INSERT = "I"
     UPDATE_BEFORE = "-U"
@@ -59,7 +60,7 @@ def make_operation_array(codes: Iterable[int]) -> pa.Array:
 
 
 def is_delete_code(codes: np.ndarray) -> np.ndarray:
-    """Say for each operation code whether it makes the record a delete (D and -U do)."""
+    """Say for each operation code whether it is a delete (D or -U)."""
     deletes = codes == DELETE
     deletes |= codes == UPDATE_BEFORE
     return np.asarray(deletes)
@@ -67,7 +68,7 @@ def is_delete_code(codes: np.ndarray) -> np.ndarray:
 
 @enum.unique
 class _Default(enum.Enum):
-    """The one default ordering value; below every other value, equal to itself."""
+    """The only default ordering value. It is less than every other value and equal to itself."""
 
     DEFAULT_ORDERING = 0
 
@@ -98,11 +99,11 @@ class BufferedRecord(Generic[T]):
 
     Attributes:
         record_key: the record key's text.
-        ordering_value: a value of the ordering field's Python type, a tuple of them for several fields, or
+        ordering_value: a value of the ordering field's Python type; a tuple of values for several fields; or
             DEFAULT_ORDERING, which means that commit time decides.
-        record: the data, opaque: ask a RecordContext for its values.  None only where a delete came without data.
+        record: the data, opaque: a RecordContext reads its values. None only for a delete without data.
         schema_id: ``context.decode_schema(schema_id)`` is the schema of ``record``; None without data.
-        operation: what this version did, None where nothing says so.
+        operation: what this version did; None where it is not known.
     """
 
     record_key: str
@@ -113,7 +114,7 @@ class BufferedRecord(Generic[T]):
 
     @classmethod
     def of_delete(cls, record_key: str, ordering_value: Any = DEFAULT_ORDERING) -> BufferedRecord[T]:
-        """Make a delete without data, as a delete block gives it; commit time orders one without ordering value."""
+        """Make a delete without data, as in a delete block; without ordering value, commit time orders it."""
         ordering = DEFAULT_ORDERING if ordering_value is None else ordering_value
         return cls(record_key, ordering, None, None, HoodieOperation.DELETE)
 
@@ -124,5 +125,5 @@ class BufferedRecord(Generic[T]):
 
     @property
     def is_commit_time_delete(self) -> bool:
-        """Whether this is a delete that commit time orders, not a value."""
+        """Whether this is a delete without ordering value, so that commit time decides."""
         return self.is_delete and self.ordering_value is DEFAULT_ORDERING

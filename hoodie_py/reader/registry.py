@@ -1,9 +1,14 @@
-"""Which merger a table gets: only ones that the user supplied, never a name that only the table gives.
+"""The mergers that users supply, and the search for a table's merger among them.
 
-Sources, the first that has it decides: ``register_merger``; dotted Python paths in the user's option
-``hoodie.write.record.merge.custom.implementation.classes``; the entry-point group ``hoodie_py.record_mergers``.  (The
-``merger`` argument of a read comes before them all.)  Found by strategy id, or by payload class for payload tables
-(Hudi's HoodieRecordUtils.createRecordMerger).
+The rule: only mergers that the user supplied count; a class that only the table names is never imported. The first of
+these sources that has the merger decides:
+
+1. ``register_merger``;
+2. the dotted Python paths in the user's option ``hoodie.write.record.merge.custom.implementation.classes``;
+3. the entry-point group ``hoodie_py.record_mergers``.
+
+A merger is found by its strategy id, in payload tables by its payload class (Hudi's
+HoodieRecordUtils.createRecordMerger). ``selection.py`` decides whether a table's merger is searched at all.
 """
 
 from __future__ import annotations
@@ -21,12 +26,12 @@ _registered: list[type[RecordMerger]] = []
 
 
 def register_merger(cls: type[RecordMerger]) -> type[RecordMerger]:
-    """Make a merger class known to every table opened in this process; usable as a decorator.
+    """Register a merger class for all tables of this process; usable as a decorator.
 
-    A class of the same module and name as one that is known takes its place, as when a notebook cell runs again.
+    A registered class of the same module and name is replaced, as when a notebook cell runs again.
 
     Raises:
-        TypeError: not a RecordMerger class, or one without a strategy id or payload class.
+        TypeError: not a RecordMerger class, or a class without strategy id and payload class.
     """
     if not (isinstance(cls, type) and issubclass(cls, RecordMerger)):
         raise TypeError(f"register_merger takes a RecordMerger class, not {cls!r}.")
@@ -37,10 +42,10 @@ def register_merger(cls: type[RecordMerger]) -> type[RecordMerger]:
 
 
 def as_merger(merger: RecordMerger | type[RecordMerger]) -> RecordMerger:
-    """Return an instance of a merger given as class or instance.
+    """Return the instance of a merger that is given as class or instance.
 
     Raises:
-        InvalidQueryError: it is neither, or a class that cannot be made without arguments.
+        InvalidQueryError: it is neither, or the class needs arguments.
     """
     if isinstance(merger, RecordMerger):
         return merger
@@ -56,11 +61,11 @@ def as_merger(merger: RecordMerger | type[RecordMerger]) -> RecordMerger:
 
 
 def find_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger:
-    """Return the user-supplied merger of a table whose merge mode is CUSTOM.
+    """Return the supplied merger of a table whose merge mode is CUSTOM.
 
     Raises:
-        MergeError: nobody supplied one, or two classes stand for the same name; the message names the strategy id or
-            payload class and the ways to supply it.
+        MergeError: no merger was supplied, or two classes stand for one name; the message names the strategy id or
+            payload class and the ways to supply a merger.
         InvalidQueryError: a dotted path in the option cannot be imported.
     """
     passed_over: list[str] = []
@@ -80,7 +85,7 @@ def find_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger
 
 
 def find_supplied_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger | None:
-    """Return what ``find_merger`` does, but None where nobody supplied one; raises otherwise as it does."""
+    """Return what ``find_merger`` returns, but None if no merger was supplied; other errors are the same."""
     found = _search(config, options, [])
     return None if found is None else as_merger(found)
 
@@ -98,10 +103,10 @@ def _search(config: TableConfig, options: Mapping[str, str], passed_over: list[s
 
 
 def _choose_one(classes: Sequence[type[RecordMerger]], source: str, config: TableConfig) -> type[RecordMerger] | None:
-    """Return the one class, None without any.
+    """Return the only class; None if there is none.
 
     Raises:
-        MergeError: there are several.
+        MergeError: there are several classes.
     """
     distinct = list(dict.fromkeys(classes))
     if len(distinct) > 1:
@@ -109,7 +114,7 @@ def _choose_one(classes: Sequence[type[RecordMerger]], source: str, config: Tabl
         raise MergeError(
             f"Several mergers stand for {_describe_wanted(config)}: {names} ({source}).",
             table=config.name,
-            hint="Pass the one that is meant as merger=.",
+            hint="Pass the right one as merger=.",
         )
     return distinct[0] if distinct else None
 
@@ -121,7 +126,7 @@ def _describe_wanted(config: TableConfig) -> str:
 
 
 def stands_for(cls: type[RecordMerger], config: TableConfig) -> bool:
-    """Say whether a table names this merger: by payload class if it keeps one, else by strategy id."""
+    """Say whether a table names this merger, by payload class if the table has one, else by strategy id."""
     if config.is_payload_based:
         return config.payload_class in cls.payload_classes
     strategy = getattr(cls, "strategy_id", None)
@@ -129,19 +134,19 @@ def stands_for(cls: type[RecordMerger], config: TableConfig) -> bool:
 
 
 def is_merger_of(merger: RecordMerger | type[RecordMerger], config: TableConfig) -> bool:
-    """Say whether a merger is the table's own: only where the merge mode is CUSTOM can a merger of a user's be that.
+    """Say whether a merger is the one that the table names; only a table of merge mode CUSTOM names one.
 
     Raises:
-        InvalidQueryError: it is no merger.
+        InvalidQueryError: it is not a merger.
     """
     return config.merge_mode is MergeMode.CUSTOM and stands_for(type(as_merger(merger)), config)
 
 
 def import_merger(path: str) -> type[RecordMerger]:
-    """Return the class that a user names by its dotted path.
+    """Import the merger class that a user names by its dotted path.
 
     Raises:
-        InvalidQueryError: it cannot be imported, or is no RecordMerger class.
+        InvalidQueryError: it cannot be imported, or it is not a RecordMerger class.
     """
     cls = _import_class(path.strip())
     if cls is None:
@@ -156,7 +161,7 @@ def _get_name(cls: type[RecordMerger]) -> tuple[str, str]:
 
 
 def _import_named(options: Mapping[str, str], passed_over: list[str]) -> Iterator[type[RecordMerger]]:
-    """Yield the classes of the user's option in its order; what is no Python path is passed over."""
+    """Yield the classes of the user's option in its order; entries that are not Python paths are passed over."""
     for path in CUSTOM_MERGER_CLASSES.read(options):
         cls = _import_class(path)
         if cls is None:
@@ -166,13 +171,13 @@ def _import_named(options: Mapping[str, str], passed_over: list[str]) -> Iterato
 
 
 def _load_installed(passed_over: list[str]) -> Iterator[type[RecordMerger]]:
-    """Yield the classes that installed packages offer; one that cannot be loaded stands in nobody's way."""
-    from importlib.metadata import entry_points  # here, as it takes some milliseconds and few tables need it
+    """Yield the classes that installed packages offer; those that cannot be loaded are passed over."""
+    from importlib.metadata import entry_points  # imported here: it takes milliseconds and few tables need it
 
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
             loaded = entry.load()
-        except Exception as error:  # noqa: BLE001 - others' code; named if no merger is found
+        except Exception as error:  # noqa: BLE001 - foreign code; the error without a merger names it
             passed_over.append(f"entry point {entry.name} ({entry.value}) failed: {type(error).__name__}: {error}")
             continue
         if isinstance(loaded, type) and issubclass(loaded, RecordMerger):
@@ -182,7 +187,7 @@ def _load_installed(passed_over: list[str]) -> Iterator[type[RecordMerger]]:
 
 
 def _import_class(path: str) -> type[RecordMerger] | None:
-    """Import a user-given dotted path; None for what looks like a Java class (no such Python module)."""
+    """Import a dotted path of the user's; None if the Python module does not exist, as for a Java class."""
     module, _, name = path.rpartition(".")
     if not module:
         return None

@@ -1,8 +1,13 @@
-"""Rows behind handles: the Arrow batches of one file group, addressed by one number each.
+"""The row store: the Arrow batches of one file group, in which an integer handle names each row.
 
-A handle stays valid until its chunk is released; -1 is "no data".  Chunks are added at the end only and released from
-the end only, so rows made for one base batch go away with it.  Nothing is copied until ``take``.  Chunks can be moved
-to spill files, from where rows are gathered through memory maps; handles stay what they are.
+The rules:
+
+* A handle is valid until its chunk is released; -1 means "no data".
+* Chunks are added and released at the end only. So the rows made for one base batch are released with it.
+* Rows are copied only by ``take``. Chunks may move to spill files and are then read through memory maps; their handles
+  do not change.
+
+In Hudi an ExternalSpillableMap holds the records of a file group.
 """
 
 from __future__ import annotations
@@ -19,8 +24,8 @@ from hoodie_py.reader.fields import make_nullable
 from hoodie_py.reader.spill import Spill, Spilled
 
 NO_ROW = -1
-_ABSENT = "absent."  # with a column's number: the mask of rows that lack it, where a chunk is spilled
-_JOINED_ROWS = 1 << 14  # small chunks are joined up to this when they are spilled
+_ABSENT = "absent."  # plus a column's number: the spilled mask of the rows that lack that column
+_JOINED_ROWS = 1 << 14  # small chunks are joined up to this number of rows when they are spilled
 
 
 @dataclass(slots=True)
@@ -28,11 +33,11 @@ class _Chunk:
     """Some rows: in memory, or in a spill file.
 
     Attributes:
-        batch: the rows; None where they are spilled.
-        absent: bool per row for each column that some rows do not have, where rows are in memory.
-        spilled: where the rows are if not in memory.
+        batch: the rows; None if they are spilled.
+        absent: a mask for each column that some rows lack, if the rows are in memory.
+        spilled: the place of the rows in a spill file.
         masks: columns whose masks are spilled with the rows.
-        nbytes: memory that the rows take.
+        nbytes: bytes of memory that the rows take.
     """
 
     batch: pa.RecordBatch | None
@@ -43,11 +48,11 @@ class _Chunk:
 
 
 class RowStore:
-    """An append-only pile of record batches of one schema.
+    """Record batches of one schema, appended and released at the end.
 
     Args:
-        schema: the columns every chunk has, in this order.
-        spill: where rows go that the memory budget has no room for; None to hold all in memory.
+        schema: the columns that every chunk has, in this order.
+        spill: takes the rows for which the memory budget has no room; None keeps all rows in memory.
     """
 
     def __init__(self, schema: pa.Schema, spill: Spill | None = None) -> None:
@@ -69,10 +74,10 @@ class RowStore:
 
         Args:
             batch: the rows.
-            absent: bool per row for each column that some rows do not have (which is not null: an older value stays).
+            absent: a mask for each column that some rows lack. An absent value is not null: it keeps the older value.
 
         Raises:
-            StorageError: rows had to be spilled and could not be.
+            StorageError: rows could not be spilled.
         """
         first = self._starts[-1]
         self._append(_make_chunk(batch, absent or {}), batch.num_rows)
@@ -83,8 +88,9 @@ class RowStore:
         return first
 
     def reserve(self, rows: int) -> int:
-        """Return the handle of the first of some rows that are told apart by their handles but not held: nothing of
-        them can be gathered. They must be released before other rows are added.
+        """Reserve handles for rows that are compared by handle only, and return the first handle.
+
+        These rows cannot be gathered. They must be released before other rows are added.
         """
         first = self._starts[-1]
         self._append(_Chunk(None, {}), rows)
@@ -92,16 +98,16 @@ class RowStore:
 
     @property
     def starts(self) -> Sequence[int]:
-        """Handles of the first row of each batch that is held together, and of the next row to be added."""
+        """The handle of each chunk's first row, and of the next row to be added."""
         return self._starts
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row, on average over all that were added."""
+        """The mean bytes of a row, over all rows that were added."""
         return self._added_bytes // max(1, self._added_rows)
 
     def spill_rows(self) -> None:
-        """Move all rows to spill files, and from now on whenever a smaller part of the budget is full.
+        """Move all rows to spill files; from now on spill at a smaller part of the budget.
 
         Raises:
             StorageError: the disk is full or fails.
@@ -111,7 +117,7 @@ class RowStore:
             self._write()
 
     def release(self, length: int) -> None:
-        """Drop every row from the handle ``length`` on; these handles will be given out again."""
+        """Drop every row from the handle ``length`` on; later rows get these handles again."""
         self.generation += 1
         while self._starts[-1] > length:
             chunk = self._chunks.pop()
@@ -122,10 +128,10 @@ class RowStore:
                 self._append(_cut_chunk(chunk, keep), keep)
 
     def compact(self, handles: np.ndarray, at_once: int) -> np.ndarray:
-        """Keep the rows of some handles only and return their new handles; all others are void.
+        """Keep only some rows and return their new handles; all other handles become invalid.
 
         Args:
-            handles: the rows to keep, -1 for none.
+            handles: the rows to keep; -1 for none.
             at_once: how many rows to copy at a time.
         """
         kept = np.unique(handles[handles != NO_ROW])
@@ -168,7 +174,7 @@ class RowStore:
         order = np.concatenate(positions)
         if (order[1:] > order[:-1]).all():
             return whole
-        back = np.empty(len(handles), np.int64)
+        back = np.empty(len(handles), np.int64)  # the inverse of ``order``: where each handle's row lies in ``whole``
         back[order] = np.arange(len(handles))
         return take(whole, from_numpy(back))
 
@@ -182,7 +188,7 @@ class RowStore:
         return any(chunk.absent or chunk.masks for chunk in self._chunks)
 
     def find_absent(self, handles: np.ndarray, name: str) -> np.ndarray:
-        """Say for each handle whether its row does not have the column; -1 has none."""
+        """Say for each handle whether its row lacks the column; the handle -1 lacks all."""
         missing = np.asarray(handles == NO_ROW)
         for chunk_index, where in self._split_by_chunk(handles):
             if chunk_index >= 0:
@@ -211,10 +217,10 @@ class RowStore:
         return self._spill.read_batch(chunk.spilled)
 
     def _split_by_chunk(self, handles: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Return (chunk, indices of its handles) for each chunk that has some; chunk -1 stands for no row."""
+        """Return (chunk, indices of its handles) for each chunk that the handles name; chunk -1 stands for no row."""
         if not len(handles):
             return []
-        if (handles[1:] > handles[:-1]).all():
+        if (handles[1:] > handles[:-1]).all():  # the usual case; it needs no sort
             return list(self._split_ordered(handles))
         chunk_of = np.searchsorted(np.asarray(self._starts), handles, side="right") - 1
         if (chunk_of == chunk_of[0]).all():
@@ -224,7 +230,7 @@ class RowStore:
         return list(zip(present.tolist(), np.split(order, first[1:]), strict=True))
 
     def _split_ordered(self, handles: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """As ``_split_by_chunk``, of rising handles."""
+        """Do what ``_split_by_chunk`` does, for rising handles."""
         chunk = int(np.searchsorted(self._starts, handles[0], side="right")) - 1
         start = 0
         while start < len(handles):
@@ -234,7 +240,7 @@ class RowStore:
             start, chunk = stop, chunk + 1
 
     def _write(self) -> None:
-        """Write the chunks that are in memory to a file, small ones that follow each other as one."""
+        """Write the chunks that are in memory to a spill file, with small neighbours joined."""
         first = len(self._chunks)
         while first and self._chunks[first - 1].batch is not None:
             first -= 1
@@ -260,7 +266,7 @@ def _make_chunk(batch: pa.RecordBatch, absent: Mapping[str, np.ndarray]) -> _Chu
 
 
 def _cut_chunk(chunk: _Chunk, rows: int) -> _Chunk:
-    """Return the first rows of a chunk; a spilled batch keeps the others, which no handle names."""
+    """Return the first rows of a chunk. A spilled chunk keeps its other rows, but no handle names them."""
     if chunk.batch is None:
         return chunk
     return _make_chunk(chunk.batch.slice(0, rows), {name: mask[:rows] for name, mask in chunk.absent.items()})
@@ -271,7 +277,7 @@ def _name_mask(schema: pa.Schema, name: str) -> str:
 
 
 def _split_into_groups(chunks: Sequence[_Chunk]) -> Iterator[list[_Chunk]]:
-    """Split chunks into runs that are spilled as one batch."""
+    """Split chunks into runs, each spilled as one batch."""
     group: list[_Chunk] = []
     rows = 0
     for chunk in chunks:
@@ -285,7 +291,7 @@ def _split_into_groups(chunks: Sequence[_Chunk]) -> Iterator[list[_Chunk]]:
 
 
 def _join_chunks(schema: pa.Schema, chunks: Sequence[_Chunk], masks: Sequence[str]) -> pa.RecordBatch:
-    """Return chunks as one batch, with a column for each mask."""
+    """Join chunks to one batch, with a column for each mask."""
     batches = [chunk.batch for chunk in chunks if chunk.batch is not None]
     columns = dict(zip(schema.names, _join_columns(batches), strict=True))
     for name in masks:

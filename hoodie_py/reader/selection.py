@@ -1,7 +1,8 @@
-"""Which strategy a table's merges follow (Hudi's BufferedRecordMergerFactory and HoodieRecordUtils).
+"""Which strategy decides a table's merges, for reads, writes and compactions alike.
 
-A merger given for the read decides; else the table's merge mode: commit time or event time, either with the table's
-partial update mode; CUSTOM takes a merger the user supplied, or the built-in of a payload class that Java Hudi ships.
+Agrees with Hudi's BufferedRecordMergerFactory and HoodieRecordUtils. A merger argument decides first, then the table's
+merge mode: commit time or event time, each with the table's partial update mode. CUSTOM takes a merger that the user
+supplied, else the built-in merger of a payload class that Java Hudi ships.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from hoodie_py.reader.strategies import (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What decides merges, and what it needs to read.
+    """The strategy of a table's merges, and what it reads.
 
     Attributes:
-        strategy: decides.
-        merger: the RecordMerger behind it, None for a built-in mode.
-        ordering_fields: fields that order versions; none under commit-time ordering.
-        props: what a merger may look at: the user's options, the table's merge properties on top.
+        strategy: decides the merges.
+        merger: the RecordMerger that the strategy calls; None for a built-in mode.
+        ordering_fields: fields that order versions; none with commit-time ordering.
+        props: the properties that a merger sees: the user's options, overridden by the table's merge properties.
     """
 
     strategy: MergeStrategy
@@ -51,18 +52,18 @@ def select_strategy(
     writing: bool = False,
     batch: bool = False,
 ) -> Selection:
-    """Return what decides the merges of a table.
+    """Choose what decides the merges of a table.
 
     Args:
         config: the table's properties.
         options: the user's reader options.
         merger: decides instead of the table's merge mode.
-        writing: whether the merge is a write's, not a read's: its options may name a payload class.
-        batch: whether rows of one batch meet each other, not what the table has.
+        writing: whether a write merges, not a read; the options of a write may name a payload class.
+        batch: whether rows of one incoming batch merge with each other, not with the table's rows.
 
     Raises:
-        MergeError: the table needs a merger that nobody supplied.
-        InvalidTableError: an unknown partial update mode.
+        MergeError: the table needs a merger and none was supplied.
+        InvalidTableError: the partial update mode is unknown.
     """
     if writing:
         config = resolve_config_for_write(config, options, batch=batch)
@@ -80,7 +81,7 @@ def select_strategy(
 
 
 def make_merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties mergers see; the ordering fields are there under the names Hudi gives them."""
+    """Return the properties that mergers see; they name the ordering fields with Hudi's keys."""
     props = {**options, **config.merge_properties}
     fields = ",".join(config.ordering_fields)
     if fields:
@@ -92,7 +93,7 @@ def make_merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[st
 
 
 def _find_custom_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger:
-    """Return the user's merger, else the built-in of the table's payload class."""
+    """Return the supplied merger, else the built-in merger of the table's payload class."""
     supplied = find_supplied_merger(config, options)
     if supplied is not None:
         return supplied

@@ -1,16 +1,14 @@
-"""Merge strategies: what the buffer calls, one class a merge mode.
+"""Merge strategies: one class for each merge mode.
 
-``delta`` merges log on log, ``final`` log on base; both take aligned batches and return as many records.  Agrees with
-Hudi's BufferedRecordMergerFactory:
+``delta_merge`` merges log versions, ``final_merge`` a log version with its base row. Both take aligned batches (record
+i of both has the same key) and return as many records. Agrees with Hudi's BufferedRecordMergerFactory:
 
-* commit time: the newer version, always; ordering values are not read.
-* event time: the newer version if it or the older one is a delete that commit time orders, else the one with the
-  greater
-  ordering value, the newer on a tie.  An entry of a delete block has two rules more: on a delete that commit time
-  orders
-  it is dropped, and one whose ordering value has another class than the older version's wins.
-* either with a partial update mode: the same choice, live winners completed from live losers.
-* either after a partial log block: the same choice, what the winner lacks taken from the loser.
+* Commit time: the newer version wins. Ordering values are not read.
+* Event time: the newer version wins if it or the older one is a delete that commit time orders. Else the greater
+  ordering value wins, the newer version on a tie. Two rules more hold for an entry of a delete block: it is dropped if
+  the older version is a delete that commit time orders, and it wins if its ordering value has another class.
+* With a partial update mode: the same winner. A live winner takes values from a live loser.
+* After a partial log block: the same winner. It takes the columns that it lacks from the loser.
 """
 
 from __future__ import annotations
@@ -31,30 +29,29 @@ class MergeStrategy(ABC):
     """Decides between aligned older and newer versions.
 
     Class attributes:
-        bytes_a_pair: memory that merging a pair takes beside the pair's rows, about.
+        bytes_a_pair: about how many bytes the merge of a pair takes, without the pair's rows.
     """
 
     bytes_a_pair: ClassVar[int] = 128
 
     @abstractmethod
     def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        """Merge newer log entries on what the log gave so far."""
+        """Merge log entries (newer) with the result of the earlier log entries (older)."""
 
     @abstractmethod
     def final_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        """Merge what the log gave on base rows."""
+        """Merge the result of the log (newer) with base rows (older)."""
 
     @abstractmethod
     def switch_to_partial(self) -> MergeStrategy:
-        """Return the strategy from the first partial log block of a file group on."""
+        """Return the strategy that decides from the first partial log block of a file group on."""
 
     def convert_inserts(self, entries: BufferedBatch) -> BufferedBatch:
-        """Return what becomes of log records that meet no base row."""
+        """Return the final records of log records whose key has no base row."""
         return entries
 
     def find_winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
-        """Return for each key the index of the entry a fold by ``delta`` ends with, where that is known without
-        folding.
+        """Find the entry of each key that repeated ``delta_merge`` would return, without merging.
 
         Args:
             entries: all log entries in log order.
@@ -62,21 +59,21 @@ class MergeStrategy(ABC):
             count: how many keys there are.
 
         Returns:
-            int64 indices, one a key; None if only folding tells.
+            int64 indices, one per key; None if only merging tells.
         """
         return None
 
 
 class OrderedStrategy(MergeStrategy):
-    """A built-in mode: one version wins as it is."""
+    """A built-in merge mode: one of the two versions wins unchanged."""
 
     @abstractmethod
     def newer_wins_delta(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
-        """Say for each pair of log versions whether the newer one stays."""
+        """Say for each pair of log versions whether the newer one wins."""
 
     @abstractmethod
     def newer_wins_final(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
-        """Say for each pair of base row and log version whether the log's stays."""
+        """Say for each pair of base row and log version whether the log version wins."""
 
     def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return _select_winners(self.newer_wins_delta(older, newer), older, newer)
@@ -109,7 +106,7 @@ class CommitTimeStrategy(OrderedStrategy):
 
     def find_winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
         last = np.empty(count, np.int64)
-        last[codes] = np.arange(len(codes))
+        last[codes] = np.arange(len(codes))  # NumPy assigns in order, so the last entry of a key stays
         return last
 
 
@@ -132,8 +129,10 @@ class EventTimeStrategy(OrderedStrategy):
         return np.asarray(unordered | (sign <= 0))
 
     def find_winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
-        """The fold is a maximum (greatest ordering value, then the latest) of what follows a key's last delete that
-        commit time orders: the rows, and entries of delete blocks behind the first row.
+        """Find the winner of each key: a maximum (greatest ordering value, then latest) over its counting entries.
+
+        A delete that commit time orders beats all entries before it. After it rows count, and entries of delete blocks
+        from the first such row on.
         """
         unordered = entries.commit_time_deletes
         at = np.flatnonzero(~unordered) if unordered.any() else np.arange(len(codes))
@@ -149,30 +148,30 @@ class EventTimeStrategy(OrderedStrategy):
             alone = np.ones(count, bool)
             alone[codes[at]] = False
             if (alone & (np.bincount(codes[cuts], minlength=count) > 1)).any():
-                return None  # which of several such deletes stays depends on where they come from
+                return None  # which of several such deletes wins depends on whether they are rows or block entries
         keys = codes[at]
         best = np.full(count, np.iinfo(np.int64).min)
         np.maximum.at(best, keys, values)
         at_best = values == best[keys]
-        last[keys[at_best]] = at[at_best]
+        last[keys[at_best]] = at[at_best]  # ``at`` rises, so the last entry of equal values stays
         return last
 
 
 def _find_counting(entries: BufferedBatch, codes: np.ndarray, at: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Say which entries still count after their key's last delete that commit time orders.
+    """Say which entries count after their key's last delete that commit time orders.
 
     Args:
         entries: all entries.
         codes: the key number of each.
-        at: ascending indices of the entries in question.
-        cuts: for each key the index of that delete, -1 for none.
+        at: ascending indices of the other entries.
+        cuts: for each key the index of that delete; -1 for none.
     """
     keys = codes[at]
     cut = cuts[keys]
     counts = at > cut
     rows = counts & ((entries.rows[at] != NO_ROW) | ~entries.deletes[at])
     first_row = np.full(len(cuts), len(codes))
-    first_row[keys[rows][::-1]] = at[rows][::-1]
+    first_row[keys[rows][::-1]] = at[rows][::-1]  # assigned backwards, so the first row of a key stays
     return np.asarray(counts & ((cut < 0) | (at >= first_row[keys])))
 
 
@@ -180,8 +179,8 @@ class PartialUpdateStrategy(MergeStrategy):
     """A built-in mode on a table with a partial update mode.
 
     Args:
-        mode: says which version is the higher one.
-        handler: says what the lower one completes.
+        mode: decides which version wins.
+        handler: says which values the winner takes from the loser.
     """
 
     def __init__(self, mode: OrderedStrategy, handler: PartialUpdateHandler) -> None:
@@ -203,10 +202,10 @@ class PartialUpdateStrategy(MergeStrategy):
 
 
 class KeepValuesStrategy(MergeStrategy):
-    """A built-in mode once a partial log block was seen: what the higher version lacks, the lower one gives.
+    """A built-in mode after a partial log block: the winner takes the columns that it lacks from the loser.
 
     Args:
-        mode: says which version is the higher one; entries of delete blocks follow it alone.
+        mode: decides which version wins. A pair with a delete block's entry follows it alone.
     """
 
     def __init__(self, mode: OrderedStrategy) -> None:
@@ -231,7 +230,7 @@ class KeepValuesStrategy(MergeStrategy):
 
 
 def _refuse_incomparable(older: BufferedBatch, newer: BufferedBatch, mixed: np.ndarray) -> None:
-    """Raise where live versions have ordering values that do not compare (null against a value, or two types)."""
+    """Raise MergeError where the ordering values of a pair do not compare (a null and a value, or two types)."""
     if not mixed.any():
         return
     at = int(np.flatnonzero(mixed)[0])

@@ -1,7 +1,7 @@
-"""What every RecordContext does alike: fields by path, keys, ordering values, delete rules, schema numbers.
+"""The rules that every RecordContext shares: nested fields, keys, ordering values, deletes and schema ids.
 
-A kind of row adds how a field of it is read and how a changed row is made; all rules are here, so that a merger sees
-the same on every kind (Hudi's RecordContext).
+Agrees with Hudi's RecordContext. A subclass adds only how it reads a field of its kind of row and how it makes a
+changed row. So a merger gets the same answers on every kind of row.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class TableRecordContext(RecordContext[T]):
     """The rules of one table over one kind of row.
 
     Args:
-        schema: what this read loaded.
-        table_schema: all columns of the table, to tell "not read" from "does not exist".
+        schema: the columns that this read loaded.
+        table_schema: all columns of the table, to tell "not loaded" from "does not exist".
         keys: how a record's key is found.
-        ordering_fields: the fields whose values order records, none under commit-time ordering.
+        ordering_fields: the fields whose values order records; none with commit-time ordering.
         deletes: which rows are deletes.
-        identity: fields that a merge leaves as they are.
+        identity: fields that a merge must not change.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class TableRecordContext(RecordContext[T]):
 
     @abstractmethod
     def _read_cell(self, row: T, name: str) -> Any:
-        """Return the value of a loaded column, None where the row does not have it."""
+        """Return the value of a loaded column; None where the row lacks it."""
 
     @abstractmethod
     def _has_column(self, row: T, name: str) -> bool:
@@ -74,7 +74,7 @@ class TableRecordContext(RecordContext[T]):
 
     @abstractmethod
     def _make_row(self, values: Mapping[str, Any]) -> T:
-        """Return a row with these columns and no others."""
+        """Return a new row with only these columns."""
 
     def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:
         row = rec.record if isinstance(rec, BufferedRecord) else rec
@@ -190,7 +190,7 @@ class TableRecordContext(RecordContext[T]):
         return self._schemas[schema_id] if schema_id is not None and 0 <= schema_id < len(self._schemas) else None
 
     def _locate_field(self, field: str) -> tuple[str | None, tuple[str, ...]]:
-        """Find the loaded column a field name begins with, and the way into it; None for what the table does not have.
+        """Find a field: its loaded column and the path inside that column; (None, ()) if the table does not have it.
 
         Raises:
             MergeError: the table has the column, but this read did not load it.
@@ -211,10 +211,10 @@ class TableRecordContext(RecordContext[T]):
         return None, ()
 
     def check_loaded(self, name: str) -> None:
-        """Refuse the name of a column that this read did not load, or that the table does not have.
+        """Check that this read loaded a column.
 
         Raises:
-            MergeError: which of the two it is.
+            MergeError: it did not, or the table does not have the column; the message says which.
         """
         if name not in self._columns:
             raise make_unread_column_error(name) if name in self._table_columns else make_unknown_column_error(name)
@@ -225,7 +225,7 @@ class TableRecordContext(RecordContext[T]):
                 raise MergeError("A merger set a column that the table does not have.", column=name, key=key)
 
     def _check_key(self, key: str, row: T) -> None:
-        """Refuse a changed or new row that holds another key than its record."""
+        """Raise MergeError where a changed or new row has another key than its record."""
         if not all(self._has_column(row, name) for name in self._key_columns):
             return
         try:
@@ -236,25 +236,25 @@ class TableRecordContext(RecordContext[T]):
             raise MergeError(
                 f"A merger made a row whose key is {found!r}.",
                 key=key,
-                hint=f"Leave the record key as it is ({', '.join(self.keys.columns)}).",
+                hint=f"Do not change the record key ({', '.join(self.keys.columns)}).",
             )
 
     def _encode_columns(self, names: Iterable[str]) -> int:
-        """Return the number of the reader's schema, narrowed to some columns."""
+        """Return the id of the reader's schema with only these columns."""
         present = set(names)
         if present >= self._columns:
             return self.schema_id
         return self.encode_schema(pa.schema([field for field in self.schema if field.name in present]))
 
     def _extend_schema(self, schema_id: int | None, names: Iterable[str]) -> int:
-        """Return the number of a record's schema with some columns more."""
+        """Return the id of a record's schema with these columns added."""
         if schema_id is None or schema_id == self.schema_id:
             return self.schema_id
         known = self.decode_schema(schema_id)
         return self._encode_columns([*(self.schema.names if known is None else known.names), *names])
 
     def _make_field_reader(self, rec: BufferedRecord[T] | T) -> Callable[[str], Any]:
-        """Return what reads fields of a record that a table's properties name: null where the table lacks one."""
+        """Return a function that reads a record's fields by name; it gives None for a field that the table lacks."""
         return lambda name: None if self._locate_field(name)[0] is None else self.get_value(rec, name)
 
     def _read_operation(self, row: T) -> HoodieOperation | None:
@@ -284,13 +284,13 @@ class TableRecordContext(RecordContext[T]):
         return 0 if part is DEFAULT_ORDERING and self._has_zero_default(index) else part
 
     def _has_zero_default(self, index: int) -> bool:
-        """Say whether the default ordering is the value 0 of a field: Hudi's is the int 0."""
+        """Say whether an ordering field's default is its value 0, as in int columns: Hudi's default is the int 0."""
         type_ = self.ordering_types[index]
         return type_ is not None and bool(pa.types.is_int32(type_))
 
 
 def make_unread_column_error(name: str) -> MergeError:
-    """Return the error of a merger that asks for a column which it did not say it needs."""
+    """Make the error for a merger that reads a column which it did not declare."""
     return MergeError(
         "A merger asked for a column that this read did not load.",
         column=name,
@@ -299,7 +299,7 @@ def make_unread_column_error(name: str) -> MergeError:
 
 
 def make_unknown_column_error(name: str) -> MergeError:
-    """Return the error of a merger that asks for what no row can have."""
+    """Make the error for a merger that reads a column which no row can have."""
     return MergeError(
         "A merger asked for a column that the table does not have.",
         column=name,
@@ -308,5 +308,5 @@ def make_unknown_column_error(name: str) -> MergeError:
 
 
 def _copy_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values that nobody else can change."""
+    """Copy lists and dicts, so that a merger cannot change stored values."""
     return {name: copy.deepcopy(v) if isinstance(v, (dict, list)) else v for name, v in values.items()}
