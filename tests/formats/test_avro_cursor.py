@@ -34,7 +34,7 @@ def test_integers(numbers: list[int], data: st.DataObject) -> None:
         place + (len(raw) if mask is None or mask[i] else 0)
         for i, (place, raw) in enumerate(zip(places, encoded, strict=True))
     ]
-    values = decode_zigzag(source.integers(places, mask)).tolist()
+    values = decode_zigzag(source.read_integers(places, mask)).tolist()
     source.skip_integers(skipped, mask)
     assert values == [number if mask is None or mask[i] else 0 for i, number in enumerate(numbers)]
     assert places.tolist() == skipped.tolist() == behind
@@ -86,8 +86,8 @@ def test_places_outside_of_the_data() -> None:
     assert source.size == FRONT + 5
     for place in (source.size + BACK, 1 << 40):
         with pytest.raises(IndexError):
-            source.integers(np.array([FRONT, place]), None)
-    source.integers(np.array([source.size]), None)
+            source.read_integers(np.array([FRONT, place]), None)
+    source.read_integers(np.array([source.size]), None)
     with pytest.raises(Misfit):
         NO_BUDGET.charge(1)
 
