@@ -1,15 +1,15 @@
-"""The columns of a base file as they are stored, from the table's Avro schema.
+"""The Arrow schema of a base file, made from the table's Avro schema.
 
-Batches have Spark's types (``avro_types``), in which some Avro types look alike. A file keeps them apart, as Hudi's own
-writers do (parquet-avro AvroSchemaConverter, Hudi HoodieRowParquetWriteSupport), since Java reads it with the Avro
-schema in hand:
+Batches have Spark's types (``avro_types``). Several Avro types share one Spark type, and a file keeps them apart,
+because Java reads the file with the Avro schema. It must agree with parquet-avro's AvroSchemaConverter and with Hudi's
+HoodieRowParquetWriteSupport:
 
     timestamp-millis, local-timestamp-millis    milliseconds, not microseconds
     time-millis, time-micros                    times of the day
     fixed                                       bytes of fixed length
-    everything else                             as the batch has it; decimals become fixed bytes
+    everything else                             the type of the batch; decimals become fixed bytes
 
-Required and optional follow the Avro schema on every level.
+On every level a field is nullable exactly if the Avro schema says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STORED = {
 
 
 def make_stored_schema(schema: AvroSchema) -> pa.Schema:
-    """Give the columns of a base file, in the order of the Avro schema.
+    """Return the columns of a base file, in the order of the Avro schema.
 
     Raises:
         UnsupportedFeatureError: a column whose type has no form in Hudi's Parquet files.
@@ -69,7 +69,7 @@ def _find_stored_type(name: str, node: AvroType) -> pa.DataType:
 
 
 def convert_to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Take the columns of a file out of a batch with Spark's types, by name.
+    """Convert a batch with Spark's types to the columns of a file, which are found by name.
 
     Raises:
         InvalidTableError: the batch has other columns, a null in a required column, or a value that the stored type
@@ -85,7 +85,7 @@ def convert_to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
 
 
 def _has_required_value(field: pa.Field) -> bool:
-    """Whether a value is required, of the column or of something in it; keys of maps always are and do not count."""
+    """Whether the column or a field inside it is required; keys of maps always are and do not count."""
     children: list[pa.Field] = []
     if pa.types.is_list(field.type):
         children = [field.type.value_field]
@@ -109,7 +109,7 @@ def _convert_column(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _convert_array(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Give an array the field's type, nullability of nested fields included; values that fit are not copied."""
+    """Convert an array to the field's type, nullability of nested fields included; values that fit are not copied."""
     target = field.type
     if array.type.equals(target) and not _has_required_value(field.with_nullable(True)):
         return array

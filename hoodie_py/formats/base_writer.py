@@ -1,12 +1,14 @@
-"""Writes base files: Parquet that Java Hudi's Spark reader, Avro writer and BLOOM index take (Hudi
-HoodieRowParquetWriteSupport, HoodieAvroWriteSupport).
+"""Writes base files: Parquet that Java Hudi's Spark reader, its Avro writer and its BLOOM index can use.
 
-* Columns as ``base_schema`` says; lists have three levels, the Arrow schema is not stored.
-* The footer has Hudi's keys: bloom filter, least and greatest record key, the Avro schema. It names Spark too: without
-  that Spark 3 does not know in which calendar dates before 1582 and times before 1900 are, and refuses to read them.
-* Rows stay in the order in which they come, in row groups small enough that a selective filter skips most of a file.
-* Columns whose first values hardly repeat go without a dictionary, which would only cost time.
-* After a failure the sink gets nothing more: no footer that would make a part of a file look whole.
+It must agree with Hudi's HoodieRowParquetWriteSupport and HoodieAvroWriteSupport.
+
+* The columns are those of ``base_schema``. Lists have three levels. The Arrow schema is not stored.
+* The footer has Hudi's keys: the bloom filter, the least and the greatest record key, and the Avro schema. It also
+  names a Spark version. Without one, Spark 3 does not know which calendar dates before 1582 and times before 1900 use,
+  and refuses to read them.
+* Rows keep their order. Row groups are small enough that a selective filter skips most of a file.
+* A column whose first values hardly repeat has no dictionary, which would only cost time.
+* After a failure the sink gets no more bytes, so no footer makes a part of a file look whole.
 """
 
 from __future__ import annotations
@@ -45,12 +47,12 @@ _SPARK_VERSION = "3.5.0"
 _MEMORY_BYTES = 128 << 20
 _FIRST_GUESS = 0.4  # bytes in the file for a byte in memory
 _SAMPLE_ROWS = 4096
-_REPEATING = 0.7  # share of different values in the sample above which a dictionary is no use
+_REPEATING = 0.7  # a column with a greater share of distinct values in the sample gets no dictionary
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """What a file holds: its rows and its bytes."""
+    """The number of rows and of bytes of a file."""
 
     rows: int
     size: int
@@ -59,16 +61,16 @@ class WrittenFile:
 class BaseFileWriter:
     """Writes one base file from batches.
 
-    The file is whole once ``close`` has returned, and not before: whatever fails, the sink is left without a footer.
-    Memory: a row group, at most 128 MiB of Arrow data, and its encoded form.
+    The file is whole once ``close`` has returned, and not before: after a failure the sink has no footer.
+    It holds one row group in memory, at most 128 MiB of Arrow data, and the encoded form of it.
 
     Args:
-        sink: takes the bytes by ``write``; it is not closed.
-        schema: of the batches to come, with Spark's types: the columns of ``avro_schema`` in any order.
-        avro_schema: the table's schema, with the meta fields if it has them, as JSON text.
+        sink: gets the bytes by ``write``; it is not closed.
+        schema: schema of the batches, with Spark's types: the columns of ``avro_schema`` in any order.
+        avro_schema: the table's schema as JSON text, with the meta fields if the table has them.
         codec: zstd, snappy, gzip or uncompressed.
         level: on the codec's own scale, None for its default.
-        row_group_bytes: size at which a row group ends, encoded; estimated from the row groups before.
+        row_group_bytes: encoded size at which a row group ends; it is estimated from the earlier row groups.
         row_group_rows: most rows of a row group.
         bloom: the filter over record keys, None for none; Java's BLOOM index fails on files without.
 
@@ -98,7 +100,7 @@ class BaseFileWriter:
         if row_group_bytes < 1 or row_group_rows < 1:
             raise InvalidQueryError("row groups need a positive size")
         self._schema = make_stored_schema(AvroSchema.parse(avro_schema))
-        convert_to_stored(make_empty_batch(schema), self._schema)  # fails now rather than after hours
+        convert_to_stored(make_empty_batch(schema), self._schema)  # an error now rather than after hours of writing
         self._avro_schema = avro_schema
         self._codec, self._level = codec, _LEVELS.get(codec) if level is None else level
         self._group_bytes, self._most_rows = row_group_bytes, row_group_rows
@@ -148,7 +150,7 @@ class BaseFileWriter:
         return WrittenFile(self._rows, self._tap.size)
 
     def _count_group_rows(self) -> int:
-        """How many rows the row group in hand may have."""
+        """Count the rows that the next row group may have."""
         row_bytes = max(self._held_bytes / self._held_rows, 1)
         fitting = min(self._group_bytes / self._ratio, _MEMORY_BYTES) / row_bytes
         return max(1, min(self._most_rows, int(fitting)))
@@ -195,8 +197,9 @@ class BaseFileWriter:
 
 
 class _GuardedSink:
-    """Passes bytes to the sink while it is open and drops them otherwise: a Parquet writer that goes away without
-    ``close`` writes a footer all the same.
+    """Passes bytes to the sink while it is open, and drops all others.
+
+    Arrow's Parquet writer writes a footer even when it is destroyed without ``close``, for example after an error.
     """
 
     closed = False
@@ -222,14 +225,14 @@ class _GuardedSink:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is held back here."""
+        """Do nothing: no bytes are buffered here."""
 
     def close(self) -> None:
-        """The sink belongs to the caller."""
+        """Do nothing: the sink belongs to the caller."""
 
 
 def _list_repeating_columns(sample: pa.Table) -> Iterator[str]:
-    """Give the leaf columns for which a dictionary may pay, by their paths in the file."""
+    """Yield the paths of the leaf columns for which a dictionary may save bytes."""
     for name, column in zip(sample.schema.names, sample.columns, strict=True):
         if pa.types.is_nested(column.type):
             yield from _list_leaves(name, column.type)

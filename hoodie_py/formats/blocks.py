@@ -1,6 +1,7 @@
-"""What a log block holds, by its type: the one door from framing (``log``) to records, deletes and positions.
+"""Decodes the content of log blocks, by block type, into records, deletes and positions.
 
-Errors raised below here know the record and the offset in the content; this module adds the block.
+``log`` splits a file into blocks and does not decode them. The decoders below know the record and the offset in the
+content; this module adds the block to their errors.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def decode_records(
 
     Raises:
         CorruptFileError: the content is damaged.
-        UnsupportedFeatureError: a content that cannot be decoded here.
+        UnsupportedFeatureError: the block type or its content is not supported.
 
     """
     match block.type:

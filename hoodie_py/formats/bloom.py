@@ -1,7 +1,7 @@
-"""Bloom filters over record keys, as base files carry them in their footer (Hudi SimpleBloomFilter,
-HoodieDynamicBoundedBloomFilter).
+"""Bloom filters over record keys, as base files have them in their footer.
 
-Base64 of, big-endian:
+They must agree with Hudi's SimpleBloomFilter and HoodieDynamicBoundedBloomFilter. The text is Base64 of these bytes,
+big-endian:
 
     simple      -1 int32, hashes int32, 1 (murmur) int8, bits int32, then ceil(bits / 8) bytes: a row
     dynamic     -1 int32, hashes int32, 1 int8, bits int32, keys per row int32, keys in the last row int32, rows int32,
@@ -10,9 +10,10 @@ Base64 of, big-endian:
 Bit i of a row is bit ``i & 7`` of byte ``i >> 3``. The i-th bit of a key is ``abs(h mod bits)`` of the i-th hash of its
 chain (``murmur``), with the remainder of a signed division.
 
-A dynamic filter fills its last row with as many keys as it was made for, then begins another one, until the rows hold
-the greatest number of keys. From then on the first key goes to the first row and the later ones to all rows in turn,
-beginning with the first again, and the last count goes on counting.
+A dynamic filter adds keys to its last row until that has the number of keys that it was made for, and then begins the
+next row, until the rows hold the greatest number of keys. From then on it adds keys to the rows in turn: the first key
+goes to the first row, the second to the first row again, the third to the second row, and so on. The count of the last
+row goes on counting.
 """
 
 from __future__ import annotations
@@ -46,11 +47,15 @@ Octets = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class BloomSettings:
-    """How large a filter is; the defaults are Hudi's.
+    """The size of a filter; the defaults are Hudi's.
 
-    ``entries`` keys a row with a share of ``fpp`` false answers; ``max_entries`` bounds the rows of a dynamic filter.
-    A ``fitted`` filter of fewer keys than ``entries`` is made for just as many: Hudi's 430 KB would be half of a small
-    file, and are read with its footer.
+    Attributes:
+        entries: keys of a row.
+        fpp: the share of false answers with so many keys.
+        max_entries: keys of a dynamic filter, which bound the number of its rows.
+        dynamic: whether the filter may have several rows.
+        fitted: whether a filter of fewer keys than ``entries`` is sized for the number of its keys. Hudi's own filter
+            has 430 KB. In a small file that is half of the file, and each reader of the footer reads it.
     """
 
     entries: int = 60_000
@@ -60,11 +65,11 @@ class BloomSettings:
     fitted: bool = False
 
     def compute_shape(self) -> tuple[int, int]:
-        """Bits of a row and hashes of a key (Hudi BloomFilterUtils).
+        """Return the bits of a row and the hashes of a key (Hudi BloomFilterUtils).
 
         Raises:
             InvalidQueryError: the settings make no filter.
-            UnsupportedFeatureError: a filter larger than is sensible in a footer.
+            UnsupportedFeatureError: the filter is too large for a footer.
         """
         if self.entries < 1 or self.max_entries < 1 or not 0 < self.fpp < 1:
             raise InvalidQueryError("a bloom filter needs a positive number of entries and an fpp between 0 and 1")
@@ -76,7 +81,7 @@ class BloomSettings:
 
 
 class BloomFilter:
-    """A filter that is complete: rows of bits, as packed bytes."""
+    """A complete filter: rows of bits, as packed bytes."""
 
     def __init__(self, bits: int, hashes: int, rows: list[Octets], *, per_row: int | None, in_last_row: int) -> None:
         self.bits = bits
@@ -91,7 +96,7 @@ class BloomFilter:
         return SIMPLE if self._per_row is None else DYNAMIC
 
     def to_bytes(self) -> bytes:
-        """The serialised filter, before Base64."""
+        """Return the serialised filter, before Base64."""
         header = _ROW_HEADER.pack(_VERSION, self.hashes, _MURMUR, self.bits)
         rows = [header + row.tobytes() for row in self.rows]
         if self._per_row is None:
@@ -99,15 +104,15 @@ class BloomFilter:
         return b"".join((header, _DYNAMIC_HEADER.pack(self._per_row, self._in_last_row, len(rows)), *rows))
 
     def to_text(self) -> str:
-        """The filter as a footer holds it."""
+        """Return the filter as the text of a footer."""
         return base64.b64encode(self.to_bytes()).decode("ascii")
 
     @classmethod
     def from_text(cls, text: str, type_code: str | None = None) -> BloomFilter:
-        """Read a filter from a footer; without a type code it is a simple one, as Hudi takes it.
+        """Parse the filter of a footer; without a type code it is a simple one, as in Hudi.
 
         Raises:
-            CorruptFileError: not such a filter.
+            CorruptFileError: the text is not a bloom filter.
             UnsupportedFeatureError: another type of filter or hash.
         """
         try:
@@ -119,7 +124,7 @@ class BloomFilter:
         return _parse_filter(data, dynamic=type_code == DYNAMIC)
 
     def may_contain(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
-        """Say of each key whether it may be in the file; False is certain."""
+        """Return for each key whether the file may have it; False is certain."""
         found = np.zeros(len(keys), np.bool_)
         for places, hashes in hash_chains(keys, self.hashes):
             bits = np.stack([_compute_bit_numbers(h, self.bits) for h in hashes])
@@ -176,7 +181,7 @@ class BloomBuilder:
         self._bits, self._hashes = self._settings.compute_shape()
         self._rows: list[Octets] = []
         self._added = 0
-        # Keys of the first row wait, so that a filter that gets no more can be fitted.
+        # Keys of the first row wait: only ``finish`` knows their number, and a fitted filter is sized by it.
         self._waiting: list[pa.Array] | None = [] if self._settings.fitted else None
 
     def _make_empty_row(self) -> Octets:
@@ -214,14 +219,14 @@ class BloomBuilder:
         self._added += len(keys)
 
     def _set_bits(self, row: Octets, keys: pa.Array) -> None:
-        marks = np.zeros(self._bits, np.uint8)  # a byte a bit, since bytes can be set independently of each other
+        marks = np.zeros(self._bits, np.uint8)  # one byte for each bit: NumPy can set many bytes at once, but not bits
         for _, hashes in hash_chains(keys, self._hashes):
             for h in hashes:
                 marks[_compute_bit_numbers(h, self._bits)] = 1
         row |= np.packbits(marks, bitorder="little")
 
     def _assign_rows(self, count: int) -> npt.NDArray[np.int64]:
-        """Give the row of each of the next ``count`` keys."""
+        """Return the row of each of the next ``count`` keys."""
         places = np.arange(self._added, self._added + count)
         if not self._settings.dynamic:
             return np.zeros(count, np.int64)
@@ -234,7 +239,7 @@ class BloomBuilder:
         return -(-self._settings.max_entries // self._settings.entries)
 
     def finish(self) -> BloomFilter:
-        """Give the filter of all keys so far."""
+        """Return the filter of all added keys."""
         if self._waiting is not None:
             self._settings = replace(self._settings, entries=max(1, sum(map(len, self._waiting))))
             self._bits, self._hashes = self._settings.compute_shape()
@@ -253,9 +258,12 @@ class BloomBuilder:
 
 
 def _compute_bit_numbers(hashes: Hashes, bits: int) -> Hashes:
-    """Give ``abs(hash mod bits)``, the remainder of the signed division, which is that of the absolute value."""
-    size = np.abs(hashes.view(np.int32)).view(np.uint32)  # the smallest number stays 2**31, which is right unsigned
-    # Division by a constant is vectorised, the remainder is not.
+    """Return ``abs(hash mod bits)`` with the remainder of a signed division.
+
+    It equals the remainder of the absolute value.
+    """
+    size = np.abs(hashes.view(np.int32)).view(np.uint32)  # abs(-2**31) is -2**31 again, which is 2**31 unsigned: right
+    # NumPy vectorises division by a constant, but not the remainder.
     quotient = size // np.uint32(bits)
     quotient *= np.uint32(bits)
     size -= quotient

@@ -1,8 +1,10 @@
 """Which names columns and fields of structs may have, at every depth of a table's schema.
 
-Java Hudi's rules, asked of it: Avro's (Schema.validateName: letters and digits of every script, underscores, no digit
-first; a letter is one of Java's 16-bit characters, so those beyond are none), and no two names side by side that Spark
-cannot tell apart (String.equalsIgnoreCase).
+The rules are Java Hudi's:
+
+* Avro's Schema.validateName: letters and digits of every script and underscores, no digit first. Java looks at 16-bit
+  characters, so characters beyond U+FFFF are not letters.
+* No two names side by side that Spark cannot tell apart (String.equalsIgnoreCase).
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ _MOST_UNIT = 0xFFFF
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be a name.
+    """Check one name.
 
     Raises:
-        InvalidQueryError: it cannot.
+        InvalidQueryError: the name is not allowed.
     """
     if not name or not _can_start_name(name[0]) or not all(map(_can_continue_name, name)):
         raise InvalidQueryError(
@@ -28,10 +30,10 @@ def check_name(name: str) -> None:
 
 
 def check_siblings(names: Iterable[str]) -> None:
-    """Refuse names side by side that are the same but for case.
+    """Check names side by side: no two may differ in case only.
 
     Raises:
-        InvalidQueryError: names two of them.
+        InvalidQueryError: two names are equal or differ in case only.
     """
     seen: dict[str, str] = {}
     for name in names:
@@ -48,7 +50,7 @@ def check_siblings(names: Iterable[str]) -> None:
 
 
 def fold_case(name: str) -> str:
-    """Return what is the same for names that differ in case only, as Java's equalsIgnoreCase sees it."""
+    """Return a text that is equal for names that Java's equalsIgnoreCase calls equal."""
     return "".join(map(_fold_character, name))
 
 

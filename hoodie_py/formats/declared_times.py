@@ -1,8 +1,8 @@
-"""Times that a file types otherwise than its table, read as the table's Avro schema declares them.
+"""Corrects time columns whose type in a file is not the type that the table's Avro schema declares.
 
-Writers have put numbers into files under a type that says another unit, or none: Hudi's streamer of 0.14.1 and 0.15.0
-called milliseconds microseconds and forgot that a time was local, Flink's COPY_ON_WRITE writer leaves out what
-TIMESTAMP_LTZ is. The number is right, the type is not, and the table's schema tells. Hudi 1.1 and later reads by these
+Some writers stored numbers under a type of another unit, or of no unit: Hudi's streamer of 0.14.1 and 0.15.0 called
+milliseconds microseconds and lost that a time was local; Flink's COPY_ON_WRITE writer does not mark TIMESTAMP_LTZ. The
+number is right, the type is wrong, and the table's schema has the right one. Hudi 1.1 and later reads by the following
 rules, on every level of nesting, in base files and log blocks (``SchemaRepair``, ``HoodieSchemaRepair``):
 
     in the file                     the table declares                        the number is
@@ -11,9 +11,9 @@ rules, on every level of nesting, in base files and log blocks (``SchemaRepair``
     a plain long                    microseconds in UTC                       microseconds
     microseconds of either kind     milliseconds of either kind               milliseconds, in Avro log blocks alone
 
-Every other pair is left alone: milliseconds in the file are converted, since then the file knows better. A plain long
+Every other pair keeps its type: milliseconds in the file are converted, because then the file is right. A plain long
 beside milliseconds in UTC is refused in base files: Java takes it for microseconds there and for milliseconds in logs.
-Of times within structs and maps Java 1.2.0 fails by a mistake of its own; here they follow the same rules.
+Java 1.2.0 fails on times inside structs and maps because of a bug; here they follow the same rules.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _TIMES = {logical: type_ for type_, logical in _LOGICAL.items()}
 
 
 def list_declared_times(record: Record) -> pa.Schema | None:
-    """Return the top-level columns that have times in them, in the units that a table's schema declares.
+    """Return the top-level columns that contain times, in the units that a table's schema declares.
 
-    Other values in such a column are of type null. None where no column has a time.
+    Inside such a column, types without times are null. Return None if no column has a time.
     """
     fields = [pa.field(field.name, _find_declared_times(field.type)) for field in record.fields]
     timed = [field for field in fields if not pa.types.is_null(field.type)]
@@ -48,7 +48,7 @@ def list_declared_times(record: Record) -> pa.Schema | None:
 
 
 def _find_declared_times(node: AvroType) -> pa.DataType:
-    """Return what is declared of times in a type; null where it has none."""
+    """Return the declared times of a type; the null type if it has none."""
     match node:
         case Primitive(logical=logical) if logical in _TIMES:
             return _TIMES[logical]
@@ -67,7 +67,7 @@ def _find_declared_times(node: AvroType) -> pa.DataType:
 
 
 def find_mistyped_times(stored: pa.Schema, times: pa.Schema | None) -> dict[str, pa.DataType]:
-    """Return the columns of a Parquet file whose type is not what their numbers are, with the type that is.
+    """Return the columns of a Parquet file that have the wrong type, with the right one.
 
     Args:
         stored: the columns as the file types them.
@@ -84,7 +84,7 @@ def find_mistyped_times(stored: pa.Schema, times: pa.Schema | None) -> dict[str,
 
 
 def retype_times(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """Return a file's rows with the columns' own types (``find_mistyped_times``); no value is copied."""
+    """Give columns of a file's rows their right types (``find_mistyped_times``); no value is copied."""
     for name, type_ in types.items():
         at = batch.schema.get_field_index(name)
         if at >= 0:
@@ -119,9 +119,9 @@ def _is_mistyped(stored: pa.DataType, declared: pa.DataType) -> bool:
 
 @lru_cache(maxsize=64)
 def correct_record(record: Record, times: pa.Schema) -> Record:
-    """Return the schema of a log block with the times that the table declares; the record itself if it has them.
+    """Return a log block's schema with the times that the table declares; the same object if nothing changes.
 
-    A column that is declared as int64 loses its time, and so is decoded as the number that the block has.
+    A column that ``times`` has as int64 loses its time, and so is decoded as the number that the block has.
     """
     fields = tuple(
         replace(field, type=_correct_node(field.type, times.field(field.name).type))
@@ -157,7 +157,7 @@ def _correct_node(node: AvroType, declared: pa.DataType) -> AvroType:
 
 
 def _correct_time(node: Primitive, declared: str) -> Primitive:
-    """Return the type with the time that is declared; Avro's own rule gives a plain long what its reader declares."""
+    """Return the type with the declared time. For a plain long that is Avro's own rule of schema resolution."""
     plain = node.kind == "long" and node.logical is None
     micros = node.logical in _TIMES and node.logical not in MILLIS
     return replace(node, logical=declared) if plain or (micros and declared in MILLIS) else node

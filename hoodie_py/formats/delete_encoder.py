@@ -1,10 +1,13 @@
-"""The content of DELETE blocks: deleted keys with their typed ordering values (Hudi HoodieDeleteBlock, version 3).
+"""Encodes the content of DELETE blocks: deleted keys with their typed ordering values, block version 3.
 
-``deletes`` has the layout and is the way back. Values are written in the types in which Hudi's writers write them:
-points in time as microseconds in a long, decimals with scale 15. "No ordering value" is the int 0, which cannot be told
-from a real 0, and never the null that the format has for it: merging by event time, Java Hudi fails on a null with a
-NullPointerException, and Hudi 0.14 on any (Hudi OrderingValues.getDefault, DeleteRecord.create). Dates are days in an
-int, of the class that rows have there: on the dates that the format has, Java Hudi fails with a ClassCastException.
+``deletes`` has the layout and the decoder. It must agree with Hudi's HoodieDeleteBlock and DeleteRecord.create:
+
+* Values have the types that Hudi's writers use: points in time are microseconds in a long, decimals have scale 15.
+* "No ordering value" is the int 0, which cannot be told from a real 0 (Hudi OrderingValues.getDefault). The format also
+  has a null, but it is never written: Java Hudi merging by event time fails on it with a NullPointerException, and
+  Hudi 0.14 in every mode.
+* Dates are days in an int, the class that rows have. The format also has a date type, but Java Hudi fails on it with a
+  ClassCastException.
 """
 
 from __future__ import annotations
@@ -50,9 +53,9 @@ def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: S
 
     Args:
         keys: record keys, strings.
-        partition_paths: the partition path of each, strings.
-        ordering: the columns of the table's ordering fields, of Spark's types; several give a value that is an array.
-            No columns, or nulls in all of them, give deletes without ordering value.
+        partition_paths: the partition path of each key, strings.
+        ordering: the columns of the table's ordering fields, with Spark's types. Several columns make one array value.
+            Without columns, or where all of them are null, a delete has no ordering value.
 
     Raises:
         InvalidTableError: a null key, or columns of different lengths.
@@ -101,7 +104,7 @@ def _encode_value(column: pa.Array) -> Pieces:
 
 
 def _encode_branch_or_zero(column: pa.Array, node: AvroType, branch: int) -> Pieces:
-    """Encode ordering values of one field, the int 0 for those that are null."""
+    """Encode ordering values of one field; a null becomes the int 0."""
     pieces = encode_branch(column, node, branch, null=_INT_BRANCH)
     if not column.null_count:
         return pieces

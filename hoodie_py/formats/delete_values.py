@@ -1,7 +1,7 @@
-"""Typed ordering values of delete blocks, one at a time (the union ``orderingVal`` that ``deletes`` draws).
+"""Reads typed ordering values of delete blocks one at a time (the union ``orderingVal`` of ``deletes``).
 
-A reader takes the payload and the place where a value starts and gives its kind, the value and the place behind it;
-reading past the payload raises IndexError or struct.error.
+Each reader takes the payload and the offset of a value. It returns the kind, the value and the offset behind it.
+Reading past the payload raises IndexError or struct.error.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _ARRAY_BRANCH = 12
 
 
 class OrderingKind(IntEnum):
-    """The type of an ordering value, and how it is held.
+    """The type of an ordering value.
 
-    INT, LONG, FLOAT, DOUBLE, STRING, BOOLEAN and BYTES as the Python type; DECIMAL as ``decimal.Decimal``; DATE as days
-    since 1970, TIME_MICROS since midnight and TIMESTAMP_MICROS since 1970 as int; ARRAY as a tuple of (kind, value).
+    INT, LONG, FLOAT, DOUBLE, STRING, BOOLEAN and BYTES are values of the Python type, DECIMAL is a ``decimal.Decimal``.
+    DATE is an int of days since 1970, TIME_MICROS of microseconds since midnight, TIMESTAMP_MICROS of microseconds
+    since 1970. ARRAY is a tuple of (kind, value).
     """
 
     NONE = 0
@@ -58,7 +59,7 @@ _Value = tuple[OrderingKind, Any, int]
 
 
 def read_ordering(payload: bytes, pos: int) -> _Value:
-    """Read a value of any kind; an int 0 is given as it is."""
+    """Read a value of any kind; an int 0 is returned as 0 and not as "no value"."""
     branch, pos = read_varint(payload, pos)
     if branch == _ARRAY_BRANCH:
         return _read_array(payload, pos)

@@ -1,4 +1,8 @@
-"""Deletes of any shape, stepped over one by one; what they hold is read together (``deletes`` has the format)."""
+"""Decodes deletes of any shape (``deletes`` has the format).
+
+It steps over the deletes one by one and only notes the offsets of keys and integers. NumPy and Arrow then read all of
+them at once, which is faster than to decode each in Python.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +22,20 @@ from hoodie_py.formats.delete_values import OrderingKind, read_is_present, read_
 from hoodie_py.formats.even_deletes import INT_LIMIT, INTEGER_TAGS, NOT_SHORT, PRESENT, SMALL_KINDS
 from hoodie_py.formats.kernels import cast, take
 
-_MANY = 48  # integers that are quicker read together
+_MANY = 48  # from so many integers on NumPy is faster than a loop
 _IS_SMALL = np.array([kind in SMALL_KINDS for kind in OrderingKind])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WalkedDeletes:
-    """Keys, kinds of ordering values, those that are integers (0 elsewhere), and the others by the delete's number."""
+    """Decoded deletes.
+
+    Attributes:
+        keys: record keys.
+        kinds: kinds of the ordering values (``OrderingKind``).
+        numbers: ordering values that are integers; 0 for other kinds.
+        others: ordering values of other kinds, by the number of the delete.
+    """
 
     keys: pa.StringArray
     kinds: npt.NDArray[np.int8]
@@ -33,10 +44,10 @@ class WalkedDeletes:
 
 
 class DeleteWalker:
-    """Steps over deletes, noting where keys and integers lie: these are read together at the end.
+    """Steps over deletes and notes the offsets of keys and integers; ``finish`` reads these.
 
     Args:
-        payload: of a delete block of version 3, or of several.
+        payload: payload of a delete block of version 3, or of several blocks.
     """
 
     def __init__(self, payload: bytes) -> None:
@@ -47,13 +58,15 @@ class DeleteWalker:
         self._others: dict[int, Any] = {}
 
     def walk_deletes(self, pos: int, count: int) -> int:
-        """Step over deletes that follow each other from a place on, and return the place behind them.
+        """Step over ``count`` deletes from an offset on, and return the offset behind them.
 
         Raises:
-            CorruptFileError: a delete that is none.
+            CorruptFileError: the bytes are not a delete.
             UnsupportedFeatureError: an ordering value of an unknown type.
             IndexError, struct.error: the payload ends within a delete.
         """
+        # Bound methods and local names, and branches for the usual one-byte lengths first: this loop runs once per
+        # delete.
         payload, end = self.payload, len(self.payload)
         note_bound, note_kind, note_place = self._bounds.append, self._kinds.append, self._places.append
         integers = INTEGER_TAGS
@@ -85,13 +98,13 @@ class DeleteWalker:
         return pos
 
     def _read_key(self, pos: int) -> tuple[int, int]:
-        """Read what is no short key."""
+        """Read a key whose length takes more than one byte."""
         if read_is_present(self.payload, pos) == 0:
             raise CorruptFileError("A delete block has a record without a key.", offset=pos)
         return read_span(self.payload, pos + 1, len(self.payload))
 
     def _read_other_ordering(self, pos: int) -> int:
-        """Read an ordering value that is no integer."""
+        """Read an ordering value that is not an integer."""
         kind, value, pos = read_ordering(self.payload, pos)
         if kind is not OrderingKind.NONE:
             self._others[len(self._kinds)] = value
@@ -100,7 +113,7 @@ class DeleteWalker:
         return pos
 
     def finish(self) -> WalkedDeletes:
-        """Return what was stepped over.
+        """Decode the deletes that were stepped over.
 
         Raises:
             CorruptFileError: a key that is not UTF-8, or a number that is too large for its type.
@@ -118,18 +131,22 @@ class DeleteWalker:
 
 
 def _read_integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | list[int]:
-    """Read the integers at some places."""
+    """Read the integers at some offsets."""
     if len(places) >= _MANY:
         source = Source([payload], Budget(0))
         try:
             return decode_zigzag(source.read_integers(places + FRONT, None)).astype(np.int64)
         except (Misfit, IndexError):
-            pass  # which one it is comes out below
+            pass  # the loop below finds the damaged one and raises its error
     return [read_varint(payload, place)[0] for place in places.tolist()]
 
 
 def _gather_keys(payload: bytes, bounds: array[int]) -> pa.StringArray:
-    """Gather the keys from the payload, given where each starts and stops."""
+    """Gather the keys from the payload.
+
+    ``bounds`` has the start and the stop of each key. The whole list of bounds is the offsets of a string array whose
+    even items are the keys and whose odd items are the bytes between them.
+    """
     count = len(bounds) // 2
     offsets = np.zeros(2 * count + 1, np.int64)
     offsets[:-1] = np.asarray(bounds)

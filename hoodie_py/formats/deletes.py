@@ -1,4 +1,4 @@
-"""Delete blocks: the deleted keys with their typed ordering values (Hudi HoodieDeleteBlock).
+"""Decodes delete blocks: the deleted keys with their typed ordering values (Hudi HoodieDeleteBlock).
 
 Content: block version int32, payload length int32, payload. Version 3 is the Avro binary form of
 HoodieDeleteRecordList, whose schema is part of Hudi and not of the file; versions 1 and 2 are Kryo objects (``kryo``).
@@ -41,9 +41,13 @@ _SMALLEST_DELETE = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeleteRecords:
-    """The deletes of one block in their order; ``values[i]`` is of ``kinds[i]``, and None where that is NONE.
+    """The deletes of one block in their order.
 
-    ``numbers`` are the values where all are integers (dates and times among them), 0 where there is none.
+    Attributes:
+        keys: record keys.
+        kinds: the kind of each ordering value (``OrderingKind``).
+        values: the ordering values; None where the kind is NONE.
+        numbers: the values as an array if all of them are integers, dates or times; 0 where the kind is NONE.
     """
 
     keys: pa.StringArray
@@ -57,7 +61,7 @@ class DeleteRecords:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeletesOfBlocks:
-    """The deletes of some blocks, block by block, and how many each block has."""
+    """The deletes of several blocks, block by block, and the number of deletes of each block."""
 
     records: DeleteRecords
     counts: tuple[int, ...]
@@ -67,7 +71,7 @@ def decode_deletes(content: memoryview | bytes) -> DeleteRecords:
     """Decode the content of a DELETE block of version 1, 2 or 3.
 
     Raises:
-        CorruptFileError: the bytes are not such a block; ``where`` has the offset in the payload.
+        CorruptFileError: the bytes are not a delete block; ``where`` has the offset in the payload.
         UnsupportedFeatureError: an unknown version, or an ordering value of an unknown type.
 
     """
@@ -84,10 +88,10 @@ def decode_deletes(content: memoryview | bytes) -> DeleteRecords:
 
 
 def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> DeletesOfBlocks | None:
-    """Decode DELETE blocks of version 3 in one go, which takes a fraction of the time where they are small.
+    """Decode DELETE blocks of version 3 together, which is several times faster for small blocks.
 
     Returns:
-        None if one of them is of another version or cannot be decoded: which one comes out when each is decoded alone.
+        None if one of them has another version or cannot be decoded. Decoding each alone then tells which one.
 
     """
     if any(len(content) < _HEADER.size for content in contents):
@@ -100,7 +104,7 @@ def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> DeletesOf
         return None
     walk = DeleteWalker(b"".join(payloads))
     bounds = pairwise(accumulate(map(len, payloads), initial=0))
-    try:  # a delete that leaves its block never comes back to the block's end
+    try:  # a delete that crosses the end of its block ends behind it, which _walk_runs refuses
         counts = tuple(_walk_runs(walk, start, end) for start, end in bounds)
         return DeletesOfBlocks(_finish_walk(walk), counts)
     except HoodieError:
@@ -150,7 +154,7 @@ def _decode_avro(payload: bytes) -> DeleteRecords:
 
 
 def _decode_uniform(payload: bytes) -> UniformDeletes | None:
-    """Read deletes that are all of one shape, and not more than there may be."""
+    """Decode deletes that all have one layout; None for other payloads and for too many deletes."""
     try:
         count, pos = read_count(payload, 0, len(payload), _SMALLEST_DELETE)
     except (IndexError, CorruptFileError):
@@ -159,7 +163,7 @@ def _decode_uniform(payload: bytes) -> UniformDeletes | None:
 
 
 def _walk_runs(walk: DeleteWalker, pos: int, end: int) -> int:
-    """Step over the deletes of a block whose payload has that place, and return how many there are."""
+    """Step over the deletes of a block whose payload lies at ``pos`` to ``end``, and return their number."""
     total = 0
     try:
         while True:
@@ -188,7 +192,7 @@ def _finish_walk(walk: DeleteWalker) -> DeleteRecords:
 
 
 def _make_records(keys: pa.StringArray, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64]) -> DeleteRecords:
-    """Put together deletes whose ordering values are integers."""
+    """Make the records of deletes whose ordering values are integers."""
     values: list[Any] = numbers.tolist()
     for i in np.flatnonzero(kinds == OrderingKind.NONE).tolist():
         values[i] = None

@@ -1,7 +1,7 @@
-"""Deletes that all take the same number of bytes, read together: keys of one length and integers of one width, as most
-delete blocks have them.
+"""Decodes deletes that all have the same layout: keys of one length and integers of one width.
 
-Whether they are of that shape is checked for every record; ``deletes`` steps over those of other shapes one by one.
+Most delete blocks are of this kind, and NumPy decodes such a block as a table of bytes. Every record is checked for the
+layout of the first one; ``deletes`` decodes all other blocks delete by delete (``delete_walk``).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.avro_cursor import decode_zigzag
 from hoodie_py.formats.delete_values import OrderingKind
 
-PRESENT = 2  # the byte in front of a key or a path that is there
-NOT_SHORT = 0x81  # bits that the length of a short text does not have
+PRESENT = 2  # the byte in front of a key or a path that is not null
+NOT_SHORT = 0x81  # set in the length of a text of 64 bytes and more, and in a negative length
 INTEGER_TAGS = {
     4: OrderingKind.INT,
     6: OrderingKind.LONG,
@@ -36,7 +36,7 @@ _MOST_KEY_BYTES = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class UniformDeletes:
-    """Keys, kinds of ordering values and their numbers, 0 where there is none."""
+    """Record keys, kinds of ordering values, and the values, 0 for a delete without one."""
 
     keys: pa.StringArray
     kinds: npt.NDArray[np.int8]
@@ -45,7 +45,7 @@ class UniformDeletes:
 
 @dataclass(frozen=True, slots=True)
 class _RecordShape:
-    """How a record is laid out: where its parts start, counted from its own start."""
+    """The layout of a record: offsets of its parts from the start of the record, in bytes."""
 
     key_bytes: int
     path: int
@@ -55,18 +55,20 @@ class _RecordShape:
 
     @property
     def fixed(self) -> list[int]:
-        """Places of bytes that are the same in all records of the shape."""
+        """Offsets of the bytes that are equal in all records of this layout."""
         path = [self.path] if self.tag == self.path + 1 else [self.path, self.path + 1]
         return [0, 1, *path, self.tag]
 
 
 def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> UniformDeletes | None:
-    """Read the deletes of a payload's only run; None if they are not all of the first one's shape, or are not sound.
+    """Decode the deletes of a payload's only Avro array block.
+
+    Return None if a delete has another layout than the first one, or is damaged.
 
     Args:
-        payload: of a delete block of version 3.
-        pos: where the first delete starts.
-        count: how many there are, at least one.
+        payload: payload of a delete block of version 3.
+        pos: offset of the first delete.
+        count: number of deletes, at least one.
     """
     shape = _find_shape(payload, pos)
     if shape is None or pos + count * shape.size + 1 != len(payload) or payload[-1] != 0:
@@ -87,7 +89,7 @@ def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> UniformDelet
 
 
 def _find_shape(payload: bytes, pos: int) -> _RecordShape | None:
-    """Look at the first record."""
+    """Return the layout of the first record; None if it is not one of those decoded here."""
     try:
         if payload[pos] != PRESENT or payload[pos + 1] & NOT_SHORT:
             return None

@@ -1,9 +1,9 @@
-"""What a table keeps about its buckets, below ``.hoodie/.bucket_index``.
+"""Metadata of bucket indexes, below ``.hoodie/.bucket_index``.
 
 * ``consistent_hashing_metadata/<partition>/<instant>.hashing_meta``: the ranges of hashes of a partition, and the file
-  group of each (Hudi HoodieConsistentHashingMetadata, ConsistentHashingNode). A file of the instant 00000000000000 is
-  as the partition began; later ones are of clusterings that split or merged ranges, in force once these have completed;
-  an empty ``<instant>.commit`` beside one says so for good.
+  group of each range (Hudi HoodieConsistentHashingMetadata, ConsistentHashingNode). The file of instant 00000000000000
+  has the first ranges of the partition. Later files are written by clusterings that split or merge ranges; they count
+  once the clustering is completed. An empty ``<instant>.commit`` next to a file says that it is.
 * ``partition_bucket_index_meta/configs/<instant>.hashing_config``: numbers of buckets that differ between partitions
   (Hudi PartitionBucketIndexHashingConfig).
 """
@@ -36,12 +36,12 @@ class HashingMetadata:
     """The ranges of hashes of one partition.
 
     Attributes:
-        partition_path: relative, "" in a table without partitions.
-        instant: since when.
-        first_buckets: how many ranges the partition began with.
-        number: how often ranges have changed.
-        bounds: the greatest hash of each range, rising; greater hashes belong to the first range.
-        file_ids: of the file group of each range.
+        partition_path: partition path, "" in a table without partitions.
+        instant: instant of the write that made these ranges.
+        first_buckets: number of ranges at first.
+        number: number of changes of the ranges.
+        bounds: the greatest hash of each range, ascending; greater hashes belong to the first range.
+        file_ids: file id of the file group of each range.
     """
 
     partition_path: str
@@ -53,7 +53,7 @@ class HashingMetadata:
 
     @classmethod
     def make_first(cls, partition_path: str, buckets: int) -> HashingMetadata:
-        """Return what a partition begins with: ranges of about one size, and file ids that follow from them."""
+        """Return the first ranges of a partition: of about one size, with file ids computed from them."""
         step = (LARGEST_HASH + buckets - 1) // buckets
         bounds = tuple(min(step * number, LARGEST_HASH) for number in range(1, buckets + 1))
         ids = tuple(
@@ -67,8 +67,8 @@ class HashingMetadata:
         """Parse a file.
 
         Raises:
-            CorruptFileError: it is no such metadata, or ranges overlap.
-            UnsupportedFeatureError: of a later version.
+            CorruptFileError: the file is not hashing metadata, or ranges overlap.
+            UnsupportedFeatureError: the file has a later version.
         """
         found = _parse_object(data, "hashing metadata")
         if found.get("version") != _VERSION:
@@ -111,8 +111,8 @@ class BucketRules:
     """Numbers of buckets that differ between partitions.
 
     Attributes:
-        rules: patterns with numbers; the first pattern that a partition path has a match of decides.
-        default: for the other partitions.
+        rules: pairs of a pattern and a number of buckets; the first pattern that matches a partition path decides.
+        default: number of buckets of all other partitions.
     """
 
     rules: tuple[tuple[str, int], ...]
@@ -123,8 +123,8 @@ class BucketRules:
         """Parse a file.
 
         Raises:
-            CorruptFileError: it is no such configuration.
-            UnsupportedFeatureError: rules of another kind.
+            CorruptFileError: the file is not a hashing configuration.
+            UnsupportedFeatureError: the rules are of another kind.
         """
         found = _parse_object(data, "a hashing configuration")
         kind = _read_field(found, "rule", str)
@@ -143,7 +143,7 @@ class BucketRules:
         """Parse rules as Hudi writes them: ``pattern,buckets;pattern,buckets``.
 
         Raises:
-            InvalidQueryError: they are written otherwise.
+            InvalidQueryError: the text has another form.
         """
         rules = [each.strip().split(",") for each in expressions.split(";")]
         if not all(len(rule) == 2 and _is_count(rule[1].strip()) for rule in rules):
@@ -155,7 +155,7 @@ class BucketRules:
 
 
 def parse_instant(name: str) -> str:
-    """Return the instant that a file below ``.bucket_index`` is named after."""
+    """Return the instant in the name of a file below ``.bucket_index``."""
     return name.partition(".")[0]
 
 
@@ -193,5 +193,5 @@ def _is_count(text: str) -> bool:
 
 
 def _make_name_uuid(data: bytes) -> uuid.UUID:
-    """Java's ``UUID.nameUUIDFromBytes``."""
+    """Make the UUID that Java's ``UUID.nameUUIDFromBytes`` makes."""
     return uuid.UUID(bytes=hashlib.md5(data, usedforsecurity=False).digest(), version=3)

@@ -1,8 +1,9 @@
 """The least and the greatest record key of a file, in the order in which Java compares strings.
 
-Java compares UTF-16 units, so characters beyond U+FFFF (surrogates there) come *before* U+E000 to U+FFFF. The order of
-UTF-8 bytes agrees everywhere else, and there too once the first bytes of U+E000 to U+FFFF, 0xEE and 0xEF, are moved
-above those of the characters beyond (0xF0 to 0xF4). BLOOM indexes look a key up only in files whose range has it.
+BLOOM indexes look a key up only in files whose range has it. Java compares UTF-16 units, so characters beyond U+FFFF
+(surrogate pairs) come *before* U+E000 to U+FFFF. The order of UTF-8 bytes is the same for all other characters. It is
+the same for these too once the first bytes of U+E000 to U+FFFF (0xEE and 0xEF) are replaced by bytes that are greater
+than those of the characters beyond U+FFFF (0xF0 to 0xF4).
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ _BACK = bytes.maketrans(b"\xfe\xff", b"\xee\xef")
 
 
 class KeyRange:
-    """Takes keys in and knows the least and the greatest; both None before the first one."""
+    """The range of the keys that were added; both ends are None before the first one."""
 
     def __init__(self) -> None:
         self._range: tuple[bytes, bytes] | None = None
 
     def add(self, keys: pa.Array) -> None:
-        """Take in an array of strings; CorruptFileError when one is null."""
+        """Add an array of strings. Raises CorruptFileError if one is null."""
         if keys.null_count:
             raise CorruptFileError("A record key is null.")
         if not len(keys):
@@ -48,7 +49,7 @@ class KeyRange:
 
 
 def make_comparable(keys: pa.Array) -> pa.Array:
-    """Give bytes (large_binary) that compare as Java compares the strings."""
+    """Return bytes (large_binary) in the order in which Java compares the strings."""
     keys = keys.cast(pa.large_string())
     validity, offsets, data = keys.buffers()
     if data is None:

@@ -1,13 +1,13 @@
-"""What a table may ask of its reader: the largest sizes, counts and depths that files are believed to have.
+"""Limits of a reader: the largest sizes, counts and depths that a file may promise.
 
-A table is input from strangers, and a few bytes can promise billions of rows. Every parser checks what a file promises
-against the file itself where it can (a length must fit into the bytes that are left); where it cannot, against these
-limits. They are far above what Hudi writes. Whatever is beyond them is refused with an error that names the limit.
+A table may come from a stranger, and a few bytes can promise billions of rows. Every parser checks a promise against
+the file itself where it can: a length must fit into the bytes that are left. Otherwise it checks against these limits,
+which are far above what Hudi writes. A file beyond a limit is refused with an error that names the limit.
 
-They hold for the whole process, because they protect it: a table's properties are read before there is a scan that
-could carry options. ``HOODIE_PY_LIMITS`` in the environment sets them, as ``name=number`` with blanks or commas in
-between and K, M or G (powers of 1024) behind a number: ``HOODIE_PY_LIMITS="log_blocks=1M metadata_bytes=1G"``. Spark's
-workers get it by ``spark.executorEnv.HOODIE_PY_LIMITS``.
+The limits hold for the whole process, because they protect it: a table's properties are read before any scan could
+carry options. The environment variable ``HOODIE_PY_LIMITS`` sets them, as ``name=number`` with blanks or commas
+between, and K, M or G (powers of 1024) behind a number: ``HOODIE_PY_LIMITS="log_blocks=1M metadata_bytes=1G"``. For
+Spark's workers set ``spark.executorEnv.HOODIE_PY_LIMITS``.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Limits:
 
     @classmethod
     def from_text(cls, text: str) -> Limits:
-        """Read ``name=number`` entries; what is not named keeps its default.
+        """Parse ``name=number`` entries; other limits keep their defaults.
 
         Raises:
             InvalidQueryError: an entry of another form, an unknown name, or zero.
@@ -98,7 +98,7 @@ _NAMES = frozenset(each.name for each in fields(Limits))
 
 
 def get_limits(environment: Mapping[str, str] = os.environ) -> Limits:
-    """Give the limits of this process.
+    """Return the limits of this process.
 
     Raises:
         InvalidQueryError: ``HOODIE_PY_LIMITS`` cannot be understood.
@@ -110,12 +110,12 @@ _limits = lru_cache(maxsize=8)(Limits.from_text)
 
 
 def raise_limit_error(error: type[HoodieError], what: str, name: str, **where: Any) -> NoReturn:
-    """Raise the error for something that is beyond a limit.
+    """Raise the error for a value beyond a limit.
 
     Args:
-        error: its class.
-        what: what the file says or holds, as the beginning of a sentence.
-        name: the limit, an attribute of ``Limits``.
+        error: class of the error.
+        what: what the file says or holds: the beginning of a sentence.
+        name: name of the limit, an attribute of ``Limits``.
         where: the place, as far as it is known.
     """
     most = getattr(get_limits(), name)
