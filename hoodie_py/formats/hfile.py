@@ -1,18 +1,21 @@
-"""HFiles, as far as Hudi's metadata table needs them: sorted keys with values, in one file (Hudi HFileReaderImpl,
-HFileWriterImpl; HBase's HFile version 3). All integers are big-endian.
+"""Reads and writes HFiles, files of sorted keys with values, as far as Hudi's metadata table needs them.
+
+It must agree with Hudi's HFileReaderImpl and HFileWriterImpl, and with HBase's HFile version 3. All integers are
+big-endian.
 
     file      data blocks, meta blocks, root data index, meta index, file info, trailer (the last 4096 bytes)
     block     magic (8), bytes after the header on disk int32, uncompressed int32, offset of the block before int64,
               checksum type int8, 16384 int32, header and payload on disk int32; payload; 4 bytes of checksum for each
-              16384 started
+              16384 bytes or part of them
     record    key length int32, value length int32, key, value, 0 (MVCC)
     key       length int16, bytes, 0, 2**63 - 1 int64, 4
     index     for each block: offset int64, size int32, Hadoop varint length, key as int16 length and bytes
     info      "PBUF", then protobuf: repeated field 1 of {1 name, 2 value}
     trailer   'TRABLK"$', then protobuf (offsets, counts, codec), zeros, minor version int8, major version 3 int24
 
-The writer gives uncompressed blocks and an index of one level, which Java reads. The reader takes what writers of the
-metadata table produce: uncompressed and gzip blocks. It does not need the index: data blocks lie back to back.
+The writer makes uncompressed blocks and an index of one level, which Java reads. The reader knows the blocks that
+writers of the metadata table make: uncompressed and gzip. It does not need the index, because data blocks lie back to
+back.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.protobuf import encode_number_field, encode_octets_field, encode_varint, read_fields, read_varint
 
 MAX_CONTENT_BYTES = 1 << 30
-_FREE_BYTES = 16 << 20  # what a block may have when decompressed, however small it is before
+_FREE_BYTES = 16 << 20  # decompressed bytes that any block may have, whatever its compressed size
 
 _DATA, _ROOT_INDEX, _FILE_INFO = b"DATABLK*", b"IDXROOT2", b"FILEINF2"
 _INNER_INDEXES = (b"IDXLEAF2", b"IDXINTE2")
@@ -60,11 +63,11 @@ def write_hfile(entries: Sequence[Entry], *, schema: str, created_ms: int) -> by
 
     Args:
         entries: keys and values, in any order.
-        schema: of the values, as text; kept in the file info.
-        created_ms: when, in milliseconds since 1970.
+        schema: schema of the values, as text; it is kept in the file info.
+        created_ms: time of writing, in milliseconds since 1970.
 
     Raises:
-        ValueError: a key that comes twice, is empty or longer than 32767 bytes; more than 1 GiB.
+        ValueError: a key is there twice, is empty or is longer than 32767 bytes, or the entries have over 1 GiB.
     """
     ordered = sorted(entries, key=lambda entry: entry[0])
     _check_entries(ordered)
@@ -100,7 +103,7 @@ def _check_entries(ordered: Sequence[Entry]) -> None:
 
 
 def _split_into_blocks(ordered: Sequence[Entry]) -> Iterator[Entry]:
-    """Give the payloads of the data blocks, each with its first key."""
+    """Yield the payloads of the data blocks, each with its first key."""
     payload = bytearray()
     first = b""
     for key, value in ordered:
@@ -259,7 +262,7 @@ def _read_number(fields: dict[int, int | bytes], number: int) -> int:
 
 
 def _read_block(view: memoryview, at: int, codec: int) -> tuple[bytes, bytes, int]:
-    """Give the magic and the plain payload of the block at ``at``, and where it ends."""
+    """Return the magic and the plain payload of the block at ``at``, and the offset of its end."""
     if at < 0 or at + _HEADER.size > len(view):
         raise CorruptFileError("An HFile block is cut short.", offset=at)
     magic, after_header, plain_size, _, _, _, on_disk = _HEADER.unpack_from(view, at)

@@ -1,8 +1,8 @@
-"""The few kinds of Kryo objects that old delete blocks hold.
+"""Reads the Kryo objects of old delete blocks.
 
 Delete blocks of versions 1 and 2 (Hudi before 0.14) are Kryo 4 streams: ``HoodieKey[]`` and ``DeleteRecord[]``. This
-is a reader of just these classes and of the ordering values that they may carry. Class names in the stream choose among
-the readers here and nothing else: no class is looked up by name, and any other is refused.
+module reads only these classes and the classes of their ordering values. A class name in the stream only chooses one of
+the methods below. No class is loaded by name, and every other name is refused.
 
 The encoding (com.esotericsoftware.kryo with reference tracking, as Hudi's SerializationUtils sets it up):
 
@@ -12,7 +12,7 @@ The encoding (com.esotericsoftware.kryo with reference tracking, as Hudi's Seria
                 n >= 2 the object n - 2 in the order of their first appearance
     array       varint length + 1, then each element as class and value
     fields      in alphabetical order of their names
-    text        2 to 63 ASCII characters: as they are, the last with its high bit set; otherwise length + 1 (6 bits,
+    text        2 to 63 ASCII characters: their bytes, the last with its high bit set; otherwise length + 1 (6 bits,
                 then 7 a byte) and UTF-16 units in 1 to 3 bytes; 0x80 is null, 0x81 empty
     numbers     int, long: zig-zag varint (the ninth byte of a long holds 8 bits); float, double, short: big-endian
     BigDecimal  varint byte count + 1, two's complement; zig-zag varint scale
@@ -46,7 +46,7 @@ _FORMATS = {"float": struct.Struct(">f"), "short": struct.Struct(">h"), "double"
 
 @dataclass(frozen=True, slots=True)
 class KryoDelete:
-    """A deleted key; ``kind`` is the Java type of the ordering value: a name above, "decimal", or None without one."""
+    """A deleted key; ``kind`` is the Java type of its ordering value: a registered name, "decimal", or None."""
 
     key: str
     partition: str | None
@@ -58,8 +58,8 @@ def read_deletes(data: bytes) -> list[KryoDelete]:
     """Read ``HoodieKey[]`` or ``DeleteRecord[]``.
 
     Raises:
-        CorruptFileError: the bytes are no such stream.
-        UnsupportedFeatureError: a class that is not known here.
+        CorruptFileError: the bytes are not a stream of these classes.
+        UnsupportedFeatureError: the stream has another class.
 
     """
     reader = _KryoReader(data)
@@ -74,7 +74,7 @@ def read_deletes(data: bytes) -> list[KryoDelete]:
 
 
 class _KryoReader:
-    """A place in the stream, the class names and the objects seen so far."""
+    """Reads a stream from its start; it keeps class names and objects, because later ones refer to them by number."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -186,7 +186,10 @@ class _KryoReader:
         raise _make_class_error(f"number {tag - _FIRST_REGISTERED}", start)
 
     def _read_reference(self, kind: type) -> tuple[Any, int | None]:
-        """Read a reference: a known object and None, or None and the place that a new object takes."""
+        """Read a reference.
+
+        Return the known object and None, or None and the number that the caller must store the new object under.
+        """
         start = self.pos
         tag = self._read_varint()
         if tag == _NEW_OBJECT:

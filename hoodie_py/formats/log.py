@@ -1,4 +1,4 @@
-"""The framing of Hudi log files: bytes in, blocks out; nothing is decoded here and no file is opened.
+"""Splits the bytes of a log file into blocks. It does not decode their content and opens no file.
 
 A log file is blocks back to back, without a file header (Hudi HoodieLogFormatReader / HoodieLogFormatWriter, log format
 version 1, the only one that supported writers produce; integers are big-endian):
@@ -15,10 +15,10 @@ version 1, the only one that supported writers produce; integers are big-endian)
 Rules kept:
 
 * A block that was not written whole is *corrupt*: its size cannot be read or passes the end of the data, the reverse
-  pointer does not agree, or what follows it is not a block. It reaches from its magic to the next magic or the end of
-  the data, and reading goes on there. Garbage behind a good block therefore costs that block, as it does in Java.
-* Fewer than six bytes at the end are the end; an empty file and one that holds just a magic have no blocks.
-* A block that was written whole but whose inside does not add up is an error: to skip it would lose records silently.
+  pointer does not agree, or no block follows it. It reaches from its magic to the next magic or the end of the data,
+  and reading goes on there. So garbage behind a good block makes that block corrupt, as it does in Java.
+* Fewer than six bytes at the end are ignored. An empty file has no blocks, and neither has a file of one magic.
+* A block that was written whole but is inconsistent inside is an error: skipping it would lose records silently.
 * Every length is checked against the block before anything is allocated.
 """
 
@@ -79,8 +79,8 @@ _DATA_TYPES = frozenset(
 class LogBlock:
     """One whole block.
 
-    ``offset`` is the place of its magic in the data, ``size`` its length on disk with magic and reverse pointer, and
-    ``content`` a view into the data, not a copy.
+    ``offset`` is the offset of its magic in the file. ``size`` is its length on disk, magic and reverse pointer
+    included. ``content`` is a view into the data, not a copy.
     """
 
     type: BlockType
@@ -96,7 +96,7 @@ class LogBlock:
 
     @property
     def target_instant_time(self) -> str | None:
-        """Instant whose blocks a rollback block takes back."""
+        """Instant whose blocks a rollback block cancels."""
         return self.headers.get(HeaderKey.TARGET_INSTANT_TIME)
 
     @property
@@ -106,18 +106,18 @@ class LogBlock:
 
     @property
     def compacted_instants(self) -> tuple[str, ...]:
-        """Instants whose blocks a log compaction gathered into this one; empty for an ordinary block."""
+        """Instants whose blocks a log compaction merged into this block; empty for other blocks."""
         text = self.headers.get(HeaderKey.COMPACTED_BLOCK_TIMES, "")
         return tuple(instant for part in text.split(",") if (instant := part.strip()))
 
     @property
     def is_partial(self) -> bool:
-        """Whether records hold only the updated columns and keep the older value of the others."""
+        """Whether records have only the updated columns; a merge keeps the older values of the others."""
         return self.headers.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     @property
     def base_instant_of_positions(self) -> str | None:
-        """Instant of the base file that the record positions count in."""
+        """Instant of the base file whose row numbers the record positions are."""
         return self.headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
 
     @property
@@ -132,7 +132,7 @@ class LogBlock:
 
     @property
     def is_rollback(self) -> bool:
-        """Whether the block is a rollback command; any other command is an UnsupportedFeatureError."""
+        """Whether the block is a rollback command. Raises UnsupportedFeatureError for other commands."""
         if self.type is not BlockType.COMMAND:
             return False
         command = self.headers.get(HeaderKey.COMMAND_BLOCK_TYPE)
@@ -145,7 +145,7 @@ class LogBlock:
 
 @dataclass(frozen=True, slots=True)
 class CorruptBlock:
-    """A stretch of data, ``offset`` to ``end``, that starts like a block but was not written whole; readers skip it."""
+    """A block that was not written whole, from ``offset`` to ``end``; readers skip it."""
 
     offset: int
     end: int
@@ -153,14 +153,14 @@ class CorruptBlock:
 
 
 def iterate_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | CorruptBlock]:
-    """Walk the blocks of one log file, front to back.
+    """Yield the blocks of one log file in their order.
 
     Args:
         data: the whole file. Blocks keep views into it.
 
     Raises:
-        CorruptFileError: bytes that are no block at all, or a whole block whose inside does not add up.
-        UnsupportedFeatureError: a log format version, block type or header that this version does not know.
+        CorruptFileError: bytes are not a block, or a whole block is inconsistent.
+        UnsupportedFeatureError: the log format version, a block type or a header is not known.
 
     """
     view = memoryview(data).cast("B")
@@ -187,10 +187,10 @@ def iterate_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | 
 
 
 def read_block_at(data: bytes | memoryview | mmap.mmap, offset: int) -> LogBlock:
-    """Parse the one block at an offset where ``iterate_blocks`` found a whole block.
+    """Parse the block at an offset where ``iterate_blocks`` found a whole block.
 
     Raises:
-        CorruptFileError: as ``iterate_blocks``, and if there is no whole block any longer.
+        CorruptFileError: as ``iterate_blocks``, or the block is no longer whole.
         UnsupportedFeatureError: as ``iterate_blocks``.
     """
     view = memoryview(data).cast("B")
@@ -200,7 +200,7 @@ def read_block_at(data: bytes | memoryview | mmap.mmap, offset: int) -> LogBlock
 
 
 def _find_flaw(view: memoryview, offset: int) -> str | None:
-    """Say why the block at ``offset`` was not written whole, None when it was."""
+    """Return why the block at ``offset`` was not written whole; None if it was."""
     after_size = offset + len(MAGIC) + _LONG.size
     if after_size > len(view):
         return "the file ends within the block's size"
@@ -220,8 +220,8 @@ def _find_flaw(view: memoryview, offset: int) -> str | None:
 
 
 def _find_magic(view: memoryview, start: int) -> int:
-    """Find the next magic at or after ``start``; the end of the data when there is none."""
-    window = _SMALLEST_WINDOW  # growing, so that many magics close together are not searched over and over
+    """Return the offset of the next magic at or after ``start``, else the end of the data."""
+    window = _SMALLEST_WINDOW  # it grows: many close magics would each copy a large one
     while start + len(MAGIC) <= len(view):
         found = bytes(view[start : start + window]).find(MAGIC)
         if found >= 0:
@@ -232,7 +232,7 @@ def _find_magic(view: memoryview, start: int) -> int:
 
 
 class _BlockCursor:
-    """Reads the fields of one block in order and never past ``end``."""
+    """Reads the fields of one block in order, and never past ``end``."""
 
     __slots__ = ("block", "end", "offset", "view")
 
@@ -243,7 +243,7 @@ class _BlockCursor:
         self.end = end
 
     def skip(self, length: int, what: str) -> int:
-        """Step over ``length`` bytes and return where they start."""
+        """Step over ``length`` bytes and return the offset of the first."""
         start = self.offset
         if length < 0 or length > self.end - start:
             message = f"A log block's {what} does not fit into the block ({length} bytes, {self.end - start} left)."

@@ -11,12 +11,12 @@ _NO_FOOTERS = struct.pack(">i", 0)
 
 
 def encode_block(block_type: BlockType, headers: Mapping[HeaderKey, str], content: bytes) -> bytes:
-    """Encode one block; blocks follow each other in a file without anything between them.
+    """Encode one block; a log file is blocks back to back.
 
     Args:
-        block_type: what ``content`` is.
-        headers: in the ordinary case INSTANT_TIME (of the commit that writes) and SCHEMA (Avro JSON of the records,
-            with the meta fields), for deletes too.
+        block_type: type of the block.
+        headers: usually INSTANT_TIME (the instant of the writing commit) and SCHEMA (the records' Avro schema as JSON,
+            with the meta fields), in delete blocks too.
         content: the encoded records.
     """
     texts = [(key, text.encode()) for key, text in headers.items()]

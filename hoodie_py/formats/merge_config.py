@@ -1,13 +1,14 @@
-"""How a table merges versions of a record, worked out from its properties.
+"""Resolves how a table merges versions of a record, from its properties.
 
-Tables of version 9 store the merge mode and nothing of the payload class it came from. Tables of version 6 store a
-payload class, a strategy id or both, those of version 8 the mode as well; ``infer_merge`` resolves them as Hudi's
+Tables of version 9 store the merge mode, and not the payload class it came from. Tables of version 6 store a payload
+class, a merge strategy id or both; tables of version 8 store the mode as well. ``infer_merge`` resolves these as Hudi's
 HoodieTableConfig.inferMergingConfigsForPreV9Table does:
 
-* neither given: the stored mode, else event time when there are ordering fields, else commit time;
-* version 6: the payload class decides, then the strategy id; version 8: the strategy id, then the payload class, and
-  the two must not contradict each other; a stored mode must equal the outcome;
-* a reader of a version 6 table without payload class assumes the default payload (event time).
+* Without payload class and strategy id: the stored mode counts; without it, event time if the table has ordering
+  fields, else commit time.
+* Version 6: the payload class decides, then the strategy id. Version 8: the strategy id decides, then the payload
+  class, and the two must not contradict each other. A stored mode must equal the result.
+* A reader of a version 6 table without payload class assumes the default payload class (event time).
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ POSTGRES_DEBEZIUM_PAYLOAD = f"{_MODEL}.debezium.PostgresDebeziumAvroPayload"
 
 PARTIAL_UPDATE_MODES = ("IGNORE_DEFAULTS", "FILL_UNAVAILABLE")
 
-# Merge properties, which a table keeps under a prefix and a user may give as options
+# Merge properties: a table stores them under a prefix, and a user may set them as options.
 DELETE_FIELD = "hoodie.payload.delete.field"  # column whose value marks a row as deleted ...
 DELETE_MARKER = "hoodie.payload.delete.marker"  # ... when it equals this text
 UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"  # placeholder that keeps the older value
 
 
 class MergeMode(StrEnum):
-    """Who wins when two versions of a record meet (Hudi RecordMergeMode)."""
+    """Which of two versions of a record a merge keeps (Hudi RecordMergeMode)."""
 
     COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
     EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
@@ -51,10 +52,10 @@ class MergeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MergeConfig:
-    """A resolved way of merging.
+    """The resolved merge configuration of a table.
 
-    ``strategy_id`` names the merger when ``mode`` is CUSTOM; ``payload_class`` matters only together with the payload
-    strategy id (``PAYLOAD_STRATEGY_ID``).
+    ``strategy_id`` names the merger if ``mode`` is CUSTOM. ``payload_class`` counts only with the strategy id
+    ``PAYLOAD_STRATEGY_ID``.
     """
 
     mode: MergeMode
@@ -68,7 +69,7 @@ class MergeConfig:
 
 
 def replace_old_package(class_name: str) -> str:
-    """Return the name of a class as Hudi has it since it joined Apache: older tables say ``com.uber.hoodie``."""
+    """Replace the package ``com.uber.hoodie`` of old tables by ``org.apache.hudi`` in a class name."""
     return class_name.replace("com.uber.hoodie", "org.apache.hudi")
 
 
@@ -140,12 +141,11 @@ def resolve_merge(
 ) -> MergeConfig:
     """Resolve the merge configuration that a reader of the table uses (Hudi HoodieReaderContext.initRecordMerger).
 
-    Version 6 tables without a payload class count as having the payload that their mode implies, the default one
-    otherwise, unless a strategy id that is not built in asks for a merger of its own. Version 9 tables are taken as
-    stored.
+    A version 6 table without payload class has the payload class that its mode implies, else the default one, unless
+    its strategy id is that of a custom merger. For a version 9 table the stored values count.
 
     Raises:
-        InvalidTableError: contradictory values.
+        InvalidTableError: the values contradict each other.
     """
     if version >= 9 and mode is not None:
         return _resolve_stored(mode, payload, strategy)
@@ -174,8 +174,8 @@ def collect_merge_properties(
 ) -> Mapping[str, str]:
     """Collect what the table stores for its merger (Hudi HoodieTableConfig.getTableMergeProperties).
 
-    Every key under ``prefix``, stripped of it, key and value trimmed. For tables older than version 9 the AWS DMS and
-    Debezium payload classes imply the delete field and marker, under the two keys of ``delete_keys``.
+    These are all keys under ``prefix``, without it, keys and values trimmed. In tables older than version 9 the AWS DMS
+    and Debezium payload classes imply the delete field and marker, under the two keys of ``delete_keys``.
     """
     found = {
         key.removeprefix(prefix).strip(): value.strip() for key, value in properties.items() if key.startswith(prefix)

@@ -1,12 +1,13 @@
-"""Merge configuration as writers settle it: what a new table stores, what a write with its own payload class means.
+"""Merge configuration of writers: what a new table stores, and what a payload class in a write's options means.
 
-Version 9 tables store how records merge, not the payload class that once said so. The payload classes that a merge
-mode replaces are kept under the legacy key only; every other one stays a CUSTOM table's payload class (Hudi
-HoodieTableConfig.inferMergingConfigsForV9TableCreation, HoodieReaderContext.initRecordMergerForIngestion):
+Version 9 tables store a merge mode instead of a payload class where a mode can replace the class; the class is then
+kept under the legacy key only. A class that no mode replaces stays the payload class of a CUSTOM table. It must agree
+with Hudi's HoodieTableConfig.inferMergingConfigsForV9TableCreation and
+HoodieReaderContext.initRecordMergerForIngestion:
 
-* built-in payloads become a mode, some with a partial update mode, a delete marker or ordering fields of their own,
-  and an explicit mode beside them is not looked at;
-* all else is inferred as for version 8, so contradictions are errors.
+* A built-in payload class becomes a mode. Some also set a partial update mode, a delete marker or ordering fields. An
+  explicit mode beside a built-in class is ignored.
+* Everything else is inferred as for version 8, so contradictions are errors.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def make_creation_properties(
         payload: the payload class asked for, if any.
         strategy: the merge strategy id asked for, if any.
         ordering_fields: the ordering fields asked for; only whether there are any matters.
-        version: the table's version; below 9 there is no such rule.
+        version: the table's version, at least 9.
 
     Raises:
         InvalidTableError: the values contradict each other, or CUSTOM names neither a payload class nor a strategy.
@@ -133,8 +134,8 @@ def _make_replacement_properties(payload: str, replacement: _Replacement) -> dic
 def find_payload_class(properties: Mapping[str, str]) -> str | None:
     """Return the payload class that properties of a table or a write name (Hudi HoodieRecordPayload).
 
-    The table's key comes first, then the writers' option; a commit-time table without either counts as overwriting with
-    the latest.  None where nothing says; callers then assume the default payload.
+    The table's key counts first, then the writers' option. For a commit-time table without both it is the class that
+    overwrites with the latest. Return None for other properties; callers then assume the default payload class.
     """
     for key in (PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS):
         value = properties.get(key, "").strip()
@@ -146,14 +147,14 @@ def find_payload_class(properties: Mapping[str, str]) -> str | None:
 
 
 def resolve_merge_for_write(config: TableConfig, options: Mapping[str, str]) -> MergeConfig:
-    """Resolve how a write merges: as the table says, unless the write brings another payload class.
+    """Resolve how a write merges: as the table does, unless the write's options name another payload class.
 
     Args:
         config: the table.
         options: the write's options.
 
     Raises:
-        InvalidTableError: the payload class contradicts something.
+        InvalidTableError: the payload class contradicts other values.
     """
     payload = _find_writer_payload(options)
     if payload is None or payload == _find_table_payload(config):
@@ -165,18 +166,18 @@ def resolve_merge_for_write(config: TableConfig, options: Mapping[str, str]) -> 
 
 
 def resolve_config_for_write(config: TableConfig, options: Mapping[str, str], *, batch: bool) -> TableConfig:
-    """Return a table's properties as the merges of one write take them (Hudi's BaseWriteHelper and merge handles).
+    """Return the table config for the merges of one write (Hudi's BaseWriteHelper and merge handles).
 
-    Where payload classes decide, rows of one batch merge by the write's class, and what came of them merges on what
-    the table has by the table's own class.
+    Where payload classes decide, the rows of one batch merge by the write's class, and the result merges with the
+    table's rows by the table's class.
 
     Args:
         config: the table.
         options: the write's options.
-        batch: whether rows of one batch meet each other, not what the table has.
+        batch: True for the merge of rows of one batch, False for the merge with the table's rows.
 
     Raises:
-        InvalidTableError: the payload class contradicts something.
+        InvalidTableError: the payload class contradicts other values.
     """
     if _find_writer_payload(options) is None:
         return config
@@ -187,16 +188,16 @@ def resolve_config_for_write(config: TableConfig, options: Mapping[str, str], *,
 
 
 def is_replaced(payload: str) -> bool:
-    """Say whether version 9 has a merge mode in the place of a payload class."""
+    """Say whether version 9 replaces a payload class by a merge mode."""
     return payload in _REPLACEMENTS
 
 
 def find_payload_classes(config: TableConfig, merge: MergeConfig, options: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the payload classes of stored and of incoming records; None unless payload classes decide the merge.
+    """Return the payload classes of stored and of incoming records; None if no payload class decides the merge.
 
     Args:
         config: the table.
-        merge: how records merge, as resolved for this read or write.
+        merge: the resolved merge configuration of this read or write.
         options: the read's or write's options.
     """
     if not merge.is_payload_based:
@@ -206,7 +207,7 @@ def find_payload_classes(config: TableConfig, merge: MergeConfig, options: Mappi
 
 
 def _find_table_payload(config: TableConfig) -> str:
-    """Return a table's payload class, or the one that its merge mode stands for."""
+    """Return a table's payload class, or the class that its merge mode replaces."""
     commit_time = config.merge_mode is MergeMode.COMMIT_TIME_ORDERING
     return config.payload_class or (OVERWRITE_WITH_LATEST_PAYLOAD if commit_time else DEFAULT_PAYLOAD)
 

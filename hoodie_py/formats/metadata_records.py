@@ -1,12 +1,13 @@
-"""Records of the ``files`` partition of the metadata table (Hudi HoodieMetadataPayload, HoodieMetadataRecord).
+"""Encodes records of the ``files`` partition of the metadata table (Hudi HoodieMetadataPayload, HoodieMetadataRecord).
 
     key of the HFile entry    value
     __all_partitions__        type 1: each partition, size 0
-    partition path            type 2: each file's size, or that it is deleted
-    "." for the table itself  likewise, of a table without partitions
+    partition path            type 2: each file's size, or that the file is deleted
+    "."                       the same, for a table without partitions
 
-The value is bare Avro of the schema that the metadata table's own blocks have, in which every field but the type and
-the map is null and ``key`` is "" (the HFile has it). Readers merge the maps of all blocks: what is not named stays.
+The value is an Avro record of the schema of the metadata table's blocks, without a header. ``key`` is "", because the
+HFile has it. All fields but the type and the map are null. Readers merge the maps of all blocks, so a file that a
+record does not name stays.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ _PARTITIONS_TYPE, _FILES_TYPE = 1, 2
 def encode_commit_entries(
     schema: str, added: Mapping[str, Mapping[str, int]], deleted: Mapping[str, Iterable[str]] | None = None
 ) -> list[Entry]:
-    """Give the HFile entries that tell the metadata table of a commit: the partitions it touched, and their files.
+    """Return the HFile entries of one commit: its partitions, and the files of each.
 
     Args:
-        schema: of HoodieMetadataRecord, from the newest block of the metadata table.
-        added: sizes in bytes of new files, by name, by partition path ("" for a table without partitions).
-        deleted: names of files that are gone, by partition path.
+        schema: schema of HoodieMetadataRecord, from the newest block of the metadata table.
+        added: size in bytes of each new file, by partition path ("" for a table without partitions) and file name.
+        deleted: names of deleted files, by partition path.
 
     Raises:
-        InvalidTableError: a path out of the table, a file name that is a path, or a size that is not positive.
-        UnsupportedFeatureError: the schema is none of those known.
+        InvalidTableError: a path leads out of the table, a file name is a path, or a size is not positive.
+        UnsupportedFeatureError: the schema is not known.
     """
     gone = deleted or {}
     partitions = sorted({*added, *gone})
@@ -52,8 +53,9 @@ def encode_commit_entries(
 
 
 def encode_files_record(schema: str, added: Mapping[str, int], deleted: Iterable[str] = ()) -> bytes:
-    """Encode the files of one partition: sizes in bytes of those added, names of those deleted; errors as
-    ``encode_commit_entries``.
+    """Encode the files of one partition: the size in bytes of each added file, and the names of deleted files.
+
+    Raises as ``encode_commit_entries``.
     """
     files = {}
     for name, size in added.items():
@@ -65,7 +67,7 @@ def encode_files_record(schema: str, added: Mapping[str, int], deleted: Iterable
 
 
 def encode_partitions_record(schema: str, partitions: Iterable[str]) -> bytes:
-    """Encode the names of partitions; errors as ``encode_commit_entries``."""
+    """Encode the names of partitions. Raises as ``encode_commit_entries``."""
     return _encode(schema, _PARTITIONS_TYPE, {_make_key(path): {"size": 0, "isDeleted": False} for path in partitions})
 
 

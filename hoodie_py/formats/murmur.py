@@ -1,10 +1,11 @@
-"""MurmurHash2 of many keys at once, as Hudi's bloom filters take it (Hudi MurmurHash, HashFunction).
+"""MurmurHash2 of many keys at once, for Hudi's bloom filters (Hudi MurmurHash, HashFunction).
 
-One hash of a key, with a seed, in 32-bit arithmetic: ``seed ^ length`` at the start, the key's bytes as little-endian
-words, then a tail of up to three bytes, the last one lowest, each *signed* before it is shifted; the usual finish. A
-filter wants a chain of them: each hash is the seed of the next one.
+The hash has 32 bits and starts from ``seed ^ length``. The key's bytes follow as little-endian words, then a tail of up
+to three bytes, the last one lowest. Each tail byte is *signed* when it is shifted, as in Java. Then comes the usual
+finish. A filter needs a chain of hashes: each hash is the seed of the next one.
 
-What a word adds does not depend on the seed, so words are mixed once a key and the chain costs two operations a word.
+The contribution of a word does not depend on the seed. So words are mixed once per key, and each hash of the chain
+costs two operations per word.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def hash_chains(keys: pa.Array, count: int) -> Iterator[tuple[npt.NDArray[np.int
         count: length of the chain.
 
     Yields:
-        Chunks of the keys, in no order: their places in ``keys``, and ``count`` arrays with a hash for each of them.
+        Chunks of the keys, in any order: their indices in ``keys``, and ``count`` arrays with one hash for each key.
 
     Raises:
         CorruptFileError: a key is null.
@@ -54,9 +55,9 @@ def hash_chains(keys: pa.Array, count: int) -> Iterator[tuple[npt.NDArray[np.int
 
 
 def _find_bytes(keys: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Give where each key starts, its length, and the bytes.
+    """Return the offset of each key, its length, and the bytes of all keys.
 
-    Three spare bytes come first, so that tails of short keys can be gathered.
+    Three spare bytes come first: ``_mix_tails`` reads three bytes before the end of every key, however short it is.
     """
     keys = keys.cast(pa.large_string())
     _, offset_buffer, data_buffer = keys.buffers()
@@ -111,7 +112,7 @@ def _mix_words(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words
 def _mix_tails(
     ends: npt.NDArray[np.int64], left: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
 ) -> tuple[Hashes, Hashes | None]:
-    """Give what the last bytes add, and the factor that follows them: 1 where there are none, None if nowhere any."""
+    """Return the tails of the keys, and the factor of each: 1 for a key without tail. It is None if no key has one."""
     tail = np.zeros(len(ends), np.uint32)
     if not left.any():
         return tail, None

@@ -1,13 +1,11 @@
-"""Names: data files, log files, and the paths they lie under.
+"""Names that Hudi gives: columns, folders, data files, log files, markers and partition paths.
 
-Rules kept here:
-
-* A base file is ``{file id}_{write token}_{instant}{extension}`` (Hudi FSUtils); a log file is
+* A base file is ``{file id}_{write token}_{instant}{extension}`` (Hudi FSUtils). A log file is
   ``.{file id}_{time}.log.{version}[_{write token}][.cdc]`` (Hudi HoodieLogFile). ``time`` is the base instant of the
-  slice up to table version 6 and the request time of the writing delta commit from version 8 on.
-* Anything else is not a data file: the parsers answer None, so a listing may be fed through them as it is.
-* Instants compare as strings; no name ever becomes a number except a log version.
-* A path that comes from table metadata is used only after ``check_inside``: it must stay below the table's base path.
+  slice up to table version 6, and the request time of the writing delta commit from version 8 on.
+* The parsers return None for every other name, so callers may pass a whole listing through them.
+* Instants compare as strings. Only a log version becomes a number.
+* A path from table metadata is used only after ``check_inside``: it must stay below the table's base path.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ IS_DELETED_FIELD = "_hoodie_is_deleted"  # a column of the user's data: true del
 
 BASE_FILE_EXTENSIONS = (".parquet", ".orc", ".hfile", ".lance")
 CDC_SUFFIX = ".cdc"
-REGISTERED_SUFFIX = "_hudiext"  # of files that another system wrote and that were registered with a table
+REGISTERED_SUFFIX = "_hudiext"  # files of another system that were registered with a table
 
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 
@@ -58,7 +56,7 @@ class BaseFileName:
 
     @property
     def name(self) -> str:
-        """The name that these parts spell."""
+        """The file name."""
         return f"{self.file_id}_{self.write_token}_{self.instant}{self.extension}"
 
 
@@ -67,7 +65,7 @@ class LogFileName:
     """The parts of a log file's name (Hudi HoodieLogFile).
 
     ``instant`` is the base instant of the slice (table version 6) or the request time of the delta commit that wrote
-    the file (version 8 and later); ``suffix`` is ``""`` or ``".cdc"``; very old files have no ``write_token``.
+    the file (version 8 and later). ``suffix`` is ``""`` or ``".cdc"``. Very old files have no ``write_token``.
     """
 
     file_id: str
@@ -78,27 +76,27 @@ class LogFileName:
 
     @property
     def is_cdc(self) -> bool:
-        """Whether the file holds change rows; such files never take part in a merge."""
+        """Whether the file has change rows; a merge never reads it."""
         return self.suffix == CDC_SUFFIX
 
     @property
     def sort_key(self) -> tuple[str, int, str, str]:
-        """Read order within a file slice: time, version as a number, write token and suffix as text."""
+        """The key of the read order within a file slice: time, version as a number, write token and suffix as text."""
         return self.instant, self.version, self.write_token or "", self.suffix
 
     @property
     def name(self) -> str:
-        """The name that these parts spell."""
+        """The file name."""
         token = f"_{self.write_token}" if self.write_token is not None else ""
         return f".{self.file_id}_{self.instant}.log.{self.version}{token}{self.suffix}"
 
 
 def parse_base_file_name(name: str) -> BaseFileName | None:
-    """Take a base file's name apart; None when ``name`` is not one.
+    """Parse a base file's name; None if ``name`` is not one.
 
     Raises:
-        UnsupportedFeatureError: the file was written by another system and only registered with the table
-            (names ending in ``REGISTERED_SUFFIX``); leaving it out would lose rows.
+        UnsupportedFeatureError: the file was written by another system and only registered with the table (its name
+            ends in ``REGISTERED_SUFFIX``); ignoring it would lose rows.
     """
     if len(name) > get_limits().name_chars:
         return None
@@ -111,13 +109,13 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
 
 
 def parse_log_file_name(name: str) -> LogFileName | None:
-    """Take a log file's name apart; None when ``name`` is not one."""
+    """Parse a log file's name; None if ``name`` is not one."""
     if len(name) > get_limits().name_chars:
         return None
     match = _LOG_FILE.fullmatch(name)
     if match is None:
         return None
-    token = None if match[4] is None else intern(match[4])  # texts that many files share are kept once
+    token = None if match[4] is None else intern(match[4])  # many files share these texts: keep each once
     return LogFileName(intern(match[1]), intern(match[2]), int(match[3]), token, match[5] or "")
 
 
@@ -125,7 +123,7 @@ def make_base_file_name(file_id: str, write_token: str, instant: str, extension:
     """Build a base file's name.
 
     Raises:
-        InvalidTableError: the parts would not read back, such as a file id with an underscore in it.
+        InvalidTableError: the name would not parse to the same parts, for example if the file id has an underscore.
     """
     parts = BaseFileName(file_id, write_token, instant, extension)
     if parse_base_file_name(parts.name) != parts:
@@ -134,10 +132,10 @@ def make_base_file_name(file_id: str, write_token: str, instant: str, extension:
 
 
 def make_log_file_name(file_id: str, instant: str, version: int, write_token: str, suffix: str = "") -> str:
-    """Build a log file's name; ``instant`` as ``LogFileName`` says.
+    """Build a log file's name; ``LogFileName`` describes the parts.
 
     Raises:
-        InvalidTableError: the parts would not read back, such as a file id with a dot in it.
+        InvalidTableError: the name would not parse to the same parts, for example if the file id has a dot.
     """
     parts = LogFileName(file_id, instant, version, write_token, suffix)
     if parse_log_file_name(parts.name) != parts:
@@ -146,10 +144,10 @@ def make_log_file_name(file_id: str, instant: str, version: int, write_token: st
 
 
 class MarkerType(StrEnum):
-    """What happens to the file that a marker announces (Hudi IOType).
+    """How a write makes the file that a marker announces (Hudi IOType).
 
-    CREATE: a new base file of a new file group, and a log file from table version 8 on. MERGE: a new base file of a
-    file group that has one. APPEND: a log file up to version 6, which a rollback undoes with a block of its own.
+    CREATE: a new base file of a new file group, or from table version 8 on a log file. MERGE: a new base file of a file
+    group that has one. APPEND: a log file up to version 6, which a rollback undoes with a rollback block.
     """
 
     CREATE = "CREATE"
@@ -158,12 +156,12 @@ class MarkerType(StrEnum):
 
 
 def make_marker_folder(instant: str) -> str:
-    """The folder of an instant's markers, relative to the table's base path."""
+    """Return the folder of an instant's markers, relative to the table's base path."""
     return f"{METADATA_FOLDER}/.temp/{instant}"
 
 
 def make_marker_path(instant: str, partition_path: str, data_file: str, kind: MarkerType) -> str:
-    """The path of the empty file that announces a data file, relative to the table's base path (Hudi WriteMarkers).
+    """Return the path of the marker of a data file, relative to the table's base path (Hudi WriteMarkers).
 
     Raises:
         InvalidTableError: the partition leads out of the table.
@@ -173,16 +171,16 @@ def make_marker_path(instant: str, partition_path: str, data_file: str, kind: Ma
 
 
 def parse_marker(marker: str) -> tuple[str, MarkerType] | None:
-    """The data file that a marker announces, and why; ``marker`` is a name or a path. None when it is no marker."""
+    """Return the data file and the type of a marker; None if ``marker``, a name or a path, is not one."""
     match = _MARKER.fullmatch(marker)
     return (match[1], MarkerType(match[2])) if match is not None else None
 
 
 def check_inside(rel: str) -> str:
-    """Return ``rel`` when it names a place at or below the table's base path.
+    """Return ``rel`` if it is a path at or below the table's base path.
 
-    ``rel`` is '/'-separated and relative; "" is the base path itself. Backslashes count as separators for the check,
-    since some stores take them so.
+    ``rel`` is '/'-separated and relative; "" is the base path itself. Backslashes count as separators here, because
+    they are separators in some stores.
 
     Raises:
         InvalidTableError: an absolute path, a URI, a ``.`` or ``..`` segment, or a NUL character.
@@ -199,10 +197,11 @@ def check_inside(rel: str) -> str:
 
 
 def check_partition(path: str) -> str:
-    """Return ``path`` when it can be a partition: inside the table, and not among the files that manage it.
+    """Return ``path`` if it can be a partition: inside the table, and not below its folder ``.hoodie``.
 
     Raises:
-        InvalidTableError: as for ``check_inside``, or a segment is ``.hoodie`` in any case, as some disks ignore it.
+        InvalidTableError: as for ``check_inside``, or a segment is ``.hoodie`` in upper or lower case: some file
+            systems ignore case.
     """
     if any(segment.casefold() == METADATA_FOLDER for segment in check_inside(path).replace("\\", "/").split("/")):
         raise InvalidTableError("table metadata names a partition among Hudi's own files", path=path[:500])
@@ -210,7 +209,7 @@ def check_partition(path: str) -> str:
 
 
 def check_bare(name: str) -> str:
-    """Return ``name``, such as a file id, when it can be part of a file's name and no more.
+    """Return ``name``, for example a file id, if it can be part of a file's name.
 
     Raises:
         InvalidTableError: it has a separator or a NUL character, or is ``.`` or ``..``.
@@ -221,10 +220,10 @@ def check_bare(name: str) -> str:
 
 
 def find_file_name(path_or_uri: str) -> str:
-    """Return the last segment of a path or URI, for plans that hold absolute locations.
+    """Return the last segment of a path or URI; some plans have absolute locations.
 
     Raises:
-        InvalidTableError: there is no usable last segment (empty, ``.``, ``..`` or with a NUL character).
+        InvalidTableError: the last segment is empty, ``.`` or ``..``, or has a NUL character.
     """
     name = path_or_uri.replace("\\", "/").rsplit("/", 1)[-1]
     if not name or name in (".", "..") or "\0" in name:
@@ -251,29 +250,29 @@ def escape_partition_value(value: str) -> str:
 
 
 def unescape_partition_value(text: str) -> str:
-    """Undo ``escape_partition_value``; a ``%`` that two hex digits do not follow stays as it is."""
+    """Undo ``escape_partition_value``; a ``%`` without two hex digits behind it stays."""
     return _HEX_PAIR.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def split_partition_path(
     path: str, fields: tuple[str, ...], *, legacy_default: bool = False, whole: bool = False
 ) -> tuple[str | None, ...] | None:
-    """Read the text of each partition field off a partition path, as Hudi's Spark reader does.
+    """Return the text of each partition field from a partition path, as Hudi's Spark reader does.
 
-    With one segment a field, the text is what follows the first ``=`` of the segment (all of it without ``=``), with
-    ``%XX`` undone. A single field owns the whole path when that has several segments (a value with ``/``, a date
-    ``2026/01/31``); several hive-style fields own the segments up to the next ``field=``. Such texts are taken as they
-    are. ``__HIVE_DEFAULT_PARTITION__`` is None.
+    If the path has one segment for each field, the text is the part of the segment behind its first ``=``, or the whole
+    segment without ``=``, and ``%XX`` is decoded. If there is one field and several segments (a value with ``/``, a
+    date ``2026/01/31``), the text is the whole path. If there are several hive-style fields, the text of a field goes
+    on to the next ``field=``. In these two cases ``%XX`` is not decoded. ``__HIVE_DEFAULT_PARTITION__`` is None.
 
     Args:
         path: partition path relative to the table's base path.
-        fields: partition fields in path order; none of them gives ``()``.
-        legacy_default: also take ``default`` for null. Hudi wrote that before 0.12 and refuses to upgrade such tables
-            past version 4, so from version 6 on a partition called ``default`` holds rows of that very value.
-        whole: with one segment a field, the text is the segment as it is.
+        fields: partition fields in path order; without fields the result is ``()``.
+        legacy_default: also read ``default`` as null. Hudi wrote it before 0.12 and does not upgrade tables with it
+            past version 4. So from version 6 on, the rows of a partition called ``default`` have the value ``default``.
+        whole: if the path has one segment for each field, return the segments unchanged.
 
     Returns:
-        One text or None per field, or None when the path cannot be matched with the fields.
+        One text or None for each field, or None if the path does not match the fields.
     """
     if not fields:
         return ()
@@ -291,7 +290,7 @@ def split_partition_path(
 
 
 def _split_hive_style(segments: list[str], fields: tuple[str, ...]) -> list[str]:
-    """Gather the segments of each ``field=``; the result is short when the fields do not all occur in order."""
+    """Join the segments of each ``field=``; the result is too short if a field is missing or out of order."""
     texts: list[str] = []
     for segment in segments:
         if len(texts) < len(fields) and segment.startswith(f"{fields[len(texts)]}="):

@@ -1,8 +1,8 @@
-"""Parquet as Hudi reads it: one set of Arrow types, whatever wrote the file, and where column chunks lie.
+"""Reads Parquet as Hudi does: with one set of Arrow types for the files of all writers.
 
-Files of one file group come from different writers (two- and three-level lists, decimals as fixed or as integers, large
-or dictionary-encoded strings from Arrow writers). ``convert_to_spark_type`` maps an Arrow type to the type that Spark
-would give. ``avro_types`` gives the same type for the same column:
+Files of one file group come from different writers: lists with two or three levels, decimals as fixed bytes or as
+integers, large or dictionary-encoded strings from Arrow writers. ``convert_to_spark_type`` maps an Arrow type to the
+type that Spark would give. ``avro_types`` gives the same type for the same column:
 
     string, large_string, string_view, dictionary of them   string
     binary, large, view, fixed-size                          binary
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 MAX_DECIMAL_PRECISION = 38
-_ROWS_AT_ONCE = 1 << 16  # of a block decoded in parts
+_ROWS_AT_ONCE = 1 << 16  # most rows of one part of a block
 
 _FIXED_TARGETS: dict[pa.DataType, pa.DataType] = {
     pa.int8(): pa.int32(),
@@ -73,10 +73,10 @@ _LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 def convert_to_spark_type(t: pa.DataType) -> pa.DataType:
-    """Give the Arrow type that Spark would give a column of this type.
+    """Return the Arrow type of the Spark type of a column of this type.
 
     Raises:
-        UnsupportedFeatureError: there is none (durations, intervals, unions, decimals of more than 38 digits).
+        UnsupportedFeatureError: Spark has no such type (durations, intervals, unions, decimals of over 38 digits).
 
     """
     if t in _UNCHANGED:
@@ -109,15 +109,15 @@ def _convert_nested_type(t: pa.DataType) -> pa.DataType:
 
 
 def convert_to_spark_field(field: pa.Field) -> pa.Field:
-    """Give the same field with the type Spark would give; name and nullability stay, metadata goes."""
+    """Return the field with its Spark type; name and nullability stay, metadata is dropped."""
     return pa.field(field.name, convert_to_spark_type(field.type), nullable=field.nullable)
 
 
 def convert_to_spark_schema(s: pa.Schema) -> pa.Schema:
-    """Give the same columns with the types Spark would give.
+    """Return the same columns with their Spark types.
 
     Raises:
-        UnsupportedFeatureError: a column has no such type; ``where`` names it.
+        UnsupportedFeatureError: a column has no Spark type; ``where`` names it.
 
     """
     fields: list[pa.Field] = []
@@ -130,9 +130,9 @@ def convert_to_spark_schema(s: pa.Schema) -> pa.Schema:
 
 
 def read_file_schema(meta: pq.FileMetaData) -> pa.Schema:
-    """Give the columns of a Parquet file with Spark's types.
+    """Return the columns of a Parquet file with Spark's types.
 
-    INT96, which old Spark versions write for timestamps and Arrow reads as a time without zone, is a point in time.
+    INT96 is a point in time: old Spark versions write it for timestamps. Arrow reads it as a time without zone.
     """
     schema = convert_to_spark_schema(meta.schema.to_arrow_schema())
     for i in range(meta.num_columns):
@@ -145,7 +145,7 @@ def read_file_schema(meta: pq.FileMetaData) -> pa.Schema:
 
 
 def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast to a Spark type; times finer than a microsecond are rounded down."""
+    """Cast to a Spark type; nanoseconds are rounded down to microseconds."""
     source = array.type
     if source.equals(target):
         return array
@@ -171,15 +171,15 @@ def find_column_chunk_ranges(
     row_group: int,
     columns: Collection[str] | None,
 ) -> list[tuple[int, int]]:
-    """Give the byte ranges (start, stop) of a row group's column chunks, ascending, adjacent ones joined.
+    """Return the byte ranges (start, stop) of a row group's column chunks, ascending; adjacent ones are joined.
 
     Args:
         meta: the file's footer.
-        row_group: its number.
+        row_group: number of the row group.
         columns: top-level columns to read, None for all; other names are ignored.
 
     Raises:
-        CorruptFileError: the footer gives a chunk a negative place or size.
+        CorruptFileError: the footer has a negative offset or size.
 
     """
     group = meta.row_group(row_group)
@@ -199,7 +199,7 @@ def find_column_chunk_ranges(
 
 
 def _is_wanted(path: str, columns: Collection[str]) -> bool:
-    """Say whether a leaf belongs to a wanted column; names may contain dots themselves, so every prefix counts."""
+    """Say whether a leaf belongs to a wanted column. Names may contain dots, so every prefix of the path is tried."""
     parts = path.split(".")
     return any(".".join(parts[:n]) in columns for n in range(1, len(parts) + 1))
 
@@ -214,27 +214,27 @@ def _join_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-_FREE_BYTES = 128 << 20  # what a small file may have when decoded
-_OFFSET_BYTES = 4  # of a text, a list, or what stands for one in a dictionary
+_FREE_BYTES = 128 << 20  # decoded bytes that any file may have, whatever its size
+_OFFSET_BYTES = 4  # offset of a text or a list, or an index into a dictionary
 
 
 def check_footer(
     file: ParquetFile | pq.ParquetFile, rows_at_once: int | None = None, compressed: int | None = None
 ) -> None:
-    """Refuse a footer that contradicts itself, or that promises more than is believed of any file.
+    """Refuse a footer that contradicts itself, or that promises more than the limits allow.
 
-    A column of nulls takes no bytes in the file and many in memory, so rows are not bounded by the file's size.
+    A column of nulls takes no bytes in the file but many in memory, so the file's size does not bound the rows.
 
-    The footer's own schema object is not asked: once made, it and the footer, with its bloom filter, hold each other
-    until Python looks for garbage.
+    ``metadata.schema`` is not used: that object and the footer, with its bloom filter, refer to each other, and so stay
+    in memory until Python's garbage collector runs.
 
     Args:
-        file: of which nothing but the footer has been read.
-        rows_at_once: how many rows are decoded together; None for all.
-        compressed: bytes of the file, where decoding must not make too many of them.
+        file: a file of which only the footer has been read.
+        rows_at_once: number of rows that are decoded together; None for all.
+        compressed: bytes of the file if the ratio of decoded to compressed bytes is to be checked.
 
     Raises:
-        CorruptFileError: row counts that do not agree, or a file beyond a limit.
+        CorruptFileError: row counts do not agree, or the file is beyond a limit.
     """
     meta = file.metadata
     groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
@@ -258,13 +258,13 @@ def check_footer(
 
 
 def _estimate_width(t: pa.DataType) -> int:
-    """The least bytes that Arrow keeps for a row of a column, null or not; a list counts as if it had one item."""
+    """Return the least bytes of a row in Arrow memory, null or not; a list counts as a list of one item."""
     if pa.types.is_nested(t):
         own = _OFFSET_BYTES if not pa.types.is_struct(t) else 0
         return own + sum(_estimate_width(t.field(i).type) for i in range(t.num_fields))
     try:
         return max(1, int(t.bit_width) // 8)
-    except ValueError:  # as wide as its value
+    except ValueError:  # a type of variable width
         return _OFFSET_BYTES
 
 
@@ -283,7 +283,7 @@ def decode_parquet_data(
 
     Raises:
         CorruptFileError: the bytes are not a Parquet file, or a damaged one.
-        UnsupportedFeatureError: a column, encoding or compression that cannot be read here.
+        UnsupportedFeatureError: a column, an encoding or the compression is not supported.
 
     """
     with _name_damage():
@@ -300,7 +300,7 @@ def decode_parquet_parts(
     Args:
         content: the block's content.
         columns: as for ``decode_parquet_data``.
-        size: bytes of rows to decode at once, by what the footer says of them; at least one row comes.
+        size: bytes of rows to decode at once, estimated from the footer; a batch has at least one row.
         times: as for ``decode_parquet_data``.
 
     Raises:
@@ -341,9 +341,9 @@ def _open(content: memoryview | bytes) -> ParquetFile:
 def _choose_columns(
     file: ParquetFile, columns: Collection[str] | None, times: pa.Schema | None
 ) -> tuple[pa.Schema, dict[str, pa.DataType]]:
-    """Return the columns to read with Spark's types, and the types of those that the file types otherwise."""
+    """Return the columns to read with Spark's types, and the right types of those whose type in the file is wrong."""
     schema = read_file_schema(file.metadata)
-    types = find_mistyped_times(file.metadata.schema.to_arrow_schema(), times)  # which tells INT96 from microseconds
+    types = find_mistyped_times(file.metadata.schema.to_arrow_schema(), times)  # INT96 is nanoseconds here
     for name, type_ in types.items():
         schema = schema.set(schema.get_field_index(name), convert_to_spark_field(schema.field(name).with_type(type_)))
     return pa.schema([field for field in schema if columns is None or field.name in columns]), types
@@ -351,7 +351,7 @@ def _choose_columns(
 
 @contextmanager
 def _name_damage() -> Iterator[None]:
-    """Turn what Arrow raises for bytes that are no Parquet file, or a damaged one, into this package's errors."""
+    """Replace Arrow's exceptions for damaged and unsupported Parquet by this package's errors."""
     try:
         yield
     except HoodieError:

@@ -1,9 +1,9 @@
-"""An open Parquet file: what ``pyarrow.parquet.ParquetFile`` does for a reader, without the modules that come with it.
+"""An open Parquet file: the part of ``pyarrow.parquet.ParquetFile`` that a reader needs.
 
-``pyarrow.parquet`` imports ``pyarrow.fs``, and so the clients of S3 and other stores, and OpenSSL: 6 MB of memory and
-a fortieth of a second that reading, which gets its bytes from ``hoodie_storage``, has no use for.  The class that does
-the work is ``pyarrow._parquet.ParquetReader``, in all versions of pyarrow that this package runs on.  Its module is not
-public; if a later pyarrow has it elsewhere, it is found through ``pyarrow.parquet``.
+``pyarrow.parquet`` imports ``pyarrow.fs`` and so the clients of S3 and other stores, and OpenSSL. That costs 6 MB of
+memory and a fortieth of a second, and reading does not need it, because ``hoodie_storage`` reads the bytes. So this
+module uses the class below it, ``pyarrow._parquet.ParquetReader``, which all supported versions of pyarrow have. That
+module is not public; if a later pyarrow moves the class, it is imported through ``pyarrow.parquet``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ except ImportError:
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-_FEW_COLUMNS, _MOST_PARTS = 8, 4  # of a row group's columns that are read one part after the other
+_FEW_COLUMNS, _MOST_PARTS = 8, 4  # a row group is read in at most 4 parts, each of at least 8 columns
 
 
 class ParquetFile:
@@ -30,14 +30,14 @@ class ParquetFile:
 
     Args:
         source: the file, which stays open.
-        metadata: its footer, where that has been read before.
-        read_dictionary: numbers of the leaf columns that are given as dictionaries.
-        buffer_size: bytes read at a time of a column; 0 for whole column chunks.
+        metadata: its footer if that has been read before.
+        read_dictionary: numbers of the leaf columns that are read as dictionaries.
+        buffer_size: bytes of a column to read at a time; 0 for whole column chunks.
         int96_unit: unit of times stored as INT96.
 
     Raises:
-        pyarrow.ArrowException, OSError: no Parquet file.
-        ValueError: names of columns that are not UTF-8.
+        pyarrow.ArrowException, OSError: the file is not Parquet.
+        ValueError: names of columns are not UTF-8.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ParquetFile:
             pre_buffer=False,
             coerce_int96_timestamp_unit=int96_unit,
         )
-        self._paths: list[list[str]] = list(self._reader.column_paths)  # now, as their names may be damaged
+        self._paths: list[list[str]] = list(self._reader.column_paths)  # now: a damaged name is an error here
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -87,7 +87,7 @@ class ParquetFile:
             use_threads: decode columns on Arrow's threads.
 
         Raises:
-            pyarrow.ArrowException, OSError: pages that cannot be decoded.
+            pyarrow.ArrowException, OSError: pages cannot be decoded.
         """
         groups = range(self._reader.num_row_groups) if row_groups is None else row_groups
         batches: Any = self._reader.iter_batches(batch_size, groups, self._find_leaves(columns), use_threads)
@@ -96,24 +96,24 @@ class ParquetFile:
         while batch is not None:
             left -= batch.num_rows
             is_last = left <= 0
-            given = [batch]  # what is given is not held here
-            batch = next(batches, None) if is_last else None  # which lets go of the pages of the last batch
+            given = [batch]  # pop below: a generator would keep its yielded batch alive until the next step
+            batch = next(batches, None) if is_last else None  # the last step frees the pages of the last batch
             yield given.pop()
             if not is_last:
                 batch = next(batches, None)
 
     def read_row_group(self, group: int, columns: Collection[str]) -> pa.RecordBatch | None:
-        """Read a row group as one batch, some columns after others, so that pages of few of them are in memory.
+        """Read a row group as one batch, a few columns at a time, so that few pages are in memory at once.
 
         Args:
-            group: which one.
+            group: number of the row group.
             columns: names of top-level columns; other names are ignored.
 
         Returns:
-            The rows; None without any, without columns, or where they do not come in one batch.
+            The rows; None if there are no rows or columns, or if Arrow splits them into several batches.
 
         Raises:
-            pyarrow.ArrowException, OSError: pages that cannot be decoded.
+            pyarrow.ArrowException, OSError: pages cannot be decoded.
         """
         rows = max(self.metadata.row_group(group).num_rows, 1)
         wanted = [name for name in dict.fromkeys(path[0] for path in self._paths) if name in columns]

@@ -1,8 +1,8 @@
-"""Row positions in block headers: Base64 of a 64-bit roaring bitmap in its portable form (Hudi LogReaderUtils).
+"""Encodes row positions in block headers: Base64 of a 64-bit roaring bitmap in its portable form (Hudi LogReaderUtils).
 
-The i-th record of the block belongs to the i-th smallest position, a 0-based row number of the base file that another
-header names. A bitmap of a few bytes can stand for billions of rows, so the number of positions is known before any of
-them is written out.
+The i-th record of the block belongs to the i-th smallest position. A position is a 0-based row number in the base file
+that another header names. A bitmap of a few bytes can stand for billions of rows, so the decoder checks the number of
+positions before it lists them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SMALLEST_BUCKET = 12
 
 
 def encode_positions(positions: npt.NDArray[np.int64]) -> str:
-    """Encode the positions of a block's records, which must come in rising order.
+    """Encode the positions of a block's records.
 
     Args:
-        positions: row numbers, each once.
+        positions: row numbers, ascending, each once.
     """
     bitmap = BitMap64(positions.astype(np.uint64))
     bitmap.run_optimize()
@@ -37,13 +37,13 @@ def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int6
 
     Args:
         text: the header's value.
-        count: how many records the block has; None when that is not known.
+        count: number of records of the block; None if it is not known.
 
     Returns:
         The positions, ascending.
 
     Raises:
-        CorruptFileError: not such a bitmap, or not ``count`` positions.
+        CorruptFileError: the text is not such a bitmap, or has not ``count`` positions.
 
     """
     try:

@@ -1,4 +1,4 @@
-r"""Java ``.properties`` files, as ``java.util.Properties`` reads and writes them.
+r"""Reads and writes Java ``.properties`` files as ``java.util.Properties`` does.
 
 The text is ISO-8859-1; lines end with LF, CR or CR LF; a line whose first visible character is ``#`` or ``!`` is a
 comment; an odd number of backslashes at the end of a line continues it, and the continuation's leading blanks are
@@ -19,16 +19,16 @@ _CONTROL_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|u|.|$)", re.DOTALL)
 _WRITTEN_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {char: f"\\{char}" for char in "=:#!\\"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_KEY = re.compile(r"(?:[^=: \t\f\\]++|\\.?)*+", re.DOTALL)  # possessive: nothing is kept to come back to
+_KEY = re.compile(r"(?:[^=: \t\f\\]++|\\.?)*+", re.DOTALL)  # possessive: no backtracking, so linear time
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    r"""Read a Java properties file.
+    r"""Parse a Java properties file.
 
     Raises:
         InvalidTableError: a malformed ``\uXXXX`` escape.
-        CorruptFileError: the file is unreasonably large.
+        CorruptFileError: the file is larger than the limit.
     """
     if len(data) > get_limits().properties_bytes:
         raise_limit_error(CorruptFileError, f"A properties file has {len(data)} bytes", "properties_bytes")
@@ -41,7 +41,7 @@ def parse_properties(data: bytes) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str], comment: str | None = None) -> bytes:
-    """Write a properties file that ``parse_properties`` and Java read back to the same mapping."""
+    """Return a properties file that ``parse_properties`` and Java parse to the same mapping."""
     lines = [f"#{line}" for line in (comment or "").splitlines()]
     text = "".join(f"{line}\n" for line in lines) + "".join(
         _format_line(key, value) for key, value in properties.items()
@@ -50,11 +50,11 @@ def format_properties(properties: Mapping[str, str], comment: str | None = None)
 
 
 def update_properties(before: bytes, changes: Mapping[str, str | None]) -> bytes:
-    """Change some properties of a file and keep everything else as it stands: comments, order, escapes, line ends.
+    """Change some properties of a file. Everything else stays: comments, order, escapes, line ends.
 
     Args:
         before: the file.
-        changes: new values by key; None removes a key. A key that the file does not have is appended.
+        changes: new values by key; None removes a key. A key that is not in the file is appended.
 
     Raises:
         InvalidTableError, CorruptFileError: as ``parse_properties``.
@@ -67,7 +67,7 @@ def update_properties(before: bytes, changes: Mapping[str, str | None]) -> bytes
         key = _unescape(_split_key(logical)[0]) if logical is not None else None
         if key is None or key not in changes:
             lines.append(raw)
-        elif key in pending:  # the first of several lines for a key takes the value, the others go
+        elif key in pending:  # of several lines for a key, the first gets the value and the others are removed
             lines.append(_format_line(key, pending.pop(key)))
     if lines and lines[-1] and not lines[-1].endswith(("\n", "\r")):
         lines.append("\n")
@@ -99,10 +99,7 @@ def _escape(text: str, *, is_key: bool) -> str:
 
 
 def _split_lines(text: str) -> Iterator[tuple[str, str | None]]:
-    """Give each line as it stands, its end included, with its logical line; that is None for comments and blanks.
-
-    Natural lines that continue each other come together.
-    """
+    """Yield each logical line twice: its raw text with all line ends, and its content, None for comments and blanks."""
     parts = _LINE_END.split(text)  # line, end, line, end, ..., line
     raw: list[str] = []
     logical: list[str] = []

@@ -1,7 +1,7 @@
-"""Protocol buffers on the wire, as far as the ends of HFiles use them: varints and byte strings.
+"""Encodes and decodes protocol buffers as far as HFiles use them: varints and byte strings.
 
-A message is fields back to back: a varint of number * 8 + wire type, then a varint (wire type 0) or a varint length and
-that many bytes (wire type 2).
+A message is fields back to back. A field is a varint of number * 8 + wire type, then a varint (wire type 0) or a varint
+length and that many bytes (wire type 2).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def encode_octets_field(number: int, value: bytes) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Decode the varint at ``at``; give it and where it ends. CorruptFileError when it is cut short or too long."""
+    """Return the varint at ``at`` and the offset of its end. Raises CorruptFileError if it is cut short or too long."""
     value = shift = 0
     while True:
         if at >= len(data) or shift >= _MOST_BITS:
@@ -49,7 +49,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Give the fields of a message in their order: number, and value as int or bytes.
+    """Yield the fields of a message in their order: the number, and the value as int or bytes.
 
     Raises:
         CorruptFileError: the message is cut short or has a field of another wire type.

@@ -1,11 +1,11 @@
-"""``hoodie.properties`` as a typed value.
+"""``hoodie.properties`` as a typed value (Hudi HoodieTableConfig, KeyGeneratorType).
 
-The keys of the file live here and nowhere else. What a reader must know is resolved once, when the file is parsed:
-aliases that older and newer releases wrote, the merge mode (``merge_config``), ``field:TYPE`` partition fields, the key
-generator's type (Hudi HoodieTableConfig, KeyGeneratorType).
+The keys of the file are declared only here. Values that depend on several properties are resolved once, when the file
+is parsed: the aliases of older and newer releases, the merge mode (``merge_config``), ``field:TYPE`` partition fields,
+and the key generator's type.
 
-The file carries a checksum over database and table name; a mismatch means a torn or foreign file. Which of
-``hoodie.properties`` and its backup to read, and when to try again, is the caller's business.
+The file has a checksum over database and table name; another checksum means a torn or foreign file. The caller chooses
+between ``hoodie.properties`` and its backup, and retries.
 """
 
 from __future__ import annotations
@@ -110,13 +110,13 @@ def compute_table_checksum(name: str, database: str = "") -> int:
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
-    """What a table's properties say, resolved.
+    """A table's resolved properties.
 
-    ``ordering_fields`` are as configured (``merge_ordering_fields`` are those that take part in merging);
-    ``partition_fields`` come without the ``:TYPE`` that custom key generators append, which is in
-    ``partition_field_types``; ``key_generator`` is Hudi's type name without ``_AVRO``, or the class name of a user's
-    own generator; ``payload_class`` counts only for ``is_payload_based`` tables, ``legacy_payload_class`` never;
-    ``properties`` has every key of the file as it stands there.
+    ``ordering_fields`` are the configured fields, ``merge_ordering_fields`` those that a merge reads.
+    ``partition_fields`` are without the ``:TYPE`` of custom key generators, which is in ``partition_field_types``.
+    ``key_generator`` is Hudi's type name without ``_AVRO``, or the class name of a user's generator. ``payload_class``
+    counts only for ``is_payload_based`` tables, ``legacy_payload_class`` never. ``properties`` has every key of the
+    file with its unchanged value.
     """
 
     name: str
@@ -161,14 +161,14 @@ class TableConfig:
         """Parse a ``hoodie.properties`` file.
 
         Raises:
-            InvalidTableError: no name, a wrong checksum, an unknown value, or values that contradict each other.
-            UnsupportedFeatureError: a table version other than 6, 8 and 9, or a foreign table format.
+            InvalidTableError: the name is missing, the checksum is wrong, or a value is unknown or contradicts another.
+            UnsupportedFeatureError: the table version is not 6, 8 or 9, or the table format is foreign.
         """
         return cls.from_properties(parse_properties(data))
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TableConfig:
-        """Resolve properties that are already parsed; raises as ``from_bytes``."""
+        """Resolve parsed properties; raises as ``from_bytes``."""
         name = properties.get(NAME, "")
         try:
             return _PropertyReader(properties).read_config(cls)
@@ -205,27 +205,27 @@ class TableConfig:
 
     @property
     def merge_ordering_fields(self) -> tuple[str, ...]:
-        """The ordering fields that merging reads: none with commit-time ordering, whatever is configured."""
+        """The ordering fields that a merge reads: none in a table with commit-time ordering."""
         return () if self.merge_mode is MergeMode.COMMIT_TIME_ORDERING else self.ordering_fields
 
     @property
     def timestamp_keygen(self) -> Mapping[str, str]:
-        """Settings of the timestamp key generator, key prefix stripped (``timestamp.type``, ``output.dateformat``)."""
+        """Settings of the timestamp key generator without key prefix (``timestamp.type``, ``output.dateformat``)."""
         return find_timestamp_keygen_settings(self.properties)
 
     def find_timeline_folder(self) -> str:
-        """The directory of the active timeline, relative to the base path."""
+        """Return the folder of the active timeline, relative to the base path."""
         return METADATA_FOLDER if self.timeline_layout == 1 else f"{METADATA_FOLDER}/{self.timeline_path}"
 
     def find_history_folder(self) -> str:
-        """The directory of the archived timeline, relative to the base path."""
+        """Return the folder of the archived timeline, relative to the base path."""
         return (
             f"{self.find_timeline_folder()}/{self.archive_folder if self.timeline_layout == 1 else self.history_path}"
         )
 
 
 def find_timestamp_keygen_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return what properties, or options, say of the timestamp key generator, key prefix stripped."""
+    """Return the settings of the timestamp key generator in properties or options, without key prefix."""
     found: dict[str, str] = {}
     for prefix in reversed(TIMESTAMP_KEYGEN_PREFIXES):
         found |= {key[len(prefix) :]: text for key, text in properties.items() if key.startswith(prefix)}
@@ -233,13 +233,13 @@ def find_timestamp_keygen_settings(properties: Mapping[str, str]) -> dict[str, s
 
 
 class _PropertyReader:
-    """Typed access to raw properties, and the resolution of what several of them say together."""
+    """Reads typed values from raw properties, and resolves values that depend on several of them."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
 
     def read_text(self, *keys: str) -> str | None:
-        """The first non-empty value of the keys, stripped."""
+        """Return the first non-empty value of the keys, stripped."""
         for key in keys:
             value = self._properties.get(key, "").strip()
             if value:

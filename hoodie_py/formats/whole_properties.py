@@ -1,18 +1,20 @@
-r"""Whether ``hoodie.properties`` is whole. The file has no length and no checksum of itself (Hudi's is over two names).
+r"""Checks that ``hoodie.properties`` is whole.
 
-A file that was cut off reads as one with fewer properties, and the defaults for those give other rows. So:
+The file stores neither its length nor a checksum of its content (Hudi's checksum covers only two names). A file that
+was cut off reads as a file with fewer properties, and the defaults for the missing ones give other rows. The rules:
 
-* Java ends every line; a file whose last line has no end is cut off.
-* Java always writes ``ALWAYS``, from table version 8 on ``SINCE_8`` too (``HoodieTableMetaClient.TableBuilder``, the
-  upgrade handlers, ``HoodieTableConfig.create`` and ``storeProperties``).
-* Some properties come together: Spark's writer and the streamer give zone, meta fields and base format at once; a key
-  generator that needs partition fields, or a partial update mode that needs a placeholder, is stored with them.
-* Java writes in the order of its hash map, where ordering fields come right behind the timeline's path. A file that
-  ends with the path, whose merge mode goes by ordering values and that has no ordering fields, lacks its last line.
-* Files that are written here say in the first lines that they have a last line, and have it. Both are comments, which
-  Java drops when it writes the file anew.
+* Java ends every line. If the last line has no end, the file is cut off.
+* Java always writes the keys ``ALWAYS``, from table version 8 on also ``SINCE_8``
+  (``HoodieTableMetaClient.TableBuilder``, the upgrade handlers, ``HoodieTableConfig.create`` and ``storeProperties``).
+* Some properties are always written together. Spark's writer and the streamer write time zone, meta fields and base
+  format at once. A key generator that needs partition fields is stored with them. A partial update mode that needs a
+  placeholder is stored with it.
+* Java writes in the order of its hash map, where the ordering fields follow the timeline's path directly. So a file
+  whose last property is that path is cut off, if its merge mode uses ordering values and it has no ordering fields.
+* A file that this package writes says in its first line that it has a last line, and has it. Both are comments. Java
+  drops them when it rewrites the file.
 
-A user's own merge property on the very last line of a file of Java's is the one thing whose loss cannot be seen.
+One loss cannot be seen: a user's own merge property on the last line of a file that Java wrote.
 """
 
 from __future__ import annotations
@@ -32,13 +34,13 @@ _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 ALWAYS = (keys.NAME, keys.TYPE, keys.VERSION, keys.TIMELINE_LAYOUT, keys.CHECKSUM, keys.ARCHIVE_FOLDER)
 SINCE_8 = (keys.TIMELINE_PATH, keys.MERGE_MODE)
-# What a property brings with it; the key generators are those that cannot do without partition fields.
+# The keys that are always written together with a key.
 _TOGETHER = {keys.TIMEZONE: (keys.POPULATE_META_FIELDS, keys.BASE_FILE_FORMAT)}
-_PARTITIONING = frozenset({"SIMPLE", "TIMESTAMP", "CUSTOM"})
+_PARTITIONING = frozenset({"SIMPLE", "TIMESTAMP", "CUSTOM"})  # key generators that need partition fields
 
 
 def parse_whole_table_config(data: bytes) -> TableConfig:
-    """Parse a ``hoodie.properties`` file that is whole.
+    """Parse a ``hoodie.properties`` file and check that it is whole.
 
     Raises:
         InvalidTableError: the file was cut off, or as ``TableConfig.from_bytes``.
@@ -56,7 +58,7 @@ def parse_whole_table_config(data: bytes) -> TableConfig:
 
 
 def seal_properties(data: bytes) -> bytes:
-    """Return a properties file with the lines that show it to be whole."""
+    """Return a properties file with the first and last line that mark a whole file."""
     lines = [line for line in _LINE.findall(data) if line.rstrip(b"\r\n") not in (_FIRST_LINE, _LAST_LINE)]
     text = b"".join(lines)
     end = b"" if not text or text.endswith((b"\n", b"\r")) else b"\n"

@@ -1,7 +1,7 @@
-"""xxHash32 of many strings at once, with seed 0, as Hudi's consistent hashing takes it (Hudi ``HashID.getXXHash32``).
+"""xxHash32 of many strings at once, with seed 0, for Hudi's consistent hashing (Hudi ``HashID.getXXHash32``).
 
-The hash of a string's UTF-8 bytes: stripes of 16 bytes go into four accumulators, what is left in words and then bytes
-into their sum. Strings of one length are hashed together.
+It hashes a string's UTF-8 bytes. Stripes of 16 bytes go into four accumulators. The remaining words and then the
+remaining bytes go into the sum of these. Strings of equal length are hashed together, as rows of a NumPy table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 1 << 22
 
 
 def hash_xxhash32(texts: pa.Array) -> Hashes:
-    """Return the hash of each string; null counts as an empty one."""
+    """Return the hash of each string; a null counts as an empty string."""
     texts = texts.cast(pa.large_string()).fill_null("")
     _, offset_buffer, data_buffer = texts.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64, len(texts) + 1, 8 * texts.offset)
@@ -39,7 +39,7 @@ def hash_xxhash32(texts: pa.Array) -> Hashes:
 
 
 def _hash_one_length(octets: npt.NDArray[np.uint8], length: int) -> Hashes:
-    """Hash strings that lie below each other."""
+    """Hash strings of one length, one in each row of ``octets``."""
     words = octets[:, : length & ~3].copy().view("<u4").astype(np.uint32, copy=False).T
     striped = length // 16 * 4  # words in whole stripes
     result = _hash_stripes(words[:striped]) if striped else np.full(len(octets), _P5)
