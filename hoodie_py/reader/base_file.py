@@ -1,8 +1,9 @@
-"""The base side: a Parquet file read in batches, only the columns and row groups that a read needs.
+"""BaseFileReader: reads a Parquet base file in batches, only the columns and row groups that a read needs.
 
-Local files are read a buffer a column at a time, not mapped: pages of a map count as the process's memory, and row
-groups are as large as files.  Elsewhere the file's tail (footer and, in Java's files, a bloom filter of some 400 KB)
-comes in one request and the column chunks of each row group in a few coalesced ones, while the group before is decoded.
+Local files are read through a buffer per column. They are not mapped, as mapped pages count as the process's memory and
+row groups are as large as files. Of a remote file one request fetches the tail: the footer and, in Java's files, a bloom
+filter of some 400 KB. The column chunks of each row group come in a few coalesced requests, while the previous group is
+decoded.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 _TAIL = 1 << 20
 _MOST_AHEAD = 64 << 20
-_BUFFER = 16 << 10  # of each column
-_MANY_BYTES = 1 << 20  # of a row group's pages, that are not in memory at once where all rows come in one batch
+_BUFFER = 16 << 10  # bytes per column
+_MANY_BYTES = 1 << 20  # a row group of more bytes is read some columns at a time, so that fewer pages are in memory
 
 _Conform = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -42,17 +43,17 @@ class BaseFileReader:
     """One open base file.
 
     Args:
-        files: where the file is.
+        files: access to the table's files.
         base_file: which file.
-        times: times that the table declares otherwise than the file may (``declared_times``).
+        times: columns with times whose declared type may differ from the file's (``declared_times``).
 
     Attributes:
         columns: names of the file's columns.
-        retyped: columns whose type in the file is wrong; statistics of them are of no use.
+        retyped: columns whose type in the file is wrong, so that their statistics cannot be used.
 
     Raises:
-        CorruptFileError: the file is no Parquet file or its footer is broken.
-        FileMissingError: it is gone.
+        CorruptFileError: the file is no Parquet file, or its footer is broken.
+        FileMissingError: the file is missing.
     """
 
     def __init__(self, files: TableFiles, base_file: BaseFile, times: pa.Schema | None = None) -> None:
@@ -88,12 +89,12 @@ class BaseFileReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows in the file, from the footer."""
+        """The number of rows, from the footer."""
         return int(self._parquet.metadata.num_rows)
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as they are stored."""
+        """The stored columns, with the types that batches have."""
         types = self._types
         return pa.schema(
             [
@@ -116,19 +117,19 @@ class BaseFileReader:
         coded: Collection[str] = (),
         column_threads: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows in file order, brought to the schema; columns that the file lacks are null.
+        """Read rows in file order with the schema's columns; columns that the file lacks are null.
 
         Args:
             schema: the columns wanted, in order.
             batch_rows: most rows in a batch.
             row_groups: which row groups; None for all.
-            coded: columns that may have dictionaries in place of strings, which ``Decoder`` writes out. With some, the
-                batches' schemas may also say which columns are never null.
+            coded: columns that may be dictionaries, which ``Decoder`` decodes. If any are given, batches may also keep
+                non-null fields.
             column_threads: decode the columns of a local file on Arrow's threads.
 
         Raises:
             CorruptFileError: pages that cannot be decoded.
-            UnsupportedFeatureError: a column stored in a type that does not widen to the wanted one.
+            UnsupportedFeatureError: a column's stored type does not widen to the wanted type.
         """
         names = [name for name in schema.names if name in self.columns]
         wanted = range(self._parquet.metadata.num_row_groups) if row_groups is None else row_groups
@@ -146,9 +147,7 @@ class BaseFileReader:
                 )
 
     def _fetch_row_groups(self, groups: Sequence[int], names: list[str]) -> Generator[int, None, None]:
-        """Yield row groups once their column chunks are there; the next one's are fetched meanwhile unless they are
-        large.
-        """
+        """Yield each row group when its column chunks are in memory; fetch the next group's at the same time if small."""
         if self._ranged is None:
             yield from groups
             return
@@ -174,7 +173,7 @@ class BaseFileReader:
         return pool.submit(self._ranged.fetch, ranges)
 
     def _make_conformer(self, schema: pa.Schema, coded: Collection[str]) -> _Conform:
-        """Return what brings a batch to the schema but for columns that may stay coded."""
+        """Return a function that brings a batch to the schema, except for columns that may stay dictionaries."""
         stored = self._parquet.schema_arrow
         fields, plain = [], []
         for field in schema:
@@ -230,7 +229,7 @@ def _decode_columns(batch: pa.RecordBatch, coded: Sequence[int], schema: pa.Sche
 
 
 def _make_batches_without_columns(schema: pa.Schema, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Rows of which no wanted column is stored: nulls, as many as the footer says."""
+    """Yield rows of which no wanted column is stored: nulls, as many as the footer says."""
     for start in range(0, rows, batch_rows):
         count = min(batch_rows, rows - start)
         yield conform_batch(make_batch_without_columns(count), schema)

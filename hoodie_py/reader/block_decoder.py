@@ -1,7 +1,7 @@
-"""Data blocks of one file group decoded: small ones of the same schema together, large ones in parts.
+"""BlockDecoder: decodes the data blocks of one file group, small ones of one schema together, large ones in parts.
 
-A block costs about a millisecond whatever it holds, so the Avro blocks that share a schema are decoded in one go, up to
-some bytes at a time.  The rows come out block by block all the same.
+A call of the decoder costs about a millisecond however few rows a block has. So Avro blocks with the same schema are
+decoded in one call, up to a number of bytes. The rows still come out block by block.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from hoodie_py.formats.log import BlockType, LogBlock
 from hoodie_py.formats.parquet import count_parquet_rows, decode_parquet_parts
 from hoodie_py.reader.log_bytes import ScannedBlock
 
-TOGETHER = 64 << 20  # bytes of blocks decoded in one go
+TOGETHER = 64 << 20  # most bytes of blocks that are decoded in one call
 
 
 class BlockDecoder:
     """Decodes the data blocks of a scan.
 
     Args:
-        blocks: the blocks in merge order. Contents that were decoded are taken out of the list, to free them.
+        blocks: the blocks in merge order. The list belongs to the decoder, which frees contents once they are decoded.
         columns: top-level columns to decode.
-        size: bytes of blocks that are decoded at once.
-        times: times that the table declares otherwise than blocks may (``declared_times``).
+        size: most bytes of blocks that are decoded in one call.
+        times: columns with times whose declared type may differ from that in blocks (``declared_times``).
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class BlockDecoder:
         self._decoded: dict[int, pa.RecordBatch] = {}
 
     def read_records(self, index: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a data block, with the block's own columns; each block is asked for once, in order.
+        """Yield the rows of a data block with the block's own columns. Call it once per block, in order.
 
         Raises:
             CorruptFileError: a block's content is damaged; ``where`` names that block.
@@ -63,8 +63,11 @@ class BlockDecoder:
         yield self._decoded.pop(index)
 
     def decode_together(self, index: int) -> list[tuple[Sequence[int], BlockRows]]:
-        """Return the rows of a block and of the later ones that are decoded with it, with the blocks' numbers; none if
-        the block is decoded alone, was decoded before, or its rows lack columns.
+        """Decode a block and later ones of the same schema.
+
+        Returns:
+            the rows, and the numbers of their blocks; an empty list if the block is decoded alone, was decoded before,
+            or is partial.
 
         Raises:
             CorruptFileError, UnsupportedFeatureError: as ``records``.
@@ -75,11 +78,16 @@ class BlockDecoder:
         return [] if len(group) == 1 else self._decode_group(group)
 
     def give_back(self, numbers: Sequence[int], rows: BlockRows) -> None:
-        """Take back rows that ``together`` returned, for ``records``."""
+        """Keep rows that ``decode_together`` returned for ``read_records``."""
         self._decoded.update(zip(numbers, rows.split(), strict=True))
 
     def count_records(self, index: int, rows: pa.RecordBatch) -> int:
-        """Return how many records a block has, of which some rows came first."""
+        """Count the records of a block.
+
+        Args:
+            index: which block.
+            rows: what ``read_records`` gave first, which is the whole block if it is decoded in one part.
+        """
         block = self._blocks[index].load()
         if block.type is BlockType.AVRO_DATA and block.size > self._size:
             return count_records(block.content)
@@ -102,7 +110,7 @@ class BlockDecoder:
             raise
 
     def _find_group(self, index: int) -> list[int]:
-        """Return the block and the later ones that share its schema, as many as are decoded together."""
+        """Return the numbers of the block and of later ones with its schema that are decoded in one call."""
         first = self._blocks[index].block
         if first.type is not BlockType.AVRO_DATA or first.schema_text is None:
             return [index]
@@ -128,7 +136,7 @@ class BlockDecoder:
         return [(group[first:last], rows) for (first, last), rows in zip(bounds, decoded, strict=True)]
 
     def _take_content(self, index: int) -> memoryview:
-        """Return a block's content, which is not held here any longer."""
+        """Return a block's content and drop it here, so that memory is freed while later blocks are decoded."""
         block = self._blocks[index]
         content = block.load().content
         self._blocks[index] = block.drop_content()
@@ -136,5 +144,5 @@ class BlockDecoder:
 
 
 def _can_decode_together(one: LogBlock, other: LogBlock) -> bool:
-    """Whether two blocks may be decoded together."""
+    """Say whether two blocks have one type and one schema."""
     return one.type is other.type and one.schema_text == other.schema_text and one.is_partial == other.is_partial

@@ -1,9 +1,9 @@
-"""The log side of one file group: every entry in log order, folded to one version a key.
+"""LogBuffer: collects the log entries of one file group, and folds them to one record per key.
 
-Hudi's KeyBasedFileGroupRecordBuffer keeps a map and merges record by record; here the fold runs over ranks, so that
-each step merges the n-th versions of all keys at once.  The order in which one key's versions meet is the same.
+Hudi's KeyBasedFileGroupRecordBuffer keeps a map and merges record by record. Here each round of a fold merges the n-th
+versions of all keys at once. The order in which one key's versions merge is the same.
 
-Where entries outgrow the memory budget they are folded early, if that leaves few of them, and else move to disk.
+Entries that outgrow the memory budget are folded early if that leaves few of them. Otherwise they move to disk.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from hoodie_py.reader.spill import Spill
 from hoodie_py.reader.spilled_log import SpilledEntries
 from hoodie_py.reader.strategies import MergeStrategy
 
-_FEW = 4  # an early fold pays if at most one entry in so many is left
+_FEW = 4  # an early fold pays if at most one of four entries is left
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Entries that were added together.
+    """Entries that were added in one call.
 
     Attributes:
-        entries: the entries, or what an early fold left of all before it.
-        positions: the base row of each entry; None without.
-        number: of the block among all.
-        late: whether they come from the first partial block or after it, so that merging them completes rows.
+        entries: the entries, or the result of an early fold.
+        positions: int64 base row of each entry; None if the block has no usable positions.
+        number: the block's number in log order.
+        late: whether they come from the first partial block or after it; merging such entries completes rows.
     """
 
     entries: BufferedBatch
@@ -47,12 +47,12 @@ class _Block:
 class LogBuffer:
     """Collects log entries and folds them.
 
-    Entries pair by their positions in the base file if every block has usable ones, else by key (Hudi's
-    PositionBasedFileGroupRecordBuffer switches to keys at the first block without).
+    Entries are grouped by their positions in the base file if every block has usable ones, else by key. Hudi's
+    PositionBasedFileGroupRecordBuffer, too, switches to keys at the first block without positions.
 
     Args:
         strategy: decides between two versions.
-        spill: takes what the memory budget has no room for; None to hold all in memory.
+        spill: holds on disk what exceeds the memory budget; None to hold everything in memory.
     """
 
     def __init__(self, strategy: MergeStrategy, spill: Spill | None = None) -> None:
@@ -68,7 +68,7 @@ class LogBuffer:
 
     @property
     def final_strategy(self) -> MergeStrategy:
-        """What decides between base rows and the fold's result."""
+        """The strategy that decides between base rows and the fold's result."""
         return self._strategy.switch_to_partial() if self._partial else self._strategy
 
     def add(
@@ -77,10 +77,10 @@ class LogBuffer:
         """Append entries of one block in log order.
 
         Args:
-            entries: the block's records or deletes, all or the next some.
+            entries: the block's records or deletes, all of them or the next part.
             instant: the instant that wrote the block.
-            positions: the base row of each entry; None makes the whole buffer pair by key.
-            partial: whether the block's rows lack columns; from the first such block on every merge completes rows.
+            positions: the base row of each entry; None makes the whole buffer use keys.
+            partial: whether the block's rows lack columns; from the first partial block on, every merge completes rows.
 
         Raises:
             StorageError: the memory budget is used up and the disk is full or fails.
@@ -101,7 +101,7 @@ class LogBuffer:
                 self._move_to_disk(self._spill)
 
     def fold(self) -> FoldedLog | None:
-        """Return what the log says in the end; None without entries.
+        """Fold all entries to one record per key or position; None without entries.
 
         Raises:
             MergeError: with the key and the instants of its versions, where known.
@@ -115,7 +115,7 @@ class LogBuffer:
         return FoldedLog([records], None if positions is None else [positions])
 
     def find_instants(self, key: str | None) -> str | None:
-        """Return the instants that wrote versions of a key, for messages; those before an early fold are forgotten."""
+        """Return the instants that wrote versions of a key, for messages; an early fold forgets those before it."""
         if key is None:
             return None
         if self._spilled is not None:
@@ -135,7 +135,7 @@ class LogBuffer:
     def _fold_entries(
         self, entries: BufferedBatch, positions: np.ndarray | None, first_late: int | None
     ) -> tuple[BufferedBatch, np.ndarray | None]:
-        """Fold entries to one record a position, or a key where there are no positions."""
+        """Fold entries to one record per position, or per key where positions are None."""
         if positions is None:
             places, (codes, count) = None, number_keys(entries.keys)
         else:
@@ -156,8 +156,8 @@ class LogBuffer:
         return spill.budget.fits(self._blocks[-1].entries.context.store.nbytes, self._bytes)
 
     def _fold_early(self, spill: Spill) -> bool:
-        """Fold what is there, if rows pair by key for good; say whether few enough are left to go on in memory."""
-        if self.by_position:
+        """Fold the entries so far; say whether the result leaves room to go on in memory."""
+        if self.by_position:  # a later block without positions would need the keys of all entries
             return False
         context = self._blocks[0].entries.context
         keys = pa.chunked_array([block.entries.keys for block in self._blocks])
@@ -192,7 +192,7 @@ def fold_by_rounds(
     first_partial: int | None = None,
     at_once: int | None = None,
 ) -> BufferedBatch:
-    """Fold entries to one record a number, in the order of the numbers.
+    """Fold entries to one record per number, in the order of the numbers.
 
     Args:
         strategy: its ``delta_merge`` is applied to equal numbers in log order.
@@ -211,7 +211,7 @@ def fold_by_rounds(
 
 
 class _Fold:
-    """Keeps the keys that still have versions to come in one batch; parks each key when its last version is merged."""
+    """Keeps the keys that have more versions in one batch, and sets a key aside when its last version is merged."""
 
     def __init__(self, strategy: MergeStrategy, entries: BufferedBatch, first_partial: int, at_once: int) -> None:
         self._strategy = strategy
@@ -223,25 +223,26 @@ class _Fold:
     def run(self, numbers: np.ndarray, steps: Sequence[np.ndarray]) -> BufferedBatch:
         running = self._entries.take(steps[0])
         codes = numbers[steps[0]]
-        parked: list[BufferedBatch] = []
-        parked_codes: list[np.ndarray] = []
+        finished: list[BufferedBatch] = []
+        finished_codes: list[np.ndarray] = []
         for step in steps[1:]:
             later = numbers[step]
+            # Find the running row of each key that has one more version; keys in a round are distinct, but not sorted.
             sorter = np.argsort(codes, kind="stable")
             at = sorter[np.searchsorted(codes, later, sorter=sorter)]
             if len(at) < len(codes):
                 done = np.ones(len(codes), bool)
                 done[at] = False
-                parked.append(running.take(np.flatnonzero(done)))
-                parked_codes.append(codes[done])
+                finished.append(running.take(np.flatnonzero(done)))
+                finished_codes.append(codes[done])
             running = self._merge_round(running.take(at), step)
             codes = later
-        parked.append(running)
-        parked_codes.append(codes)
-        everyone = np.concatenate(parked_codes)
-        where = np.empty(len(everyone), np.int64)
-        where[everyone] = np.arange(len(everyone))
-        return BufferedBatch.concat(parked).take(where)
+        finished.append(running)
+        finished_codes.append(codes)
+        all_codes = np.concatenate(finished_codes)
+        where = np.empty(len(all_codes), np.int64)  # the inverse permutation brings records into the order of numbers
+        where[all_codes] = np.arange(len(all_codes))
+        return BufferedBatch.concat(finished).take(where)
 
     def _merge_round(self, older: BufferedBatch, step: np.ndarray) -> BufferedBatch:
         """Merge one version of each key, some keys at a time."""
@@ -264,6 +265,6 @@ class _Fold:
             self._strategy.delta_merge(older.take(plain), newer.take(plain)),
             self._completing.delta_merge(older.take(late), newer.take(late)),
         ]
-        back = np.empty(len(step), np.int64)
+        back = np.empty(len(step), np.int64)  # the inverse permutation restores the order of the pairs
         back[np.concatenate([plain, late])] = np.arange(len(step))
         return BufferedBatch.concat(halves).take(back)

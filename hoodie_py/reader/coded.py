@@ -1,7 +1,7 @@
-"""Columns of few values: read as codes into a dictionary, and written out only for the rows that stay.
+"""String columns that repeat few values: read as dictionary codes, and decoded only for the rows that come out.
 
-Parquet keeps such strings as codes. Writing them out a value at a time is most of what reading them costs, and rows
-that the log replaces are dropped afterwards: to drop codes and to gather strings by those that are left takes a third.
+Parquet stores such columns as codes. Decoding each value is most of the cost of reading them, and the log replaces some
+rows later. To filter codes first and decode the rest takes a third of the time.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _NESTED = (pa.ListArray, pa.StructArray, pa.MapArray)
-_LENGTH_BYTES = 4  # before each string that is not coded
-_SPARE = 16  # one row in so many is written beyond what is asked for
+_LENGTH_BYTES = 4  # Parquet's plain encoding stores a length before each string
+_SPARE = 16  # a repeated value is written for a sixteenth more rows than needed
 
 
 def find_coded_columns(metadata: pq.FileMetaData) -> list[int]:
-    """Return which leaf columns of a file to read as codes: strings that take less room than their lengths would.
+    """Return the leaf columns to read as codes: strings that take fewer bytes than their lengths alone would.
 
-    Only the first row group and the last are looked at; a column with other ones between is read right, but slower.
+    Only the first and the last row group are checked. A column that is coded there only is read right, but slower.
     """
     last = metadata.num_row_groups - 1
     if last < 0:
@@ -48,7 +48,7 @@ def _list_coded(metadata: pq.FileMetaData, group: int, columns: Iterable[int]) -
 
 
 def to_plain_type(type_: pa.DataType) -> pa.DataType:
-    """Return a type with the values' types in place of dictionaries."""
+    """Replace dictionary types by the types of their values, at every depth."""
     if pa.types.is_dictionary(type_):
         return type_.value_type
     if pa.types.is_map(type_):
@@ -65,7 +65,7 @@ def _to_plain_field(field: pa.Field) -> pa.Field:
 
 
 def to_plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Write out the dictionaries in an array.
+    """Decode the dictionaries in an array, at every depth.
 
     Args:
         array: the values.
@@ -90,14 +90,14 @@ def to_plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _add_spare(length: int) -> int:
-    """Return some more rows than asked for: batches of which the log dropped rows are rarely of the same length."""
+    """Return a few rows more than needed: batches that the log dropped rows from differ in length."""
     return length + length // _SPARE
 
 
 class Decoder:
-    """Writes out columns that repeat values: dictionaries, which ``BaseFileReader.batches`` may give, and constants.
+    """Decodes the dictionaries of ``BaseFileReader.read_batches``, and makes columns of one value.
 
-    A value that all rows repeat is written out once, for some more rows than a batch ever had, and sliced.
+    A value that all rows repeat is written once, for slightly more rows than any batch so far, and sliced.
     """
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class Decoder:
         self._constants: dict[str, pa.Array] = {}
 
     def repeat_value(self, field: pa.Field, value: Any, length: int) -> pa.Array:
-        """Return a column of one value, always the same for a field; null for None."""
+        """Return a column of one value, nulls for None; a field has the same value in every call."""
         written = self._constants.get(field.name)
         if written is None or len(written) < length:
             written = self._constants[field.name] = repeat_value(value, field.type, _add_spare(length))

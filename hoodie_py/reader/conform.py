@@ -1,9 +1,9 @@
-"""Bring a batch of a file's own schema to the schema a read wants: by name, widened, nulls where a column is absent.
+"""Bring the batches of a file to the schema of a read: columns by name, types widened, nulls for missing columns.
 
 The promotions are those of Hudi's schema-on-write evolution (AvroSchemaCompatibility, HoodieAvroUtils.rewriteRecord):
-int -> long -> float -> double (singles by their text: 1.1 stays 1.1), numbers and dates to string, string <-> bytes,
-wider decimals, timestamps of another unit;
-struct fields by name at every depth.  Anything else is refused, never guessed.
+int -> long -> float -> double (single floats by their text: 1.1 stays 1.1), numbers and dates to string,
+string <-> bytes, wider decimals, timestamps of another unit, struct fields by name at every depth. Anything else is an
+error.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hoodie_py.reader.fields import make_nullable
 
 
 class NullColumns:
-    """Columns of nulls; those of a type are made once, for as many rows as were ever asked for, and sliced."""
+    """Makes columns of nulls; one array per type serves many batches by slices."""
 
     def __init__(self) -> None:
         self._made: dict[pa.DataType, pa.Array] = {}
 
     def make(self, type_: pa.DataType, length: int) -> pa.Array:
-        """Return so many nulls."""
+        """Return ``length`` nulls."""
         made = self._made.get(type_)
         if made is None or len(made) < length:
             made = self._made[type_] = pa.nulls(length, type_)
@@ -43,10 +43,10 @@ def conform_batch(
     """Return the batch with exactly the schema's columns.
 
     Args:
-        batch: rows as a file holds them.
+        batch: rows with the file's columns.
         schema: the columns wanted, in order.
         defaults: values for columns that the batch lacks; null where not given.
-        absent: makes the nulls, where many batches lack the same columns.
+        absent: makes the nulls where many batches lack the same columns.
 
     Raises:
         UnsupportedFeatureError: a column cannot be promoted to the wanted type.
@@ -72,12 +72,12 @@ def conform_batch(
 
 
 class Conformer:
-    """Brings the batches of one file to a schema; what to do is found out once.
+    """Brings the batches of one file to a schema; the file's schema is compared once.
 
     Args:
         schema: the columns wanted, in order.
         defaults: values for columns that a batch lacks; null where not given.
-        loose: whether batches may keep which columns are never null, and notes of the file.
+        loose: whether batches may keep the file's metadata and non-null fields.
     """
 
     def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None, *, loose: bool = False) -> None:
@@ -99,7 +99,7 @@ class Conformer:
         return pa.RecordBatch.from_arrays([batch.column(i) for i in self._same], schema=self._schema)
 
     def _find_columns(self, source: pa.Schema) -> list[int] | None:
-        """Return where the columns are in a batch; None if some are not there, or of another type."""
+        """Return the places of the columns in a batch; None if one is missing or has another type."""
         places = [source.get_field_index(name) for name in self._schema.names]
         if not places or min(places) < 0:
             return None
@@ -108,7 +108,7 @@ class Conformer:
 
 
 def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Promote an array to the target type; the same array where the types are equal.
+    """Promote an array to the target type; return it unchanged where the types are equal.
 
     Raises:
         UnsupportedFeatureError: the promotion is not one that Hudi allows.
@@ -211,7 +211,7 @@ def _can_promote(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _may_lose_digits(source: pa.DataType, target: pa.DataType) -> bool:
-    """Integers to floats round as in Java; a timestamp of nanoseconds loses what micros cannot hold."""
+    """Say whether a cast may round: integers to floats, as in Java, and nanoseconds to microseconds."""
     return bool(
         (pa.types.is_integer(source) and pa.types.is_floating(target))
         or (pa.types.is_timestamp(source) and source.unit == "ns")

@@ -1,4 +1,4 @@
-"""Entries of small delete blocks made in one go: most of what one takes is the same however few deletes it has."""
+"""SmallDeleteBlocks: makes the entries of small delete blocks together, as each call costs the same however few deletes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.delete_ordering import make_plain_ordering_column
 from hoodie_py.reader.log_bytes import ScannedBlock
 
-TOGETHER = 1 << 19  # bytes of blocks decoded in one go
-_SMALL = 1 << 14  # bytes of a block; the deletes of a large one are read together anyway
+TOGETHER = 1 << 19  # most bytes of blocks that are decoded in one call
+_SMALL = 1 << 14  # most bytes of a small block; a larger one has enough deletes to be decoded alone
 
 
 class SmallDeleteBlocks:
     """Makes the entries of delete blocks that are decoded together.
 
     Args:
-        context: whose entries they are.
+        context: the context of the entries.
         blocks: the blocks of a scan in merge order.
-        size: most bytes of blocks that are decoded at once, if less than ``TOGETHER``.
+        size: most bytes of blocks that are decoded in one call, if less than ``TOGETHER``.
     """
 
     def __init__(self, context: ArrowRecordContext, blocks: Sequence[ScannedBlock], size: int) -> None:
@@ -33,9 +33,7 @@ class SmallDeleteBlocks:
         self._tried = 0
 
     def take_entries(self, index: int) -> BufferedBatch | None:
-        """Return the entries of a delete block; None if the block has to be looked at alone. Each block is asked for
-        once, in order.
-        """
+        """Return the entries of a delete block; None if it must be decoded alone. Call it once per block, in order."""
         if index >= self._tried:
             group = self._find_group(index)
             self._tried = max(group, default=index) + 1
@@ -44,7 +42,7 @@ class SmallDeleteBlocks:
         return self._made.pop(index, None)
 
     def _find_group(self, index: int) -> list[int]:
-        """Return a delete block and later ones, as many as are decoded together; none if it is decoded alone."""
+        """Return the numbers of a block and of later ones that are decoded in one call; empty if it is not small."""
         group: list[int] = []
         filled = 0
         for number in range(index, len(self._blocks) if self._is_small(index) else index):
@@ -56,7 +54,7 @@ class SmallDeleteBlocks:
         return group
 
     def _is_small(self, number: int) -> bool:
-        """Whether a block is a small delete block, and in memory."""
+        """Say whether a block is a small delete block that is in memory."""
         scanned = self._blocks[number]
         return scanned.block.type is BlockType.DELETE and scanned.log is None and scanned.block.size <= _SMALL
 

@@ -1,4 +1,4 @@
-"""Which rows of a base file the log replaces or deletes, known before the rows are read."""
+"""DroppedRows: the rows of a base file that the log replaces or deletes, known before the rows are read."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from hoodie_py.formats.arrays import from_numpy
 
-_MASK_ROWS = 1 << 18  # a mask is made of so many and sliced: each NumPy call lets another thread have Python's lock
+_MASK_ROWS = 1 << 18  # one mask serves many batches: each NumPy call may lose Python's lock to another thread
 
 
 class DroppedRows:
-    """Row numbers of a base file, noted in rising order; then the file's rows are asked for, some at a time.
+    """Collects row numbers in rising order first, then masks the file's rows batch by batch.
 
     Args:
-        room: int64 array with a place for each row that may be dropped; it belongs to this object.
+        room: int64 array, long enough for all rows that may be dropped; it belongs to this object.
     """
 
     def __init__(self, room: np.ndarray) -> None:
@@ -28,12 +28,12 @@ class DroppedRows:
         self._masked_from = 0
 
     def note(self, rows: np.ndarray) -> None:
-        """Drop rows: int64, rising, all behind those noted before; not after ``keep``."""
+        """Drop rows: int64, rising, all greater than earlier ones; not after the first ``make_mask``."""
         self._rows[self._count : self._count + len(rows)] = rows
         self._count += len(rows)
 
     def make_mask(self, count: int) -> pa.Array | None:
-        """Return for each of the next ``count`` rows whether it stays, as bool; None if all do."""
+        """Say for each of the next ``count`` rows whether it stays; None if all do."""
         first, start = self._passed, self._asked
         self._asked += count
         self._passed = bisect_left(self._rows, self._asked, first, self._count)
@@ -44,7 +44,7 @@ class DroppedRows:
         return self._mask.slice(start - self._masked_from, count)
 
     def _make_mask(self, first: int, start: int, count: int) -> pa.Array:
-        """Return for each of some rows from ``start`` on whether it stays."""
+        """Say for each of ``count`` rows from ``start`` on whether it stays."""
         mask = np.ones(count, bool)
         mask[self._rows[first : bisect_left(self._rows, start + count, first, self._count)] - start] = False
         return from_numpy(mask)

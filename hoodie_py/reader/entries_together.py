@@ -1,7 +1,7 @@
-"""Entries of small data blocks made in one go.
+"""SmallDataBlocks: makes the entries of small data blocks together.
 
-Turning a block's rows into entries takes some dozens of calls, whatever the number of rows, so it is done with the rows
-of all blocks that were decoded together, and what is made of them is cut up.
+To make entries from rows takes dozens of calls, however few rows there are. So it is done once for the rows of all
+blocks that were decoded together, and the result is sliced by block.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from hoodie_py.reader.block_decoder import BlockDecoder
 from hoodie_py.reader.conform import Conformer
 from hoodie_py.reader.delete_rules import DeleteRules
 
-_FEW_ROWS = 4096  # in a block, on average
+_FEW_ROWS = 4096  # most rows per block on average; larger blocks gain nothing
 
 
 @dataclass(frozen=True, slots=True)
 class _JointEntries:
-    """Entries of some blocks, and their rows: they are void once the store's generation is another."""
+    """Entries of several blocks, and their rows; the row handles are valid only in this generation of the store."""
 
     entries: BufferedBatch
     rows: pa.RecordBatch
@@ -36,7 +36,7 @@ class SmallDataBlocks:
     """Makes the entries of blocks that a decoder decodes together.
 
     Args:
-        context: the door to the rows; they go into its store.
+        context: the context whose store takes the rows.
         deletes: says which rows are deletes.
         conform: brings decoded rows to the store's schema.
         decoder: decodes the blocks.
@@ -52,11 +52,11 @@ class SmallDataBlocks:
         self._made: dict[int, tuple[_JointEntries, int, int]] = {}
 
     def take_entries(self, index: int) -> BufferedBatch | None:
-        """Return the entries of a block; None if the block has to be looked at alone.
+        """Return the entries of a block; None if it must be decoded alone. Call it once per block, in order.
 
         Raises:
-            CorruptFileError, UnsupportedFeatureError: as ``BlockDecoder.records``.
-            StorageError: rows had to be spilled and could not be.
+            CorruptFileError, UnsupportedFeatureError: as ``BlockDecoder.read_records``.
+            StorageError: rows could not be spilled.
         """
         if index not in self._made:
             for numbers, rows in self._decoder.decode_together(index):
@@ -67,11 +67,12 @@ class SmallDataBlocks:
         made, start, stop = self._made.pop(index)
         if made.generation == self._context.store.generation:
             return made.entries.slice(start, stop)
+        # The store has spilled or folded rows since, so the handles are void: add this block's rows again.
         own = made.rows.slice(start, stop - start)
         return BufferedBatch.of_rows(self._context, self._context.store.add(own), own, made.entries.codes[start:stop])
 
     def _make_entries(self, numbers: Sequence[int], joint: BlockRows) -> bool:
-        """Make entries; say whether that worked: with an error in one of the blocks all are better made alone."""
+        """Make entries; False if a block is wrong, so that it is found when the blocks are decoded one by one."""
         store = self._context.store
         first = len(store)
         try:

@@ -1,7 +1,8 @@
-"""FileGroupReader: one file slice, merged, as Arrow batches (Hudi's HoodieFileGroupReader).
+"""FileGroupReader: reads one file slice, merged, as Arrow batches (Hudi's HoodieFileGroupReader).
 
-Without log files base rows stream through.  With log files the log side is read and folded first; then base rows stream
-by, those whose key the log has meet it, the rest passes uncopied; what the log has and no base row met comes last.
+Without log files base rows stream through. With log files the log is read and folded first. Then base rows stream by:
+those that match a log record are merged with it, the others pass without a copy. Log records without a base row come
+last.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ class FileGroupReader:
 
     Args:
         file_slice: what to read.
-        table: the table, or the facts of it that reading takes.
+        table: the table, or the facts of it that a read needs.
         columns: names of the columns wanted, in order; None for all.
-        merger: decides instead of the table's merge mode.
+        merger: replaces the table's merge mode.
         options: settings of the read.
-        row_groups: says which row groups of a slice without log files can hold wanted rows.
+        row_groups: chooses the row groups of a slice without log files that can hold wanted rows.
         gate: shared by slices that are read at the same time, so that they do not fold their logs at once.
 
     Raises:
@@ -79,7 +80,7 @@ class FileGroupReader:
         self._fields = [(field, field.name not in constants, constants.get(field.name)) for field in self.schema]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the merged rows in batches of at most ``batch_rows``, with the columns asked for."""
+        """Yield the merged rows in batches of at most ``batch_rows`` rows, with the wanted columns."""
         with self._locate_errors():
             for batch in self._read_batches():
                 for start in range(0, batch.num_rows, self.options.batch_rows):
@@ -87,17 +88,17 @@ class FileGroupReader:
                 del batch  # here and wherever batches are handed on, so that their memory is free when more are read
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Iterator[BufferedRecord[Row]]:
-        """Yield the records of the result, with the operation that the log did to them; untouched base rows have none.
+        """Yield the records of the result with the log's operation on them; base rows without log records have none.
 
         Args:
-            emit_deletes: yield deleted records too (operation D or -U), with data where there is any.
+            emit_deletes: yield deleted records too (operation D or -U), with data where they have any.
         """
         log = self._open_log(self.info.schema.names)
         for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None:
                 first = log.store.add(piece.untouched)
                 rows = BufferedBatch.of_rows(log.context, first, piece.untouched, None)
-                log.context.focus(rows.rows)  # handles are used again: what is known of earlier rows goes
+                log.context.focus(rows.rows)  # the store reuses handles: forget values of earlier rows
                 yield from rows.to_records()
                 log.store.release(first)
             if piece.merged is not None:
@@ -122,7 +123,7 @@ class FileGroupReader:
         return self._context
 
     def read_merges(self) -> Iterator[MergedRecords]:
-        """Yield what the log touched as (older, newer, result), what change feeds and compaction statistics need."""
+        """Yield the records that the log touched as (older, newer, result), for change feeds."""
         log = self._open_log(self.info.schema.names)
         for piece in self._merge_pieces(log, log.schema):
             if piece.merged is not None:
@@ -134,16 +135,16 @@ class FileGroupReader:
             yield record.record_key
 
     def log_records(self) -> Iterator[BufferedRecord[Row]]:
-        """Yield what the log says of each key, deletes included, without looking at the base file."""
+        """Yield the log's folded record of each key, deletes included, without reading the base file."""
         with self._locate_errors(), closing(self._open_log(self.info.schema.names)) as log:
             folded = log.fold()
             for part in () if folded is None else folded.parts:
                 yield from part.to_records()
 
     def load(self) -> Self:
-        """Read and fold the log once for everything that is asked of this reader from now on, until ``close``.
+        """Read and fold the log once for all later calls, until ``close``.
 
-        All columns are read, and what is loaded stays in memory or in spill files.
+        All columns are read. The log stays in memory or in spill files.
         """
         if self._loaded is None:
             log = self._open_log(self.info.schema.names)
@@ -153,13 +154,13 @@ class FileGroupReader:
 
     @property
     def loaded(self) -> LogReader:
-        """The log side that ``load`` loaded; InvalidQueryError without."""
+        """The log that ``load`` read; InvalidQueryError before."""
         if self._loaded is None:
             raise InvalidQueryError("The reader has no log loaded.", hint="Call load() first.")
         return self._loaded
 
     def close(self) -> None:
-        """Let go of what ``load`` loaded."""
+        """Free the log that ``load`` read."""
         log, self._loaded = self._loaded, None
         if log is not None:
             log.kept = False
@@ -235,7 +236,7 @@ class FileGroupReader:
         return count
 
     def _read_unmerged(self, read: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield base rows, then every log row; nothing meets and nothing is deleted."""
+        """Yield base rows, then every log row; nothing is merged and nothing is deleted."""
         yield from self._read_base_only()
         with closing(self._open_log(read)) as log:
             for batch in log.read_rows():
@@ -243,7 +244,7 @@ class FileGroupReader:
 
     @staticmethod
     def _find_changed_rows(merged: MergedRecords) -> np.ndarray:
-        """Return the handles of live rows that are not the unchanged base row."""
+        """Return the handles of rows that are neither deleted nor an unchanged base row."""
         live = ~merged.result.deletes
         if merged.older is not None:
             live &= merged.result.rows != merged.older.rows
@@ -269,12 +270,12 @@ class FileGroupReader:
         return log
 
     def _merge_pieces(self, log: LogReader, base_schema: pa.Schema) -> Iterator[Piece]:
-        """Yield the result piece by piece: base rows with what they met, then what only the log has."""
+        """Yield the result piece by piece: base rows, merged where they match, then records that only the log has."""
         with self._locate_errors(), closing(log):
             yield from self._base.merge(log, log.fold(), base_schema).pieces
 
     def _make_output(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns asked for, those that the partition path gives filled in."""
+        """Return the wanted columns; fill those whose value the partition path gives."""
         if batch.schema.names != self._stored:
             batch = batch.select(self._stored)
         if not self.schema.names:
@@ -298,7 +299,7 @@ class FileGroupReader:
 
     @contextmanager
     def _locate_errors(self) -> Iterator[None]:
-        """Say in which file group an error was met."""
+        """Add the file group to errors."""
         try:
             yield
         except HoodieError as error:
