@@ -1,7 +1,7 @@
 """BaseFileReader: reads a Parquet base file in batches, only the columns and row groups that a read needs.
 
 Local files are read through a buffer per column. They are not mapped, as mapped pages count as the process's memory and
-row groups are as large as files. Of a remote file one request fetches the tail: the footer and, in Java's files, a bloom
+a row group may be a whole file. Of a remote file one request fetches the tail: the footer and, in Java's files, a bloom
 filter of some 400 KB. The column chunks of each row group come in a few coalesced requests, while the previous group is
 decoded.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _TAIL = 1 << 20
 _MOST_AHEAD = 64 << 20
 _BUFFER = 16 << 10  # bytes per column
-_MANY_BYTES = 1 << 20  # a row group of more bytes is read some columns at a time, so that fewer pages are in memory
+_MANY_BYTES = 1 << 20  # a row group of more bytes is read some columns at a time, for fewer pages in memory
 
 _Conform = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -147,7 +147,7 @@ class BaseFileReader:
                 )
 
     def _fetch_row_groups(self, groups: Sequence[int], names: list[str]) -> Generator[int, None, None]:
-        """Yield each row group when its column chunks are in memory; fetch the next group's at the same time if small."""
+        """Yield each row group when its column chunks are in memory; fetch a small next group's at the same time."""
         if self._ranged is None:
             yield from groups
             return

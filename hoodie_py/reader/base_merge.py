@@ -1,8 +1,8 @@
-"""The base side of a merge: base rows, the log records they meet, and what becomes of both.
+"""BaseMerge: merges the rows of a base file with the log records that they match.
 
-Rows meet by position or by key.  Where one version wins as it is and it is known which rows meet, ordering values of
-the whole base file are compared first, in a few large steps; then its rows stream by, and what the log replaced is left
-out.  Elsewhere base rows are merged batch by batch.
+There are two ways. Where a merge takes one of two versions unchanged, and the matching rows are known (``match``), the
+ordering values of the whole base file are compared first, in a few large steps. Then the base rows that stay are read.
+Elsewhere base rows are merged batch by batch. The rows are the same. Hudi's file group record buffers merge row by row.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _KEY_BATCH_ROWS = 65_536
-_MOST_KEYS_BY_BATCH = 1 << 17  # above, hashing the log's keys for each batch costs more than reading base keys ahead
-_FEWEST_KEYED_ROWS = 4  # base rows in a batch, in relation to the log's keys, are at least one in so many
-_FEW_BYTES = 1 << 20  # of log rows that may wait for the rows of a small base file
-_LEAST_BASE_ROWS = 32  # rows read at once where log rows merge, however small the batches handed out are
+_MOST_KEYS_BY_BATCH = 1 << 17  # for more log keys, hashing them per batch costs more than reading base keys ahead
+_FEWEST_KEYED_ROWS = 4  # a batch matched by key has at least one base row per four log keys
+_FEW_BYTES = 1 << 20  # log rows of fewer bytes may stay in memory while a small base file is read
+_LEAST_BASE_ROWS = 32  # fewest base rows to read at once, however small ``batch_rows`` is
 
 
 @dataclass(frozen=True, slots=True)
 class MergedRecords:
-    """Records that the log touched: what they were, what the log says, what became of them.
+    """Records that the log touched.
 
     Attributes:
-        older: the base rows; None where the log's records meet none.
-        newer: what the log says, one record for each of ``older``.
-        result: what became of them, deletes included; operations are I for rows that only the log has, U for changed
-            base rows, none for base rows that stay as they are, and D or -U for deletes.
+        older: the base rows; None for log records that match no base row.
+        newer: the log's records, one for each of ``older``.
+        result: the merged records, deletes included. Operations are I for rows that only the log has, U for changed
+            base rows, none for unchanged base rows, and D or -U for deletes.
     """
 
     older: BufferedBatch | None
@@ -66,7 +66,7 @@ class MergedRecords:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the result: base rows that the log left as they are, and records that it touched."""
+    """A part of the result: base rows without log records, and records that the log touched."""
 
     untouched: pa.RecordBatch | None
     merged: MergedRecords | None
@@ -74,12 +74,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """The result of a merge, on its way.
+    """The result of a merge; iterators that read it.
 
     Attributes:
-        pieces: parts of the result, read first.
-        ahead: whether pieces say no more than which log rows stay.
-        staying: base rows that the log left as they are and that are in no piece; for them the log is not needed.
+        pieces: parts of the result, to be read first.
+        ahead: whether pieces hold only log records that stay or go, as base rows are read later.
+        staying: base rows that stay and are in no piece; the log's memory may be freed before they are read.
     """
 
     pieces: Iterator[Piece]
@@ -88,13 +88,13 @@ class MergeResult:
 
 
 class BaseMerge:
-    """Merges the base file of one file slice with what its log files say.
+    """Merges the base file of one file slice with its folded log.
 
     Args:
-        file_slice: whose base file.
+        file_slice: the slice.
         info: the table's facts.
         options: settings of the read.
-        stats: counts what was met.
+        stats: counts rows.
     """
 
     def __init__(self, file_slice: FileSlice, info: ReadInfo, options: ReadOptions, stats: ReadStats) -> None:
@@ -107,7 +107,7 @@ class BaseMerge:
 
     @contextmanager
     def open_ahead(self) -> Iterator[None]:
-        """Open a base file elsewhere while the log is read."""
+        """Open a remote base file on another thread while the log is read."""
         base_file = self._file_slice.base_file
         if base_file is None or self._info.files.is_local:
             yield
@@ -127,50 +127,50 @@ class BaseMerge:
     def merge(
         self, log: LogReader, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None
     ) -> MergeResult:
-        """Merge the base file with what the log says.
+        """Merge the base file with the log.
 
         Args:
-            log: the log side.
-            folded: what it says.
-            base_schema: columns that base rows are read with.
-            columns: columns that come out of base rows that stay as they are, of merged ones none where the merge is
-                built in: only what decides is gathered of them. None for all, of all; then all rows are in pieces.
+            log: the log.
+            folded: its folded records; None without.
+            base_schema: columns to read of base rows.
+            columns: columns of unchanged base rows in the result. With columns, a built-in merge gathers only ordering
+                values of base rows that match. None for all columns of all rows; then all rows are in pieces.
         """
-        met = log.spill.make_array(0 if folded is None else len(folded), bool, False)
+        matched = log.spill.make_array(0 if folded is None else len(folded), bool, False)
         if self._file_slice.base_file is None:
-            return MergeResult(self._merge_unmatched(folded, met, log))
+            return MergeResult(self._merge_unmatched(folded, matched, log))
         base = self._open_base_file(self._file_slice.base_file)
-        meetings = self._make_matcher(base, log, folded)
-        if folded is None or columns is None or not self._is_decided_ahead(base, meetings, log):
-            pieces = self._merge_by_batch(base, meetings, folded, log, met, base_schema, columns)
-            return MergeResult(chain(pieces, self._merge_unmatched(folded, met, log)))
+        matcher = self._make_matcher(base, log, folded)
+        if folded is None or columns is None or not self._is_decided_ahead(base, matcher, log):
+            pieces = self._merge_by_batch(base, matcher, folded, log, matched, base_schema, columns)
+            return MergeResult(chain(pieces, self._merge_unmatched(folded, matched, log)))
         dropped = DroppedRows(log.spill.make_array(len(folded), np.int64, 0))
-        pieces = self._decide_ahead(base, meetings, folded, log, met, dropped)
+        pieces = self._decide_ahead(base, matcher, folded, log, matched, dropped)
         schema = pa.schema([field for field in base_schema if field.name in columns])
         staying = self._read_kept_rows(base, dropped, schema, self._choose_coded_columns(schema, log, columns))
-        return MergeResult(chain(pieces, self._merge_unmatched(folded, met, log)), True, staying)
+        return MergeResult(chain(pieces, self._merge_unmatched(folded, matched, log)), True, staying)
 
-    def _merge_unmatched(self, folded: FoldedLog | None, met: np.ndarray, log: LogReader) -> Iterator[Piece]:
-        """Yield what becomes of log records that no base row met; known once all base rows have passed."""
+    def _merge_unmatched(self, folded: FoldedLog | None, matched: np.ndarray, log: LogReader) -> Iterator[Piece]:
+        """Merge the log records that no base row matched; to be read after all base rows."""
         if folded is not None:
-            for newer in log.iterate_unmatched(folded, met):
+            for newer in log.iterate_unmatched(folded, matched):
                 yield self.merge_log_only(newer, log)
 
     def _merge_by_batch(
         self,
         base: BaseFileReader,
-        meetings: Matcher,
+        matcher: Matcher,
         folded: FoldedLog | None,
         log: LogReader,
-        met: np.ndarray,
+        matched: np.ndarray,
         base_schema: pa.Schema,
         columns: list[str] | None,
     ) -> Iterator[Piece]:
         """Merge base rows batch by batch."""
         rows = self._base_rows
-        if isinstance(meetings, KeyMatcher):
+        if isinstance(matcher, KeyMatcher):
             base_schema = self._add_key_columns(base_schema, log)
-            rows = max(rows, len(met) // _FEWEST_KEYED_ROWS)
+            rows = max(rows, len(matched) // _FEWEST_KEYED_ROWS)
         coded, threads = self._choose_coded_columns(base_schema, log, columns), self._options.column_threads
         batches = base.read_batches(base_schema, rows, coded=coded, column_threads=threads)
         mark = len(log.store)
@@ -179,43 +179,44 @@ class BaseMerge:
             del whole  # and batches and pieces below: nothing is held of rows that were filtered or handed on
             for batch in portions:
                 self._stats.base_rows += batch.num_rows
-                hits, records = meetings.match(batch)
+                hits, records = matcher.match(batch)
                 if folded is None or not len(hits):
                     piece = Piece(batch, None)
                 else:
-                    met[records] = True
+                    matched[records] = True
                     piece = self.merge_rows(batch, hits, folded.take(records), log, columns)
                 del batch
                 yield piece
                 del piece
                 log.store.release(mark)
 
-    def _is_decided_ahead(self, base: BaseFileReader, meetings: Matcher, log: LogReader) -> bool:
-        """Say whether ordering values are read and compared before the rows, where it is known which rows meet and to
-        read a column twice costs no request: a few large steps instead of some for each batch, and log rows need not
-        wait for base rows.
+    def _is_decided_ahead(self, base: BaseFileReader, matcher: Matcher, log: LogReader) -> bool:
+        """Say whether to compare the ordering values of the whole base file before reading its rows.
+
+        That takes a few large steps instead of some per batch, and log rows leave memory before base rows come. The
+        matching rows must be known, and reading the ordering columns twice must cost no request.
         """
         near = self._info.files.is_local or not log.deciding.names
-        by_key = isinstance(meetings, KeyMatcher)
+        by_key = isinstance(matcher, KeyMatcher)
         pays = base.num_rows > self._base_rows or log.store.nbytes > _FEW_BYTES
         return near and not by_key and log.whole_rows and pays
 
     def _decide_ahead(
         self,
         base: BaseFileReader,
-        meetings: Matcher,
+        matcher: Matcher,
         folded: FoldedLog,
         log: LogReader,
-        met: np.ndarray,
+        matched: np.ndarray,
         dropped: DroppedRows,
     ) -> Iterator[Piece]:
-        """Yield what becomes of the base rows that log records meet; note those that do not stay."""
+        """Merge the base rows that match log records, of which only ordering values are read; note the rows that go."""
         done, mark = 0, len(log.store)
         rows = min(_KEY_BATCH_ROWS, log.spill.budget.count_rows_at_once(log.strategy.bytes_a_pair))
         for batch in base.read_batches(log.deciding, rows, column_threads=self._options.column_threads):
-            hits, records = meetings.match(batch)
+            hits, records = matcher.match(batch)
             if len(hits):
-                met[records] = True
+                matched[records] = True
                 merged, unchanged = self._pick_winners(
                     self.fill_fallbacks(batch, base), hits, folded.take(records), log
                 )
@@ -235,7 +236,7 @@ class BaseMerge:
             keep = dropped.make_mask(batch.num_rows)
             batch = self.fill_fallbacks(batch, base)
             if keep is not None:
-                batch = filter_rows(batch, keep)  # the rows as they were read are let go of
+                batch = filter_rows(batch, keep)  # frees the rows that were read
             yield batch
             del batch
 
@@ -245,8 +246,8 @@ class BaseMerge:
 
     @staticmethod
     def _choose_coded_columns(schema: pa.Schema, log: LogReader, columns: list[str] | None) -> set[str]:
-        """Return the columns that base rows may have as codes: those of which nothing is merged, but for keys."""
-        if columns is None or not log.whole_rows:  # what merges is counted by its size, which codes hide
+        """Return the columns that base rows may have as dictionaries: all but keys, where no base row is gathered."""
+        if columns is None or not log.whole_rows:  # portions are cut by a batch's bytes, which dictionaries hide
             return set()
         return set(columns) - {find_top_level_name(schema, name) for name in log.keys.columns}
 
@@ -270,7 +271,7 @@ class BaseMerge:
         return RowMatcher(self.match_rows(base, log, folded))
 
     def match_rows(self, base: BaseFileReader, log: LogReader, folded: FoldedLog, *, again: bool = False) -> np.ndarray:
-        """Return for each base row the number of the log record it meets, -1 for none; ``again`` as for ``pair``."""
+        """Find for each base row the log record that it matches, -1 for none; ``again`` as for ``match_base_rows``."""
         batches = base.read_batches(self._add_key_columns(pa.schema([]), log), _KEY_BATCH_ROWS)
         keys = (log.keys.read_keys(self.fill_fallbacks(batch, base)) for batch in batches)
         at = match_base_rows(folded, keys, base.num_rows, log.spill, again=again)
@@ -278,7 +279,7 @@ class BaseMerge:
         return at
 
     def _add_key_columns(self, schema: pa.Schema, log: LogReader) -> pa.Schema:
-        """Return the schema with the columns that keys are made of."""
+        """Add the columns that record keys are made of."""
         columns = dict.fromkeys(find_top_level_name(self._info.schema, name) for name in log.keys.columns)
         return pa.schema([*schema, *(self._info.schema.field(name) for name in columns if name not in schema.names)])
 
@@ -290,13 +291,13 @@ class BaseMerge:
         log: LogReader,
         columns: list[str] | None = None,
     ) -> Piece:
-        """Merge rows of a base batch with the log entries they meet; the store holds what the merge took and made.
+        """Merge rows of a base batch with the log records that they match; the store holds the rows that were gathered.
 
         Args:
             batch: base rows.
-            hits: int64, the rows that meet entries.
-            newer: the entries, one for each of ``hits``.
-            log: the log side.
+            hits: int64, the rows that match.
+            newer: the log records, one for each of ``hits``.
+            log: the log.
             columns: as for ``merge``.
         """
         if columns is not None and log.whole_rows:
@@ -313,14 +314,14 @@ class BaseMerge:
     def _pick_winners(
         self, batch: pa.RecordBatch, hits: np.ndarray, newer: BufferedBatch, log: LogReader
     ) -> tuple[MergedRecords, np.ndarray]:
-        """Merge where one version wins as it is: of base rows only what decides is looked at."""
+        """Merge where one version wins unchanged: only the ordering values of base rows are gathered."""
         rows = conform_batch(take(batch.select(log.deciding.names), from_numpy(hits)), log.deciding)
         return self._merge_versions(log.store.reserve(len(hits)), rows, newer, log)
 
     def _merge_versions(
         self, first: int, rows: pa.RecordBatch, newer: BufferedBatch, log: LogReader
     ) -> tuple[MergedRecords, np.ndarray]:
-        """Merge base rows, with handles from ``first`` on, with the log entries they meet; say which stay."""
+        """Merge base rows, whose handles begin at ``first``, with log records; say which base rows stay unchanged."""
         older = BufferedBatch.of_base(log.context, first, rows, newer.late_keys)
         result = log.merge_with_base(older, newer)
         deletes = result.deletes
@@ -332,7 +333,7 @@ class BaseMerge:
         return MergedRecords(older, newer, result), unchanged
 
     def merge_log_only(self, newer: BufferedBatch, log: LogReader) -> Piece:
-        """Return what becomes of records that only the log has."""
+        """Merge records that only the log has."""
         result = log.merge_inserted(newer)
         inserts = int((~result.deletes).sum())
         self._stats.deletes += len(result) - inserts
@@ -340,7 +341,7 @@ class BaseMerge:
         return Piece(None, MergedRecords(None, newer, result.with_operations(np.full(len(result), INSERT, np.int8))))
 
     def fill_fallbacks(self, batch: pa.RecordBatch, base: BaseFileReader) -> pa.RecordBatch:
-        """Fill columns that the file lacks and the partition path gives."""
+        """Fill columns that the file lacks with the values of the partition path."""
         for name, value in self._info.fallbacks.items():
             at = batch.schema.get_field_index(name)
             if at >= 0 and name not in base.columns:

@@ -1,4 +1,4 @@
-"""SmallDeleteBlocks: makes the entries of small delete blocks together, as each call costs the same however few deletes."""
+"""SmallDeleteBlocks: makes the entries of small delete blocks together, as most of the cost of a call is fixed."""
 
 from __future__ import annotations
 

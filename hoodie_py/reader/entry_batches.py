@@ -1,4 +1,4 @@
-"""Log entries as record batches, so that they can be spilled; their rows stay where the row store has them."""
+"""Converts log entries to record batches for spill files, and back; the row store keeps their rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXTRA = "extra."
 
 
 def count_entry_bytes(entries: BufferedBatch) -> int:
-    """Return the bytes that entries take without their rows."""
+    """Count the bytes of entries without their rows."""
     return int(entries.keys.nbytes + entries.rows.nbytes + entries.codes.nbytes + entries.order.nbytes)
 
 
@@ -24,8 +24,8 @@ def to_entry_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> p
     """Return entries as a record batch.
 
     Args:
-        entries: what to store.
-        extra: integers to go with them, one array a name.
+        entries: the entries.
+        extra: further columns of integers, by name.
     """
     from hoodie_py.reader.foreign_text import encode_foreign
 
@@ -48,5 +48,5 @@ def from_entry_batch(context: ArrowRecordContext, batch: pa.RecordBatch) -> Buff
 
 
 def get_extra(batch: pa.RecordBatch, name: str) -> np.ndarray:
-    """Return the integers that were stored under a name."""
+    """Return a further column of integers."""
     return np.asarray(batch.column(f"{_EXTRA}{name}").to_numpy())

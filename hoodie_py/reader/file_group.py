@@ -111,12 +111,12 @@ class FileGroupReader:
 
     @property
     def context(self) -> ArrowRecordContext:
-        """The door to the data of the records that ``buffered_records``, ``needs_merge`` or ``log_records`` is giving.
+        """The context of the records that ``buffered_records``, ``read_merges`` or ``log_records`` yields.
 
-        Records are valid until the next one is asked for.
+        A record is valid until the next one is read.
 
         Raises:
-            InvalidQueryError: none of them was called yet.
+            InvalidQueryError: none of these methods was called yet.
         """
         if self._context is None:
             raise InvalidQueryError("The reader has no records yet.", hint="Ask it for buffered_records() first.")
@@ -186,8 +186,10 @@ class FileGroupReader:
             yield from self._read_merged(log, read)
 
     def _read_merged(self, log: LogReader, read: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the result: log rows in log order, as each block is gathered from once, before base rows that can wait
-        until the log's memory is free.
+        """Yield the merged rows.
+
+        Log rows come in log order, so that each block of rows is gathered from once. Base rows that need nothing of the
+        log come last, when its memory is free.
         """
         count = 0
         with ExitStack() as gate:
@@ -196,7 +198,7 @@ class FileGroupReader:
             with self._base.open_ahead():
                 folded = log.fold()
             if folded is None or folded.positions is None:
-                gate.close()  # to read keys of all base rows is few large steps: other slices need not wait for them
+                gate.close()  # reading all base keys takes few large steps: other slices may fold in that time
             held = len(log.store)
             wanted = log.spill.make_array(held, bool, False)
             merging = self._base.merge(log, folded, log.make_base_schema(read), read)
@@ -207,14 +209,14 @@ class FileGroupReader:
                 yield self._make_output(piece.untouched)
             if piece.merged is not None:
                 live = self._find_changed_rows(piece.merged)
-                made = live[live >= held]  # rows that the merge made, which go with the piece
+                made = live[live >= held]  # rows that the merge made; the store drops them with the piece
                 if len(made):
                     yield self._make_output(log.store.take(made, read))
                     live = live[live < held]
                 wanted[live] = True
                 count += len(live)
             del piece  # with its base rows, before the next ones are read
-        at_once = min(self.options.batch_rows, log.count_rows_at_once)
+        at_once = min(self.options.batch_rows, log.rows_at_once)
         for rows in split_into_portions(wanted, at_once, log.store.starts):
             count -= len(rows)
             yield self._make_output(log.store.take(rows, read))
@@ -225,7 +227,7 @@ class FileGroupReader:
         yield from map(self._make_output, merging.staying)
 
     def _mark_decided_rows(self, merging: MergeResult, wanted: np.ndarray) -> int:
-        """Mark the log rows that stay, as many small steps as a fold is; say how many they are."""
+        """Mark the log rows that stay, and count them; like a fold this takes many small steps."""
         count = 0
         for piece in merging.pieces:
             self._gate.check_wanted()

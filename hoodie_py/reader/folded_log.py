@@ -1,4 +1,4 @@
-"""What the log of a file slice says in the end: one record a key, in one part in memory or in many in spill files."""
+"""FoldedLog: one record per key of a log, in one part in memory or in several parts in spill files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from hoodie_py.reader.key_hash import KeyHash
 
 @dataclass(frozen=True, slots=True)
 class HashPartition:
-    """How records were split: by which hash, into how many parts, and which of these each part with records is."""
+    """How records were split into parts.
+
+    Attributes:
+        key_hash: assigns keys to parts.
+        count: how many parts there are.
+        numbers: the numbers of the parts that have records.
+    """
 
     key_hash: KeyHash
     count: int
@@ -25,8 +31,8 @@ class FoldedLog:
 
     Args:
         parts: the records; a key or position is in one part only.
-        positions: for each part the int64 rows of the base file its records belong to; None where they pair by key.
-        partition: what says in which part a key is; None for one part.
+        positions: for each part the int64 base row of each record; None where records match by key.
+        partition: how keys were split; None for one part.
 
     Attributes:
         parts, positions, partition: as given.
@@ -48,7 +54,7 @@ class FoldedLog:
         return int(self.starts[-1])
 
     def take(self, numbers: np.ndarray) -> BufferedBatch:
-        """Return the records with some numbers, in that order."""
+        """Return the records with these numbers, in the same order."""
         if len(self.parts) == 1 or not len(numbers):
             return self.parts[0].take(numbers)
         part_of = np.searchsorted(self.starts, numbers, side="right") - 1
@@ -63,7 +69,7 @@ class FoldedLog:
         return BufferedBatch.concat(pieces).take(back)
 
     def iterate_chosen(self, mask: np.ndarray, at_once: int, *, value: bool) -> Iterator[BufferedBatch]:
-        """Yield the records for which a mask over all numbers has a value, some at a time."""
+        """Yield the records where a mask over all numbers has this value, at most ``at_once`` at a time."""
         for start, part in zip(self.starts.tolist(), self.parts, strict=False):
             wanted = np.flatnonzero(mask[start : start + len(part)] == value)
             for first in range(0, len(wanted), at_once):

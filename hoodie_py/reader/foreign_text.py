@@ -1,7 +1,7 @@
-"""The text that ordering values of another class than their column's are spilled as.
+"""Spills ordering values whose class is not their column's, as JSON texts.
 
-Only delete blocks bring such values, after the ordering field changed its type.  The text is JSON: pairs of a type's
-name and the value, as what was written must come back with the type it had.
+Only delete blocks have such values, after the ordering field changed its type. A text holds pairs of a type's name and
+a value, so that a value comes back with its type.
 """
 
 from __future__ import annotations

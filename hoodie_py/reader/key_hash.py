@@ -1,9 +1,9 @@
-"""A hash of record keys, for splitting keys into parts that fit into memory.
+"""KeyHash: a random hash of record keys, to split keys into parts that fit into memory.
 
-Keys come from strangers, so the hash is drawn at random for each read: a sum of the key's bytes, each multiplied by a
-random number of its place (multilinear hashing, of which the upper bits are universal).  Sums of keys that count up are
-as far from each other as the keys are, and some random numbers put many of them into one part; so they are mixed, in
-the way of SplitMix64.
+The hash is drawn at random for each read, so that nobody can choose keys that all fall into one part. It is a sum of
+the key's bytes, each multiplied by a random number of its place (multilinear hashing, whose upper bits are universal).
+Sums of consecutive keys have equal distances, and some random numbers would put many of them into one part. So sums are
+mixed with the steps of SplitMix64.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MIXING = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.ui
 
 
 class KeyHash:
-    """A hash function; two of them differ."""
+    """A hash function, drawn at random."""
 
     def __init__(self) -> None:
         seed = int.from_bytes(os.urandom(16), "little")  # the module secrets would bring OpenSSL
@@ -28,12 +28,12 @@ class KeyHash:
         self._weights = self._draw(64)
 
     def assign_keys(self, keys: pa.Array, parts: int) -> np.ndarray:
-        """Return for each key of a string array the number of its part, from 0 on."""
+        """Return the part of each key of a string array, from 0 to ``parts`` - 1, as int64."""
         sums = [self._hash_keys(piece) for piece in _split_keys(keys)]
         return _assign_parts(np.concatenate(sums) if sums else np.empty(0, np.uint64), parts)
 
     def assign_numbers(self, numbers: np.ndarray, parts: int) -> np.ndarray:
-        """Return for each integer the number of its part."""
+        """Return the part of each integer, as int64."""
         return _assign_parts(numbers.astype(np.uint64) * self._weights[0], parts)
 
     def _hash_keys(self, keys: pa.Array) -> np.ndarray:
@@ -57,7 +57,7 @@ class KeyHash:
 
 def _assign_parts(sums: np.ndarray, parts: int) -> np.ndarray:
     for shift, factor in _MIXING:
-        mixed = sums >> shift  # in place from here on: there may be as many sums as the memory budget has room for
+        mixed = sums >> shift  # in place from here on, as sums may fill the memory budget
         mixed ^= sums
         mixed *= factor
         sums = mixed
@@ -65,7 +65,7 @@ def _assign_parts(sums: np.ndarray, parts: int) -> np.ndarray:
 
 
 def _split_keys(keys: pa.Array) -> Iterator[pa.Array]:
-    """Cut keys so that what is made of their bytes stays small."""
+    """Cut keys into pieces, as hashing takes some 30 bytes of memory per byte of keys."""
     if not len(keys):
         return
     rows = max(1, _BYTES_AT_ONCE * len(keys) // max(keys.nbytes, 1))

@@ -1,12 +1,13 @@
-"""The bytes of log files: all of a slice's at once, or of one file at a time where they are too many to hold.
+"""Reads the bytes of log files: all files of a slice at once, or one at a time where the memory budget is too small.
 
-They lie in Arrow's memory, with room behind, so that blocks can be decoded where they are; small files of a slice lie
-in one piece, as their blocks are decoded together. What holds no block any more is let go of, and base rows take its
-place; Python's own memory would stay with the process beside that.
+The bytes lie in Arrow's memory with spare bytes behind them, so that blocks can be decoded in place. Small files of a
+slice share one allocation, as their blocks are decoded together. Arrow reuses the memory of decoded blocks for base
+rows; Python's own memory would stay with the process.
 
-Where they are too many, the scan keeps what tells blocks apart; content and positions are parsed again when a block's
-turn comes.  A file that alone is too large is mapped, a remote one from a copy in the spill directory.  No other file
-of the table is mapped, for one that is cut short then, or whose network mount fails, ends the process.
+Where files are read one at a time, a scan keeps only the facts of each block. Content and positions are parsed again
+when the block is decoded. A file that alone exceeds the budget is mapped; of a remote one a copy in the spill directory
+is mapped. Other table files are not mapped: the operating system ends a process that reads a mapped file after the file
+was cut short or its network mount failed.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.spill import Spill
 
 _READ_THREADS = 8
-_SMALL_SHARE = 4  # of what is held: a block of less than one in so many bytes
-_MOST_SHARED = 4 << 20  # bytes of a slice's log files that are read into one piece
+_SMALL_SHARE = 4  # a delete block of less than a quarter of the allocation is copied out of it
+_MOST_SHARED = 4 << 20  # most bytes of a slice's log files that share one allocation
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedBlock:
-    """A block that counts and the file it lies in.
+    """A block that counts, and its file.
 
     Attributes:
-        block: the block; of a file in turn without content and positions, which ``load`` reads.
+        block: the block; without content and positions where ``log`` is given.
         path: the log file.
-        log: a file in turn; None where ``block`` is complete.
+        log: the file to read the whole block from; None where ``block`` is whole.
     """
 
     block: LogBlock
@@ -56,12 +57,12 @@ class ScannedBlock:
         """Return the whole block.
 
         Raises:
-            StorageError: the file has gone.
+            StorageError: the file is missing.
         """
         return self.block if self.log is None else self.log.read_block(self.block.offset)
 
     def drop_content(self) -> ScannedBlock:
-        """Return the block for what its headers say."""
+        """Return the block with its headers only."""
         if not self.block.content:
             return self
         return replace(self, block=replace(self.block, content=memoryview(b"")))
@@ -81,17 +82,17 @@ class OpenLog(Protocol):
         ...
 
     def make_scanned(self, block: LogBlock) -> ScannedBlock:
-        """Return what a scan keeps of a block of this file."""
+        """Return the block in the form that a scan keeps."""
         ...
 
 
 def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> Iterator[OpenLog]:
-    """Yield log files in order: each whole or, if together they are more than the budget holds, in memory in turn.
+    """Yield log files in order: all in memory or, if together they exceed the budget, one at a time in memory.
 
     Args:
-        files: where they are.
-        log_files: which ones.
-        spill: has the budget, and takes copies of remote files.
+        files: access to the table's files.
+        log_files: which files.
+        spill: has the budget, and holds copies of remote files.
 
     Raises:
         StorageError: a file is missing or cannot be read, or the disk is full.
@@ -103,8 +104,8 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
             raise_limit_error(UnsupportedFeatureError, what, "log_bytes", path=log_file.path)
     size = sum(log_file.size for log_file in log_files)
     if size > spill.budget.log_bytes_held:
-        turns = _LastFile(files, spill)
-        yield from (LogOnDemand(log_file, turns) for log_file in log_files)
+        last_file = _LastFile(files, spill)
+        yield from (LogOnDemand(log_file, last_file) for log_file in log_files)
     elif files.is_local:
         memory = _ArrowMemory(size if size <= _MOST_SHARED else 0)
         yield from (_WholeLog(each.path, files.read_view(each.path, memory), memory.shared) for each in log_files)
@@ -125,28 +126,30 @@ class _WholeLog:
     def make_scanned(self, block: LogBlock) -> ScannedBlock:
         size = max(self.shared, len(self.content))
         if block.type is BlockType.DELETE and len(block.content) * _SMALL_SHARE < size:
-            block = replace(block, content=memoryview(bytes(block.content)))  # or all of it would wait for the block
+            block = replace(
+                block, content=memoryview(bytes(block.content))
+            )  # else the block would keep the whole allocation
         return ScannedBlock(block, self.path)
 
 
 class LogOnDemand:
-    """A log file that is in memory when it has been asked for last.
+    """A log file that is read again whenever another file of the slice was read since.
 
     Args:
-        log_file: which one.
-        turns: shared by the files of a slice.
+        log_file: which file.
+        last_file: shared by the files of a slice.
     """
 
-    def __init__(self, log_file: LogFile, turns: _LastFile) -> None:
+    def __init__(self, log_file: LogFile, last_file: _LastFile) -> None:
         self.path = log_file.path
         self._file = log_file
-        self._turns = turns
+        self._last_file = last_file
 
     def read(self) -> bytes | memoryview | mmap.mmap:
-        return self._turns.read(self._file)
+        return self._last_file.read(self._file)
 
     def make_scanned(self, block: LogBlock) -> ScannedBlock:
-        known = self._turns.texts
+        known = self._last_file.texts
         headers: dict[HeaderKey, str] = {
             key: known.setdefault(text, text)
             for key, text in block.headers.items()
@@ -160,7 +163,7 @@ class LogOnDemand:
 
 
 class _LastFile:
-    """Has the file in memory that was asked for last."""
+    """Holds in memory the file that was read last."""
 
     def __init__(self, files: TableFiles, spill: Spill) -> None:
         self._files = files
@@ -196,7 +199,7 @@ class _LastFile:
 
 @contextmanager
 def _locate_errors(path: str) -> Iterator[None]:
-    """Say of which log file an error is."""
+    """Turn errors of the operating system into errors that name the log file."""
     try:
         yield
     except FileNotFoundError as error:
@@ -206,7 +209,7 @@ def _locate_errors(path: str) -> Iterator[None]:
 
 
 def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, memoryview]]:
-    """Read remote files in order, ahead of their turn."""
+    """Read remote files in order, several at the same time."""
     if len(paths) <= 1:
         yield from ((path, files.read_view(path, _ArrowMemory())) for path in paths)
         return
@@ -217,10 +220,10 @@ def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, me
 
 
 class _ArrowMemory:
-    """Arrow's memory, to be read into, with room for what decoding reads past the end of a block.
+    """Allocates Arrow's memory for files, with spare bytes, as decoding reads past the end of a block.
 
     Args:
-        shared: bytes of files that lie in one piece, so that their blocks can be decoded together without a copy.
+        shared: bytes of all files that share one allocation, so that their blocks are decoded together without a copy.
     """
 
     def __init__(self, shared: int = 0) -> None:
@@ -237,7 +240,7 @@ class _ArrowMemory:
 
 
 def _allocate(size: int) -> memoryview:
-    """Return memory for so many bytes and some that follow."""
+    """Allocate ``size`` bytes and zeroed spare bytes behind them."""
     memory = memoryview(pa.allocate_buffer(size + BACK)).cast("B")
     memory[size:] = bytes(BACK)
     return memory

@@ -1,9 +1,9 @@
-"""Which log blocks count, and in what order: the scan of one file slice's log files.
+"""Scans the log files of one file slice: which blocks count, and in what order (Hudi's BaseHoodieLogRecordReader).
 
-Hudi's BaseHoodieLogRecordReader.  Front to back: blocks after the query instant and (before table version 8) blocks of
-uncommitted instants are skipped; a rollback block removes its target's blocks seen so far, and any other command is an
-error; the rest is grouped by instant in order of first appearance.  Then back to front: a log-compacted block takes the
-place of the newest of its sources and replaces them all.
+Front to back: blocks after the query instant are skipped and, before table version 8, blocks of uncommitted instants. A
+rollback block removes its target's blocks seen so far; any other command is an error. The other blocks are grouped by
+instant in order of first appearance. Then back to front: a log-compacted block takes the place of the newest of its
+sources and replaces all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA, Bloc
 
 @dataclass(slots=True)
 class ScanStats:
-    """What a scan met."""
+    """Counts of a scan."""
 
     files: int = 0
     bytes: int = 0
@@ -35,7 +35,7 @@ class ScanStats:
     skipped_blocks: int = 0
 
     def add(self, other: ScanStats) -> None:
-        """Count what another scan met, too."""
+        """Add the counts of another scan."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
@@ -66,19 +66,19 @@ def scan_log_files(
     """Return the blocks to merge, oldest first.
 
     Args:
-        files: where the log files are.
+        files: access to the table's files.
         log_files: the slice's log files in read order.
         rules: which instants' blocks count.
-        stats: counts what was met.
-        spill: says how much is read into memory, and takes copies of remote files that are larger.
-        strict: raise on a corrupt block, which is otherwise skipped with a warning, as Hudi does.
-        committed: knows which files count that are gone: up to table version 6 a write that is taken back takes files
-            of a slice along, none of whose blocks counted.
+        stats: counts blocks.
+        spill: has the memory budget, and holds copies of remote files that exceed it.
+        strict: raise on a corrupt block, which is otherwise skipped with a warning, as in Hudi.
+        committed: knows which missing files counted. Up to table version 6 a rollback deletes log files of a slice;
+            none of their blocks counted.
 
     Raises:
-        FileMissingError: a file that counts is gone.
+        FileMissingError: a file that counts is missing.
         CorruptFileError: bytes that are no log file; with ``strict`` any corrupt block.
-        UnsupportedFeatureError: a block, log format version or command that is not handled.
+        UnsupportedFeatureError: a block, log format version or command that is not supported.
     """
     while True:
         met = ScanStats()
@@ -110,7 +110,7 @@ def _scan_files(
 def _find_files_left(
     files: TableFiles, log_files: Sequence[LogFile], committed: CommittedFiles | None
 ) -> list[LogFile] | None:
-    """Return the log files without those that are gone; None where one of these counts, or none is gone."""
+    """Return the log files that exist; None where a missing one counts, or none is missing."""
     gone = [] if committed is None else [log for log in log_files if not files.exists(log.path)]
     if committed is None or not gone or committed.find_committed(gone):
         return None
@@ -118,7 +118,7 @@ def _find_files_left(
 
 
 def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _BlocksByInstant, strict: bool) -> None:
-    """Collect the blocks of one file, of whose bytes nothing is held here when the next is opened."""
+    """Collect the blocks of one file; its bytes are free again when this returns, if no block needs them."""
     data = log.read()
     stats.files += 1
     stats.bytes += len(data)
@@ -165,7 +165,7 @@ def _report_corrupt(block: CorruptBlock, path: str, stats: ScanStats, strict: bo
 
 
 def _place_compacted_blocks(collected: _BlocksByInstant) -> list[ScannedBlock]:
-    """Walk instants from the newest arrival to the oldest and put log-compacted blocks where they belong."""
+    """Walk instants from the newest to the oldest, and put each log-compacted block in the place of its sources."""
     replaced_by: dict[str, str] = {}
     emitted: set[str] = set()
     out: list[list[ScannedBlock]] = []

@@ -203,8 +203,8 @@ class LogReader:
                         yield rows
 
     @property
-    def count_rows_at_once(self) -> int:
-        """How many log rows may be gathered at a time within the memory budget."""
+    def rows_at_once(self) -> int:
+        """Most log rows that may be gathered at a time within the memory budget."""
         return self.spill.budget.count_rows_at_once(2 * self.store.row_bytes)
 
     def cut_into_portions(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Which rows of the row store come out together."""
+"""Splits the wanted rows of the row store into portions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 _MASK_AT_ONCE = 1 << 20
-_LEAST_SHARE = 4  # a portion that ends with a batch has at least one in so many of the rows it might have
+_LEAST_SHARE = 4  # a portion ends early, with a stored batch, only if it has a quarter of the rows that it may have
 
 
 def split_into_portions(mask: np.ndarray, at_once: int, starts: Sequence[int]) -> Iterator[np.ndarray]:
-    """Yield where a mask is set, in rising order, so many places at a time at most.
+    """Yield the numbers of the rows where a mask is set, in rising order.
 
     Args:
         mask: for each row whether it is wanted.
-        at_once: most places together.
-        starts: where batches of rows start; few places are taken from two, as that copies the rows once more.
+        at_once: most rows in a portion.
+        starts: where stored batches start. A portion rarely takes rows of two batches, as joining them is one more
+            copy.
     """
     for start in range(0, len(mask), _MASK_AT_ONCE):
         found = start + np.flatnonzero(mask[start : start + _MASK_AT_ONCE])
