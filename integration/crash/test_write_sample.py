@@ -88,14 +88,14 @@ def test_failed_writes_without_heartbeat(folder: Folder, monkeypatch: pytest.Mon
 
 def test_failed_writes_that_stay(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_data, "undo_failed_writes", lambda session: session.look())
-    monkeypatch.setattr(write_commit, "pending_writes", lambda *_: [])
+    monkeypatch.setattr(write_commit, "list_pending_writes", lambda *_: [])
     said = found(bench(folder), ".deltacommit", KILL_BEFORE)
     assert "stray" in said
     assert "still pending" in said
 
 
 def test_a_rollback_that_leaves_files(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollback, "written_files", lambda *_: {})
+    monkeypatch.setattr(rollback, "find_written_files", lambda *_: {})
     assert "stray" in found(bench(folder), ".deltacommit", KILL_BEFORE)
 
 

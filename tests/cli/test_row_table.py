@@ -14,7 +14,7 @@ WIDE = pa.table({f"column_{i}": ["x" * (10 * i)] for i in range(1, 8)})
 
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch, rows: pa.Table, width: int) -> tuple[list[str], list[str]]:
     console = Console(force_terminal=True, width=width, color_system=None)
-    monkeypatch.setattr(row_table, "stdout", lambda: console)
+    monkeypatch.setattr(row_table, "make_stdout", lambda: console)
     with console.capture() as captured:
         left_out = print_rows(rows)
     return captured.get().splitlines(), left_out

@@ -26,7 +26,7 @@ def even(content: bytes, count: int) -> UniformDeletes | None:
 
 def slowly(content: bytes, monkeypatch: pytest.MonkeyPatch) -> Any:
     with monkeypatch.context() as patch:
-        patch.setattr(module, "even_deletes", lambda *_: None)
+        patch.setattr(module, "decode_uniform_deletes", lambda *_: None)
         return outcome(content)
 
 

@@ -166,7 +166,7 @@ def test_a_file_that_goes_before_it_is_read(spark: Any, tmp_path: Path, monkeypa
         path.unlink()
         return known
 
-    monkeypatch.setattr(parquet_source, "row_groups", gone)
+    monkeypatch.setattr(parquet_source, "find_row_groups", gone)
     with pytest.raises(HoodieError, match="no such file"):
         write(df, str(tmp_path / "table"), operation="bulk_insert", options=OPTIONS)
     with pytest.raises(TableNotFoundError):  # what the first write made is taken back

@@ -171,7 +171,7 @@ def test_a_write_whose_files_are_cleaned_away_meanwhile_is_a_conflict(
 ) -> None:
     Kind(9, False).create(tmp_path)
     put(tmp_path, records([row(1), row(2)]))
-    real = write_data.place_records
+    real = write_data.assign_records
 
     def late(*arguments: object) -> object:
         patched.undo()
@@ -182,7 +182,7 @@ def test_a_write_whose_files_are_cleaned_away_meanwhile_is_a_conflict(
 
     table = HoodieTable.open(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(write_data, "place_records", late)
+        patched.setattr(write_data, "assign_records", late)
         with pytest.raises(ConflictError):
             table.upsert([row(1, 9, "late")], options=QUICK)
     table.upsert([row(1, 9, "late")], options=QUICK)
