@@ -1,5 +1,5 @@
-"""A table as a whole: its timeline, partitions, schema, and which files hold its rows at an instant.
+"""A table as a whole: its timeline, partitions, schema, and the files that hold its rows at an instant.
 
-This layer lists and reads metadata; it never opens data files except to learn a schema. What is in one file group
-is the business of ``hoodie_py.reader``; what bytes mean is that of ``hoodie_py.formats``.
+This layer lists and reads metadata. It opens data files only to learn a schema. ``hoodie_py.reader`` reads the rows of
+one file group, and ``hoodie_py.formats`` decodes bytes.
 """

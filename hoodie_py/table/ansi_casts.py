@@ -1,6 +1,7 @@
 """Convert arrays between types as Spark's ``cast`` does in ANSI mode (the default of Spark 4).
 
-A value that the target cannot hold, or a text that does not spell one, raises InvalidQueryError; null stays null.
+The rule: a value that the target type cannot hold, and a text that does not spell such a value, raise
+InvalidQueryError. Null stays null. It must agree with Spark's ``Cast``.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from hoodie_py.table.text_casts import (
 
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether this module converts one type to the other."""
+    """Say whether this module converts one type to the other."""
     return source == target or pat.is_null(source) or _find_kernel(source, target) is not None
 
 
 def cannot_fail(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether no value of the source type can make the cast raise."""
+    """Say whether the cast succeeds for every value of the source type."""
     if source == target or pat.is_null(source) or pat.is_string(target):
         return not pat.is_binary(source) or source == target
     if pat.is_decimal(target) and (is_integral(source) or pat.is_decimal(source)):
@@ -142,7 +143,7 @@ def _decimal_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _widen_for_rounding(values: pa.Array) -> pa.Array:
-    """Give decimals one digit more, which Arrow wants for rounding: without digits before the point it has none."""
+    """Add one digit of precision: Arrow needs it where rounding carries (0.99 becomes 1.0)."""
     source = values.type
     return values.cast(pa.decimal256(min(76, source.precision + 1), source.scale))
 
@@ -153,6 +154,8 @@ def _decimal_to_real(values: pa.Array, target: pa.DataType) -> pa.Array:
         return convert_distinct(values, lambda value: round_to_single(float(value), f"{value:f}"), target)
     if source.precision > 15:
         return convert_distinct(values, float, target)
+    # A double holds up to 15 digits exactly. So the unscaled integer and the power of ten are exact, and their quotient
+    # is the nearest double, as Java rounds.
     whole = values.cast(pa.decimal256(source.precision + source.scale, source.scale))
     shifted = pc.multiply(whole, pa.scalar(Decimal(10**source.scale), pa.decimal256(source.scale + 1, 0)))
     return pc.divide(shifted.cast(pa.int64()).cast(target), float(10**source.scale))
@@ -165,13 +168,13 @@ def _real_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
     bad = ~((np.floor(reals) <= float(high)) & (np.ceil(reals) >= float(low)))
     if bad.any():
         raise make_cast_error(float(reals[bad][0]), values.type, target)
-    saturated = reals >= 2.0**63
+    saturated = reals >= 2.0**63  # float64 rounds 2**63 - 1 up to 2**63, which int64 cannot hold
     whole = np.where(saturated, 0.0, np.trunc(reals)).astype(np.int64)
     return pa.array(np.where(saturated, high, whole), pa.int64(), mask=~valid).cast(target)
 
 
 def _seconds_to_timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Seconds since 1970; those beyond the range become the first or last timestamp, as in Java's TimeUnit."""
+    """Read seconds since 1970. Values out of range become the first or last timestamp, as in Java's TimeUnit."""
     low, high = (bound // MICROS_PER_SECOND for bound in INTEGRAL_BOUNDS[pa.int64()])
     seconds = values.cast(pa.int64())
     inside = pc.and_(pc.greater(seconds, low), pc.less_equal(seconds, high))

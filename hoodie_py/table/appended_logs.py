@@ -1,8 +1,9 @@
-"""Log files of table version 6 that are gone by name, while all that was written into them is there.
+"""Find the blocks of a missing log file in other log files of its file slice (table version 6 and below).
 
-Up to version 6 blocks say which commit wrote them, and a log file may have those of several: where a store appends, or
-files were put together, the name in a commit's statistics need not be the name of the file. So what counts is whether
-the slice's other log files hold as many bytes of each commit as the statistics say.
+Up to version 6 a log file may hold blocks of several commits, and each block names its commit. Where the store appends,
+or where somebody joined files, the log file that a commit's statistics name may not exist, although its blocks do.
+
+The rule: nothing is lost if the slice's other log files hold as many bytes of each commit as the statistics say.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.table.bounded import read_bounded
 
 Written = Mapping[str, Mapping[str, int]]
-"""Bytes that each commit wrote, by commit, by the path of the log file."""
+"""Path of a log file -> request time of a commit -> bytes that it wrote there."""
 
 
 def is_held_by_others(
     files: TableFiles, missing: str, named: Iterable[str], there: Iterable[LogFile], wrote: Written
 ) -> bool:
-    """Say whether other log files of a slice hold what was written into a missing one.
+    """Say whether other log files of a slice hold the blocks of a missing one.
 
     Args:
         files: the table's files.
-        missing: path of the log file that is gone.
+        missing: path of the missing log file.
         named: paths of all log files that commits name in its slice.
-        there: log files of the slice.
-        wrote: what commits wrote into each of the named ones.
+        there: log files of the slice that exist.
+        wrote: bytes that commits wrote into each of the named log files.
 
     Raises:
         CorruptFileError, UnsupportedFeatureError: a log file cannot be read.

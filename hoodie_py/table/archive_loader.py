@@ -1,10 +1,11 @@
 """The archived timeline of a table, read from its folder.
 
-Layout 1: numbered archive files, newest first, each state of an instant possibly in several of them. Layout 2: the
-manifest that ``_version_`` names (else the greatest) lists the history files that count; a table without one has no
-history (Hudi ``ArchivedTimelineV1``, ``LSMTimeline``). A file that compaction of the history removed meanwhile is
-looked for through a newer manifest. Times are read first; what commits say is read again, with contents, when it is
-asked for.
+Timeline layout 1 (Hudi ``ArchivedTimelineV1``): numbered archive files. The states of one instant may lie in several
+files; the newest file wins. Timeline layout 2 (Hudi ``LSMTimeline``): a manifest lists the history files that count.
+``_version_`` names the manifest; without it the one with the greatest number counts. Without a manifest there is no
+history. Hudi compacts the history and removes files. A removed file is an occasion to read the newest manifest again.
+
+Loading reads request and completion times only. Commit metadata is read when a caller asks for it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class ArchivedTimeline:
 
     Args:
         entries: archived instants by (request time, action), with or without contents.
-        with_contents: reads them with contents, where ``entries`` are without.
+        with_contents: reads the entries with contents; None where ``entries`` have them.
     """
 
     def __init__(self, entries: Entries, with_contents: Callable[[], Entries] | None = None) -> None:
@@ -60,18 +61,18 @@ class ArchivedTimeline:
         return {each.request_time: each.completion_time for each in self.instants if each.action in _WRITES}
 
     def read_metadata(self, request_time: str) -> CommitMetadata | None:
-        """What an archived write says about itself; None when it is not in the archive.
+        """Return an archived write's commit metadata; None when it is not in the archive.
 
         Raises:
             CorruptFileError: the archive is damaged.
-            StorageError: it cannot be read.
+            StorageError: the archive cannot be read.
         """
         if request_time not in self.completion_times:
             return None
         return next((each.parse_commit_metadata() for each in self._full if each.request_time == request_time), None)
 
     def iterate_writes_back_from(self, request_time: str) -> Iterator[tuple[str, CommitMetadata]]:
-        """Archived writes at or before a request time with what they say, newest first; errors as ``metadata``."""
+        """Yield archived writes up to a request time with their metadata, newest first; errors as ``read_metadata``."""
         for each in reversed(self._full):
             if each.request_time <= request_time:
                 yield each.request_time, each.parse_commit_metadata()
@@ -87,7 +88,7 @@ def load_archive(files: TableFiles, config: TableConfig) -> ArchivedTimeline:
 
     Raises:
         CorruptFileError: a file of the archive is damaged.
-        InvalidTableError: the archive names files that are not there.
+        InvalidTableError: the archive names files that do not exist.
         StorageError: reading failed.
     """
     if config.timeline_layout < 2:
@@ -115,7 +116,7 @@ def _read_history(files: TableFiles, folder: str, *, contents: bool) -> Entries:
 
 
 def _find_history_files(files: TableFiles, folder: str) -> list[str]:
-    """Names of the history files that count, newest first."""
+    """Return the names of the history files that count, newest first."""
     listing = _list(files, folder)
     manifests = {number: info.path for info in listing if (number := parse_manifest_name(info.name)) is not None}
     if not manifests:

@@ -1,8 +1,8 @@
-"""Compute + - * / % on arrays as Spark does in ANSI mode: overflow and division by zero are errors, null stays null.
+"""Compute + - * / % on arrays as Spark does in ANSI mode.
 
-Integers never wrap; floats follow IEEE (but not division by zero, which is an error too); ``%`` has the sign of the
-dividend. Decimals are exact and then rounded half up to the type of the result (Spark's Decimal and
-DecimalPrecision).
+The rules (Spark's ``Decimal`` and ``DecimalPrecision``): overflow and division by zero are errors, and null stays null.
+Floats follow IEEE, except that they have no division by zero either. ``%`` has the sign of the dividend. Decimals are
+computed exactly and then rounded half up to the type of the result.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def negate(values: pa.Array) -> pa.Array:
 
 
 def can_fail(operator: str, result: pa.DataType) -> bool:
-    """Whether the operator can raise for some operands."""
+    """Say whether the operator can raise for some operands."""
     return operator in "/%" or not pat.is_floating(result)
 
 
@@ -82,6 +82,7 @@ def _compute_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     dividend = left.fill_null(0).to_numpy(zero_copy_only=False)
     divisor = right.fill_null(1).to_numpy(zero_copy_only=False)
     if pat.is_integer(right.type):
+        # x % -1 and x % 1 are both 0, but the smallest integer % -1 overflows in C. Rows of nulls must not divide by 0.
         divisor = np.where(divisor == -1, 1, divisor).astype(divisor.dtype)
         divisor = np.where(valid, divisor, 1).astype(divisor.dtype)
     with np.errstate(all="ignore"):
@@ -91,7 +92,7 @@ def _compute_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
 def _compute_decimals(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType) -> pa.Array:
     p1, s1, p2, s2 = left.type.precision, left.type.scale, right.type.precision, right.type.scale
     needed = p1 + p2 + 1 if operator == "*" else max(p1 - s1, p2 - s2) + max(s1, s2) + 1
-    if operator in _PLAIN and needed <= 76:
+    if operator in _PLAIN and needed <= 76:  # the exact result fits in Arrow's widest decimal, so its kernels do
         exact = _PLAIN[operator](left.cast(pa.decimal256(p1, s1)), right.cast(pa.decimal256(p2, s2)))
         return round_decimal(exact, result)
     rows = zip(_unscale(left), _unscale(right), strict=True)
@@ -105,7 +106,7 @@ def _unscale(values: pa.Array) -> list[int | None]:
 
 
 def _compute_exactly(operator: str, a: int, s1: int, b: int, s2: int, result: pa.DataType) -> Decimal:
-    """Compute with unscaled integers and round half up once more to the result's scale."""
+    """Compute with unscaled integers, and round half up to the result's scale."""
     unscaled, scale = _divide_unscaled(a, s1, b, s2) if operator == "/" else _compute_unscaled(operator, a, s1, b, s2)
     if scale > result.scale:
         unscaled = _divide_half_up(unscaled, 10 ** (scale - result.scale))

@@ -1,7 +1,7 @@
-"""Which base files can be read: Parquet files that hold whole rows.
+"""Refuse base files that the reader cannot read.
 
-Refused, naming what it is, when such a file is part of a slice: ORC, HFile and Lance base files, and the skeleton
-files of a metadata-only bootstrap (instant ``00000000000001``), whose data columns lie in a source outside the
+The rule: a base file must be a Parquet file with whole rows. ORC, HFile and Lance files are refused. So are the
+skeleton files of a metadata-only bootstrap (instant ``00000000000001``): their data columns lie in files outside the
 table.
 """
 

@@ -1,6 +1,6 @@
-"""Files that a reader takes whole, as long as they are not larger than it believes.
+"""Read whole files with a limit on their size, so that a damaged or hostile file cannot fill the memory.
 
-What a parser refuses for its size need not be read first: no more than the limit comes into memory.
+The rule: at most one byte more than the limit is read, and a larger file is an error.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ def read_bounded(files: TableFiles, path: str, limit: str = "metadata_bytes") ->
 
     Args:
         files: the table's files.
-        path: which one.
-        limit: its largest size, as a name of ``Limits``.
+        path: path of the file.
+        limit: name of the field of ``Limits`` with the largest size in bytes.
 
     Raises:
-        CorruptFileError: it is larger.
+        CorruptFileError: the file is larger.
         FileMissingError: there is no such file.
         StorageError: the store refused.
     """

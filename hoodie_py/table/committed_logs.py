@@ -1,9 +1,9 @@
-"""Which log files held rows that counted when a snapshot was taken, of those that are gone by now.
+"""Tell whether a missing log file held rows that a snapshot must show (table version 6 and below).
 
-Up to table version 6 the name of a log file has the slice's base instant, not that of the commit that wrote it. So a
-slice's listing may show log files of writes that have not completed; whoever takes such a write back removes them. To a
-reader they say nothing, there or gone. Whether a file that is gone was one of those, only the commits' statistics tell,
-which are read only then.
+Up to version 6 the name of a log file has the slice's base instant, not the instant of the commit that wrote it. So a
+slice's listing may include log files of unfinished writes, and a rollback of such a write deletes them. A reader needs
+none of their rows. Only the commits' write statistics tell such a file from a lost one. They are read only when a log
+file is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hoodie_py.table.timeline_loader import TableTimeline
 
 @dataclass(frozen=True, slots=True)
 class CommittedLogs:
-    """Tells log files that commits of a snapshot wrote from those of writes that had not completed; picklable.
+    """Tells log files of completed commits from those of unfinished writes, as of a snapshot; picklable.
 
     Args:
         files: the table's files.
@@ -33,11 +33,13 @@ class CommittedLogs:
     rules: BlockRules
 
     def find_committed(self, log_files: Collection[LogFile]) -> set[str]:
-        """Return paths of those log files that a completed commit names; all where a commit is gone since the snapshot.
+        """Return the paths of the log files that a completed commit names.
+
+        Where a commit of the snapshot is on no timeline any more, nothing tells, and all paths are returned.
 
         Raises:
             InvalidTableError: the timeline is broken.
-            StorageError: it cannot be read.
+            StorageError: the timeline cannot be read.
         """
         wanted = {log.path for log in log_files}
         oldest = min((log.name.instant for log in log_files), default="")
@@ -54,13 +56,13 @@ class CommittedLogs:
         return found
 
     def _has_lost_commit(self, timeline: TableTimeline, oldest: str) -> bool:
-        """Whether a commit that counted is on no timeline any more: somebody rolled it back, or restored the table."""
+        """Say whether a commit of the snapshot is on no timeline any more, after a rollback or a restore."""
         counted = {time for time in self.rules.completed or () if time >= oldest}
         gone = counted - {each.request_time for each in timeline.list_completed_writes()}
         return bool(gone and gone - timeline.read_archive().completion_times.keys())
 
     def _iterate_commits(self, timeline: TableTimeline, oldest: str) -> Iterator[CommitMetadata]:
-        """Yield what the commits say that may have written to slices of an instant or later, newest first."""
+        """Yield metadata of the commits that may have written to slices from ``oldest`` on, newest first."""
         for instant in reversed(timeline.list_completed_writes()):
             if instant.request_time >= oldest and self.rules.accepts(instant.request_time):
                 yield timeline.read_metadata(instant)

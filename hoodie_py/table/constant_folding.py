@@ -1,7 +1,7 @@
-"""Compute the parts of a filter that name no column, once, when the filter is read.
+"""Compute the parts of a filter that name no column, once, when the filter is parsed.
 
-So a literal that a cast makes invalid (``day = 'soon'``) is an error before any file is opened, and statistics can be
-compared with plain literals.
+This makes a bad literal (``day = 'soon'``) an error before any file is opened, and lets ``pruning`` compare statistics
+with plain literals. It does the work of Spark's ``ConstantFolding``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The schema that data files carry, read from the newest write.
+"""Read the schema that the newest data files carry (Hudi ``TableSchemaResolver.getTableSchemaFromLatestDataFile``).
 
-Commits leave out two things that only files show: the operation column, which writers add under an option that no
-property records, and everything, where commits have no schema at all (Hudi
-``TableSchemaResolver.getTableSchemaFromLatestDataFile``). A base file answers with its footer, a log file with the
-header of its first data block.
+Two facts are only in data files. One is the operation column: writers add it under an option that no table property
+records. The other is the whole schema, where the commits have none. A base file has its schema in the footer, a log
+file in the header of its first data block.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ _MOST_BLOCK_BYTES = 1 << 28
 def read_newest_data_schema(
     timeline: TableTimeline, instants: Sequence[Instant], *, tolerant: bool = False
 ) -> pa.Schema | None:
-    """Schema of a data file that the newest of ``instants`` with rows wrote, in Spark's types.
+    """Return the schema, in Spark's types, of a data file that the newest of ``instants`` with rows wrote.
 
-    Files that are gone (cleaned, replaced) are passed over; None when a handful of them gave no answer.
+    Missing files (cleaned, replaced) are passed over. None when the first few files have no schema.
 
     Args:
         timeline: of the table.
         instants: completed writes, oldest first.
-        tolerant: also pass over files that are damaged or of a type that is not handled. For questions that the rows
-            do not hang on: whoever reads such a file for its rows is told.
+        tolerant: also pass over damaged files and types that are not handled. For callers that need no rows of the
+            file: a reader of its rows gets the error.
 
     Raises:
         CorruptFileError: the file is damaged.
@@ -59,7 +58,7 @@ def read_newest_data_schema(
 
 
 def read_file_schema(files: TableFiles, path: str) -> pa.Schema | None:
-    """Schema of one base or log file; None for other files and for log files without a data block."""
+    """Return the schema of one base or log file; None for other files, and for log files without a data block."""
     name = path.rpartition("/")[2]
     try:
         if name.startswith("."):
@@ -98,6 +97,7 @@ def _read_log_schema(files: TableFiles, path: str) -> pa.Schema | None:
     from hoodie_py.formats.avro import AvroSchema
     from hoodie_py.formats.log import LogBlock, iterate_blocks
 
+    # The first read takes most blocks whole. A longer first block is read again by the length in its frame.
     size = files.stat(path).size
     stop = min(size, _FIRST_READ)
     data = files.read_range(path, 0, stop)

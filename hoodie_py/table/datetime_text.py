@@ -1,8 +1,9 @@
-"""Dates and timestamps as text, by Spark's rules (SparkDateTimeUtils), over the whole range of both types.
+"""Parse and format dates and timestamps by Spark's rules (``SparkDateTimeUtils``), over the whole range of both types.
 
-A date is an int of days since 1970-01-01, a timestamp an int of microseconds since 1970-01-01T00:00:00; the calendar
-is the proleptic Gregorian one. The session time zone is UTC. Words such as ``now`` and times without a date, whose
-value depends on the day they are read, are not dates here.
+A date is a number of days since 1970-01-01. A timestamp is a number of microseconds since 1970-01-01T00:00:00. The
+calendar is the proleptic Gregorian one; Python's ``datetime`` ends at year 9999, so the arithmetic is done here. The
+session time zone is UTC. Words such as ``now``, and times without a date, are refused: their value would depend on the
+day of the query.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def format_timestamp(micros: int) -> str:
 
 
 def _find_zone_offset(zone: str, micros: int) -> int | None:
-    """Seconds east of UTC of a zone at a local time; None when Spark knows no such zone."""
+    """Return a zone's seconds east of UTC at a local time; None when Spark does not know the zone."""
     if zone == "Z":
         return 0
     match = _OFFSET.fullmatch(zone)
@@ -107,7 +108,10 @@ def _find_region_offset(zone: str, micros: int) -> int | None:
 
 
 def _count_days(year: int, month: int, day: int) -> int | None:
-    """Days since 1970-01-01 of a calendar date; None when the calendar has no such day or int32 cannot hold it."""
+    """Count the days since 1970-01-01; None when the calendar has no such day, or int32 cannot hold the number.
+
+    Years begin in March here, so that the leap day is the last day of a year. Eras of 400 years repeat.
+    """
     if not 1 <= month <= 12 or not 1 <= day <= _count_month_days(year, month):
         return None
     shifted = year - (month <= 2)
@@ -118,6 +122,7 @@ def _count_days(year: int, month: int, day: int) -> int | None:
 
 
 def _to_calendar_date(days: int) -> tuple[int, int, int]:
+    """Return year, month and day: the inverse of ``_count_days``."""
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)

@@ -1,12 +1,12 @@
-"""Evaluate a bound filter on a batch of rows: a boolean per row, null where SQL's answer is unknown.
+"""Evaluate a bound filter on a batch of rows: a boolean for each row, null where SQL's answer is unknown.
 
-Everything runs in Arrow kernels over whole columns. Where a part can raise (a cast, an overflow, a division), it is
-computed only on the rows for which Spark computes it: behind AND not where the left side is false, behind OR not
-where it is true, and a right operand not where the left one is null. So ``x <> 0 and 10 / x > 1`` is safe, as in
-Spark.
+Arrow kernels run over whole columns. A part that can raise (a cast, an overflow, a division) is computed only for the
+rows for which Spark computes it. The right side of AND is left out where the left side is false, the right side of OR
+where it is true, and the right operand of an operator where the left one is null. So ``x <> 0 and 10 / x > 1`` is safe,
+as in Spark.
 
-Floats follow Spark, not IEEE: NaN equals NaN and is above every other value, -0.0 equals 0.0. Text and binary are
-ordered by bytes, unsigned.
+Floats follow Spark, not IEEE: NaN equals NaN and is above every other value, and -0.0 equals 0.0. Text and binary are
+ordered by unsigned bytes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
         batch: the rows; a column whose type differs from the filter's is cast.
 
     Raises:
-        InvalidQueryError: a cast or computation fails for a row that Spark would compute it for as well.
+        InvalidQueryError: a cast or computation fails for a row for which Spark computes it, too.
     """
     return _evaluate_node(predicate.root, batch)
 
@@ -88,7 +88,9 @@ def _evaluate_column(node: Column, batch: pa.RecordBatch) -> pa.Array:
     try:
         values = batch.column(node.path[0])
     except KeyError:
-        raise InvalidQueryError(f"The rows have no column {node.path[0]!r} to filter on", column=node.path[0]) from None
+        raise InvalidQueryError(
+            f"The rows have no column {node.path[0]!r} to filter on.", column=node.path[0]
+        ) from None
     if len(node.path) > 1:
         values = pc.struct_field(values, list(node.path[1:]))
     if values.type == node.type or pat.is_nested(node.type):
@@ -143,6 +145,7 @@ def _evaluate_in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
     listed = [value for value in node.values if value is not None]
     members = from_texts(listed, values.type) if values.type == pa.string() else pa.array(listed, values.type)
     if pat.is_floating(values.type):
+        # is_in compares bits: adding 0.0 turns -0.0 into 0.0
         values, members = pc.add(values, pa.scalar(0.0, values.type)), pc.add(members, pa.scalar(0.0, values.type))
     found = pc.is_in(values, value_set=members)
     known = values.is_valid() if len(members) == len(node.values) else pc.and_(values.is_valid(), found)
@@ -182,7 +185,7 @@ def _evaluate_both(first: Node, second: Node, batch: pa.RecordBatch) -> tuple[pa
 
 
 def _evaluate_where_needed(node: Node, batch: pa.RecordBatch, needed: Callable[[], pa.Array]) -> pa.Array:
-    """Compute a node; if it can raise, only on the rows that are needed, with null for the others."""
+    """Compute a node. If it can raise, compute it for the needed rows alone, with null for the others."""
     if not _can_fail(node):
         return _evaluate_node(node, batch)
     mask = needed()

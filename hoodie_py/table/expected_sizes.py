@@ -1,10 +1,10 @@
-"""What the commits' write statistics say about files, for readers that verify them.
+"""Find the sizes that files should have by the commits' write statistics, for reads with ``integrity="strict"``.
 
-Facts (Hudi ``HoodieWriteStat``): a base file's statistic has its size in bytes. A log file's has the bytes of one
-append: from version 8 on a file is one append and never grows; below that ``logOffset`` plus the size is where the
-append ended, and later appends - also of commits that failed, and rollback blocks - lie behind it, so only a shorter
-file contradicts. Files of archived commits, and logs that only rollbacks wrote, have no statistic and so no
-expectation.
+Facts (Hudi ``HoodieWriteStat``): the statistic of a base file has its size in bytes. The statistic of a log file has
+the bytes of one append. From table version 8 on, a log file is one append and never grows. Below version 8 the append
+ends at ``logOffset`` plus the size. Later appends follow it, also those of failed commits and rollback blocks, so only
+a shorter file contradicts the statistics. Files of archived commits, and log files that only rollbacks wrote, have no
+statistic and no expected size.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _FIRST_VERSION_OF_WRITE_ONCE_LOGS = 8
 
 
 def find_expected_sizes(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict[str, int]:
-    """Sizes in bytes that the slices' files should have, by path.
+    """Return the sizes in bytes that the slices' files should have, by path.
 
     A log file below table version 8 that is at least as long as the statistics say is expected as it is listed.
 
     Raises:
         CorruptFileError: a commit's metadata is damaged.
-        StorageError: it cannot be read.
+        StorageError: the metadata cannot be read.
     """
     written = _find_written_sizes(timeline, slices)
     logs_grow = timeline.config.version < _FIRST_VERSION_OF_WRITE_ONCE_LOGS

@@ -1,9 +1,9 @@
 """Use a ``pyarrow.compute.Expression`` as a filter, with Arrow's own semantics.
 
-The expression is bound once against an empty table of the schema, so an unknown column or a type error shows before
-anything is read. Which columns it reads is found from its text: every column of the schema whose name occurs there,
-which may be more than it needs and is never fewer. References by position are refused: a reader hands over only some
-of the columns.
+The expression is evaluated once on an empty batch of the schema, so an unknown column or a type error shows before any
+file is read. Arrow does not say which columns an expression reads. So every column whose name occurs in its text counts
+as read: possibly too many, never too few. References by position are refused, because a reader hands over only some of
+the columns.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def from_expression(expression: pc.Expression, schema: pa.Schema) -> Predicate:
     """Wrap a boolean expression on the columns of a schema.
 
     Raises:
-        InvalidQueryError: it names an unknown column or refers to one by position, its types do not fit, or it is not
-            boolean.
+        InvalidQueryError: the expression names an unknown column, refers to a column by position, has types that do
+            not fit, or is not boolean.
     """
     text = str(expression)
     if "FieldPath(" in text:
         raise InvalidQueryError(
-            f"The filter refers to a column by position: {text}", hint="Use pyarrow.compute.field(name)."
+            f"The filter refers to a column by position: {text}.", hint="Use pyarrow.compute.field(name)."
         )
     columns = tuple(name for name in dict.fromkeys(schema.names) if name in text)
     node = ArrowFilter(expression, text, columns)

@@ -1,9 +1,8 @@
-"""File groups of a partition, read off the names in its listing.
+"""Build the file groups of a partition from the file names in its listing.
 
-A file group is every base file and log file that carry one file id, over all instants. Names that are neither are
-ignored, as a partition also holds metafiles, checksums and temporary files. Change-data files (``.cdc``) are listed
-beside log files but belong to no slice that is read for rows (Hudi
-``AbstractTableFileSystemView.buildFileGroups``).
+A file group is all base files and log files with one file id, over all instants. Other names are ignored: a partition
+also holds metafiles, checksums and temporary files. Change-data files (``.cdc``) are named like log files but hold no
+rows of a slice (Hudi ``AbstractTableFileSystemView.buildFileGroups``).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from hoodie_py.reader.file_slice import BaseFile, LogFile
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Everything listed under one file id: base files oldest first, log files in read order, nothing judged yet."""
+    """All listed files with one file id, committed or not: base files oldest first, log files in read order."""
 
     partition_path: str
     file_id: str
@@ -35,11 +34,11 @@ def group_files(partition_path: str, listing: Iterable[FileInfo]) -> list[FileGr
     """Group a partition's listing by file id, sorted by it.
 
     Args:
-        partition_path: of the partition, relative to the table.
-        listing: what lies in the partition's folder.
+        partition_path: path of the partition, relative to the table.
+        listing: the files in the partition's folder.
 
     Raises:
-        UnsupportedFeatureError: a file that another system wrote and registered with the table.
+        UnsupportedFeatureError: another system wrote a file and registered it with the table.
     """
     bases: dict[str, list[BaseFile]] = {}
     logs: dict[str, list[LogFile]] = {}

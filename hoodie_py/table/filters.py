@@ -1,4 +1,4 @@
-"""The one entry for filters of any kind: SQL text, a ``pyarrow.compute.Expression``, or one that is bound already."""
+"""Bind a filter of any kind: SQL text, a ``pyarrow.compute.Expression``, or a filter that is bound already."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def as_predicate(
     """Bind a filter to the columns of a schema; None stays None.
 
     Raises:
-        InvalidQueryError: it is no filter, or does not fit the schema.
+        InvalidQueryError: the value is no filter, or does not fit the schema.
     """
     if filter is None:
         return None

@@ -1,7 +1,7 @@
-"""What a table is made of, as Arrow tables: ``table.inspect.slices()`` and the like.
+"""Facts about a table as Arrow tables: ``table.inspect.slices()`` and others.
 
-Nothing here judges anew: slices and visibility come from the view, instants from the timeline, blocks from the log
-format. Paths are relative to the table's base path, sizes are in bytes, times are instants as text.
+This module only formats. The view decides about slices, the timeline about instants, the log format about blocks. Paths
+are relative to the table's base path, sizes are in bytes, and times are instants as text.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class TableInspect:
         self._view = view if view is not None else FileSystemView(files, config, timeline)
 
     def timeline(self, *, archived: bool = False) -> pa.Table:
-        """Instants, oldest first: of the active timeline, with ``archived`` also those that left it."""
+        """Return the instants of the active timeline, oldest first; with ``archived`` also archived ones."""
         rows: list[dict[str, Any]] = []
         if archived:
             rows.extend(
@@ -79,7 +79,7 @@ class TableInspect:
         return pa.Table.from_pylist(rows, TIMELINE)
 
     def files(self) -> pa.Table:
-        """Base and log files that lie in the partitions, and whether a snapshot query reads them now."""
+        """Return the partitions' base and log files, and whether a snapshot query reads them now."""
         read: set[str] = set()
         for each in self._view.list_slices():
             read.update(log.path for log in each.log_files)
@@ -101,7 +101,7 @@ class TableInspect:
         return pa.Table.from_pylist(rows, FILES)
 
     def slices(self, instant: str | None = None) -> pa.Table:
-        """File slices that a snapshot query reads, now or as of a request time."""
+        """Return the file slices that a snapshot query reads, now or as of a request time."""
         rows = [
             {
                 "partition_path": each.partition_path,
@@ -117,7 +117,7 @@ class TableInspect:
         return pa.Table.from_pylist(rows, SLICES)
 
     def stats(self) -> pa.Table:
-        """Write statistics: a row for each file that a completed write of the active timeline wrote, oldest first.
+        """Return write statistics: a row for each file of a completed write of the active timeline, oldest first.
 
         Raises:
             CorruptFileError: a commit's metadata is damaged.
@@ -144,15 +144,15 @@ class TableInspect:
         return pa.Table.from_pylist(rows, STATS)
 
     def log_blocks(self, path: str) -> pa.Table:
-        """Blocks of one log file in order, damaged ones included (``problem`` says what is wrong).
+        """Return the blocks of one log file in order, also damaged ones (``problem`` says what is wrong).
 
         Args:
-            path: of the log file, relative to the table.
+            path: path of the log file, relative to the table.
 
         Raises:
             InvalidQueryError: the path is not that of a log file.
-            CorruptFileError: the file is not made of blocks.
-            StorageError: it cannot be read.
+            CorruptFileError: the file does not consist of blocks.
+            StorageError: the file cannot be read.
         """
         if parse_log_file_name(path.rpartition("/")[2]) is None:
             raise InvalidQueryError("not the name of a Hudi log file", path=path)
@@ -163,7 +163,7 @@ class TableInspect:
             raise
 
     def compaction_plan(self, instant: str) -> pa.Table:
-        """Operations of a compaction or log compaction, pending or completed: a row for each file group.
+        """Return the operations of a compaction or log compaction, pending or completed: a row for each file group.
 
         Raises:
             InvalidQueryError: the active timeline has no compaction requested at that time.
@@ -187,10 +187,10 @@ class TableInspect:
 
 
 def make_log_block_table(data: bytes) -> pa.Table:
-    """Blocks of a log file's bytes, a row each; columns as in ``TableInspect.log_blocks``.
+    """Return the blocks of a log file's bytes, a row each; columns as in ``TableInspect.log_blocks``.
 
     Raises:
-        CorruptFileError: the bytes are not made of blocks.
+        CorruptFileError: the bytes do not consist of blocks.
         UnsupportedFeatureError: a log format version that is not handled.
     """
     return pa.Table.from_pylist(list(_iterate_block_rows(data)), LOG_BLOCKS)
@@ -221,7 +221,7 @@ def _iterate_block_rows(data: bytes) -> Iterator[Mapping[str, Any]]:
 
 
 def _count_records(block: LogBlock) -> int | None:
-    """Records of Avro blocks and deletes of delete blocks; None for other types, which do not say without decoding."""
+    """Count the records of Avro and delete blocks; None for other types, which tell only when decoded."""
     if block.type is BlockType.DELETE:
         return len(decode_deletes(block.content).keys)
     if block.type in {BlockType.AVRO_DATA, BlockType.CDC_DATA} and len(block.content) >= _AVRO_COUNT.stop:

@@ -1,9 +1,9 @@
-"""Instants as people write them: digits, dates and date-times, epoch numbers, datetime objects.
+"""Parse instants as people write them: digits, dates, date-times, epoch numbers and datetime objects.
 
-Hudi's HoodieSqlCommonUtils.formatQueryInstant: 14 or 17 digits stand as they are, if they are a time; 10 are seconds
-and 13 milliseconds since 1970; a date-time without milliseconds means the last millisecond of its second, a date its
-midnight. Times without a zone are in the table's. Here a date-time may have a zone too, and a datetime means what its
-text does.
+The rules of Hudi's ``HoodieSqlCommonUtils.formatQueryInstant``: 14 or 17 digits are an instant, if they are a valid
+time. 10 digits are seconds and 13 digits milliseconds since 1970. A date-time without milliseconds means the last
+millisecond of its second, and a date means its midnight. Times without a zone are in the table's zone. In addition to
+Hudi, a date-time may have a zone, and a datetime object means the same as its text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HINT = (
 
 
 def parse_zone(name: str | None, table_zone: str) -> datetime.tzinfo:
-    """Return the zone of naive times: the table's own if it says UTC, else the given one, else UTC.
+    """Return the zone of naive times: UTC if the table says so or no name is given, else the named zone.
 
     Raises:
         InvalidQueryError: an unknown zone name.
@@ -48,11 +48,11 @@ def parse_instant(value: AsOf, zone: datetime.tzinfo) -> str:
     """Return an instant in Hudi's digits.
 
     Args:
-        value: a text or number as the module says, a date or a datetime.
-        zone: zone of times that carry none, and of the result.
+        value: a text or number as the module describes, a date or a datetime.
+        zone: zone of naive times, and of the result.
 
     Raises:
-        InvalidQueryError: it is no instant.
+        InvalidQueryError: the value is no instant.
     """
     if isinstance(value, datetime.datetime):
         return _format_instant(_move_to_end_of_second(value) if value.microsecond == 0 else value, zone)
@@ -69,7 +69,7 @@ def parse_instant(value: AsOf, zone: datetime.tzinfo) -> str:
 
 
 def _parse_text(text: str, zone: datetime.tzinfo) -> str | None:
-    """Return the instant that a text means, None if it is none; ValueError for one that no calendar has."""
+    """Return the instant that a text means; None if the form is unknown, ValueError for an impossible date."""
     if _DIGITS.fullmatch(text):
         return _parse_digits(text, zone)
     if _DATE.fullmatch(text):

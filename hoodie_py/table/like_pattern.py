@@ -1,7 +1,7 @@
-"""Match text against a LIKE pattern: ``%`` is any run of characters, ``_`` is one, the escape makes either literal.
+"""Match text against a LIKE pattern: ``%`` is any run of characters, ``_`` is one, and an escape makes either literal.
 
-The match is case-sensitive, covers the whole text, and a ``%`` crosses line ends (Spark's
-StringUtils.escapeLikeRegex).
+The match is case-sensitive and covers the whole text, and ``%`` crosses line ends (Spark's
+``StringUtils.escapeLikeRegex``). Simple patterns use Arrow's faster kernels, all others a regular expression.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def split_pattern(pattern: str, escape: str) -> Iterator[tuple[str, bool]]:
 
 
 def find_literal_prefix(pattern: str, escape: str) -> tuple[str, bool]:
-    """Give the text before the first wildcard, and whether it is the whole pattern."""
+    """Return the text before the first wildcard, and whether it is the whole pattern."""
     prefix: list[str] = []
     for character, wild in split_pattern(pattern, escape):
         if wild:
@@ -37,7 +37,7 @@ def find_literal_prefix(pattern: str, escape: str) -> tuple[str, bool]:
 
 
 def match_pattern(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArray:
-    """Tell for each text whether it matches; null stays null."""
+    """Say for each text whether it matches; null stays null."""
     parts = list(split_pattern(pattern, escape))
     text = "".join(character for character, wild in parts if not wild)
     wilds = [character for character, wild in parts if wild]
@@ -56,5 +56,6 @@ def match_pattern(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArra
 
 
 def _make_regex(parts: list[tuple[str, bool]]) -> str:
+    """Write literal characters as hexadecimal codes, so that none of them has a meaning in a regular expression."""
     written = [{ANY_RUN: ".*", ANY_ONE: "."}[text] if wild else f"\\x{{{ord(text):x}}}" for text, wild in parts]
     return "(?s)\\A" + "".join(written) + "\\z"

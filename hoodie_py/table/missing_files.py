@@ -1,13 +1,14 @@
-"""Whether all files are there that the commits say make up a snapshot, for readers that verify it.
+"""Check that every file of a snapshot exists, for reads with ``integrity="strict"``.
 
-A listing shows what is there, not what is gone: a lost base file gives the older one's rows or none, a lost partition
-nothing at all. So slices are made once more, of the files that completed commits name instead of those that are listed,
-by the same rules. What is missing by right is in none of them: files of older slices, of replaced groups, of commits
-that were rolled back or never completed. Archived commits count too. Log files that a rollback wrote (up to version 6)
-are known from the active timeline alone.
+A listing does not show lost files. A lost base file silently gives the older base file's rows, or none; a lost
+partition gives no rows. So file slices are built a second time by the same rules, from the files that completed commits
+name instead of the listed files. Every file of these slices must exist. Files that may be absent are in none of them:
+those of older slices, of replaced file groups, and of commits that were rolled back or never completed.
 
-As of an instant of the past, what a clean removed is missing by right as well. Where cleans keep a number of versions
-of each file, rather than all of a time, archived commits are left aside, as archived cleans do not tell their files.
+Archived commits count, too. Log files that a rollback wrote (up to version 6) are known from the active timeline alone.
+
+As of an instant of the past, files that a clean removed may be absent as well. Where cleans keep a number of file
+versions, rather than a span of time, archived commits are not used, because archived cleans do not list their files.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _SHOWN = 5
 def check_nothing_missing(
     view: FileSystemView, query_instant: str | None, wanted: Callable[[str], bool], *, base_files_only: bool = False
 ) -> None:
-    """Check that every file of a snapshot is there.
+    """Check that every file of a snapshot exists.
 
     Args:
-        view: the table's files; those of the wanted partitions have been listed, or are now.
+        view: the table's files.
         query_instant: the snapshot's instant; None is now.
-        wanted: says by a partition's path whether the query looks there.
+        wanted: says by a partition's path whether the query reads the partition.
         base_files_only: a read-optimised query.
 
     Raises:
-        FileMissingError: a file is gone; the first ones are named.
-        CorruptFileError, InvalidTableError: what the timeline says cannot be read.
+        FileMissingError: a file does not exist; the first ones are named.
+        CorruptFileError, InvalidTableError: the timeline is damaged.
         StorageError: the store refused.
     """
     named = _CommittedFiles(view.timeline, query_instant)
@@ -98,8 +99,11 @@ def _is_held_by_others(
 
 
 class _CommittedFiles:
-    """What the timeline names: ``files`` by partition path, what each commit ``wrote`` into log files that may hold
-    several commits', and groups that archived commits replaced.
+    """Files that the timeline names.
+
+    Attributes:
+        files: paths of base and log files, by partition path.
+        wrote: bytes of each commit in each file: path -> request time of the commit -> bytes.
     """
 
     def __init__(self, timeline: TableTimeline, query_instant: str | None) -> None:
@@ -120,12 +124,12 @@ class _CommittedFiles:
             self.files.get(_split_folder(path), set()).discard(path)
 
     def make_groups(self, partition_path: str) -> list[FileGroup]:
-        """Return the file groups of a partition, made of the files that are named."""
+        """Build the file groups of a partition from its named files."""
         listing = (FileInfo(path, 0, is_dir=False) for path in self.files[partition_path])
         return group_files(partition_path, listing)
 
     def is_replaced(self, group: FileGroup, query_instant: str | None) -> bool:
-        """Whether an archived commit replaced a file group; no query that is possible is older."""
+        """Say whether an archived commit replaced a file group at or before ``query_instant`` (None: now)."""
         replaced = self._replaced.get(group.key)
         return replaced is not None and (query_instant is None or replaced <= query_instant)
 
@@ -155,7 +159,7 @@ def _iterate_rollback_logs(timeline: TableTimeline) -> Iterator[str]:
 
 
 def _read_cleaned_paths(timeline: TableTimeline) -> tuple[set[str], bool]:
-    """Return paths that completed cleans removed, and whether cleans keep everything from a time on."""
+    """Return paths that completed cleans removed, and whether the last clean kept a span of time."""
     found = set[str]()
     by_time = True
     for instant in timeline.timeline.select_actions(CLEAN).select_completed():

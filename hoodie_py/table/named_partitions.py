@@ -1,9 +1,9 @@
-"""Which folders are partitions although nothing in them says so: the timeline names them.
+"""Find partitions that have no partition metafile, by the commits that name them.
 
-A folder with data files of completed commits and without a metafile is a partition if a commit wrote there or replaced
-file groups there, as Java's metadata table has it. Commits of the active timeline are asked, newest first, then the
-archived ones; nothing is read unless there is such a folder. What none of them names is left out, as Java does with a
-copied folder, and a warning says so.
+The rule, that of Java's metadata table: a folder without a metafile is a partition if it holds data files of completed
+commits, and a commit wrote there or replaced file groups there. Commits of the active timeline are read newest first,
+then archived ones, until every folder is found. Nothing is read if all folders have metafiles. A folder that no commit
+names is left out, as Java leaves out a copied folder, and a warning names it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def find_named_partitions(timeline: TableTimeline, doubtful: Sequence[PartitionL
     """Return the doubtful folders that are partitions.
 
     Raises:
-        CorruptFileError, InvalidTableError: what the timeline says cannot be read.
+        CorruptFileError, InvalidTableError: the timeline is damaged.
         StorageError: the store refused.
     """
     written = {each.partition.path: each for each in doubtful if _has_committed_files(timeline, each)}
@@ -41,7 +41,7 @@ def find_named_partitions(timeline: TableTimeline, doubtful: Sequence[PartitionL
 
 
 def _iterate_named_paths(timeline: TableTimeline, wanted: set[str]) -> Iterator[str]:
-    """Yield the paths that some commit names; no more is read than it takes."""
+    """Yield the wanted paths that a commit names, and stop reading when all are found."""
     if not wanted:
         return
     for metadata in _iterate_commits(timeline):

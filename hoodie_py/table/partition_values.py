@@ -1,18 +1,15 @@
-"""Typed partition values, read off a partition's path.
+"""Parse typed partition values from a partition's path, so that rows read as in Spark.
 
-Rules (Hudi ``HoodieSparkUtils.parsePartitionColumnValues``, Spark ``PartitioningUtils``), so that rows read as in
-Spark:
+The rules (Hudi ``HoodieSparkUtils.parsePartitionColumnValues``, Spark ``PartitioningUtils``):
 
-* With ordinary key generators a partition column has the value that the path spells, cast to the column's type,
-  whatever the files hold: an empty string is written to ``__HIVE_DEFAULT_PARTITION__`` and so reads as null.
+* With ordinary key generators the path's value counts, cast to the column's type, and not the value in the files. So an
+  empty string, which is written to ``__HIVE_DEFAULT_PARTITION__``, reads as null.
 * With timestamp and custom key generators the path holds formatted times, so the files' value counts. A partition
-  column of the timestamp key generator is typed as a string, one of a custom key generator as it is
-  (SparkHoodieTableFileIndex). The files' value counts for a user's own generator class as well: nothing tells how it
-  made the path.
-* The path of a timestamp may be spelt in any zone, so timestamps are taken from the files too, save for null.
-* A text that cannot be cast, or a path that does not fit the fields, tells nothing: the files' value counts.
-* Files without the column (``drop.partition.columns``) take what the path spells, as text where the column has no
-  better type.
+  column of the timestamp key generator has the type string, a column of a custom key generator its own type
+  (``SparkHoodieTableFileIndex``). The files' value also counts with a user's own key generator class.
+* The path of a timestamp may be in any zone, so the files' value counts, except for null.
+* If a text cannot be cast, or the path does not fit the partition fields, the files' value counts.
+* Files without the column (``drop.partition.columns``) take the path's value, as text where no type is known.
 """
 
 from __future__ import annotations
@@ -41,23 +38,23 @@ _TIMESTAMP = re.compile(
 
 
 class _Unreadable(Exception):
-    """A text that is no value of the column's type."""
+    """A text spells no value of the column's type."""
 
 
 def parse_partition_constants(
     config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False
 ) -> dict[str, Any]:
-    """Columns whose value in every row of a partition is what the path says.
+    """Parse the columns whose value in every row of a partition is the value in the path.
 
     Args:
-        config: of the table.
-        schema: the table's columns; partition fields that it lacks, or has nested, are left out.
-        path: of the partition, relative to the table.
-        whole: whether a segment of the path is the value as it is, where paths are neither in hive style nor encoded:
-            so they are for a filter that says which partition it wants (``names_partition``).
+        config: the table's properties.
+        schema: the table's columns; partition fields that it lacks, or that are nested, are left out.
+        path: path of the partition, relative to the table.
+        whole: take a path segment with an equals sign as a value, not as ``field=value``, where paths are neither in
+            hive style nor encoded. Java does so for filters that name a partition (``names_partition``).
 
     Returns:
-        Python values by column name (None is null). Columns that are not in it take the value in the files.
+        Python values by column name (None is null). All other columns take the value in the files.
     """
     if config.key_generator not in _PATH_SPELLS_VALUE:
         return {}
@@ -67,17 +64,17 @@ def parse_partition_constants(
 
 
 def parse_partition_values(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, Any]:
-    """What the path says about every partition column, for files that lack the column."""
+    """Parse the value of every partition column, for files that lack the column."""
     return _parse(config, schema, path)
 
 
 def is_formatted_time(config: TableConfig, field: str) -> bool:
-    """Whether the timestamp key generator formats this partition field, so that Spark types the column as a string."""
+    """Say whether the timestamp key generator formats this partition field, so that Spark types it as a string."""
     return config.key_generator == "TIMESTAMP" and field in config.partition_fields
 
 
 def may_hold_slash(config: TableConfig, schema: pa.Schema) -> bool:
-    """Whether a partition value may span several folders, so that a folder's depth does not tell what it is."""
+    """Say whether a partition value may span several folders, so that depth does not tell partitions."""
     if config.url_encode_partitioning:
         return False
     if config.key_generator not in _PATH_SPELLS_VALUE or config.slash_separated_date_partitioning:
@@ -145,7 +142,7 @@ def _parse_boolean(text: str) -> bool:
 
 
 def _parse_date(text: str) -> date:
-    """``2024``, ``2024-1`` and ``2024-01-02``, as Spark casts, and ``2024/01/02`` of slash-separated dates."""
+    """Parse ``2024``, ``2024-1`` and ``2024-01-02``, as Spark casts, and ``2024/01/02`` of slash-separated dates."""
     match = _DATE.fullmatch(text.replace("/", "-"))
     if match is None:
         raise _Unreadable
@@ -156,7 +153,7 @@ def _parse_date(text: str) -> date:
 
 
 def _parse_timestamp(text: str, *, with_zone: bool) -> datetime:
-    """An ISO date-time; without a zone in the text it is UTC."""
+    """Parse an ISO date-time; without a zone in the text it is UTC."""
     if _TIMESTAMP.fullmatch(text) is None:
         raise _Unreadable
     try:

@@ -1,16 +1,16 @@
-"""Partitions, found by listing folders.
+"""Find partitions by listing folders.
 
-Rules (Hudi ``FileSystemBackedTableMetadata``): a folder that holds a partition metafile (text, Parquet or ORC) is a
-partition; the base folder itself counts, as the one partition of a table without partition fields; ``.hoodie`` is never
-entered. One round of parallel listings per level. The listing that shows the metafile is also the partition's file
-listing, so it is kept and handed out with the partition.
+The rules (Hudi ``FileSystemBackedTableMetadata``): a folder with a partition metafile (text, Parquet or ORC) is a
+partition. The base folder counts as the one partition of a table without partition fields. ``.hoodie`` is never
+entered. Each level of folders is listed in parallel. The listing that shows the metafile also lists the partition's
+files, so it is returned with the partition.
 
-Java's listing leaves out what has no metafile, and what lies below a partition; its metadata table, which is its
-default, has both. So folders of that kind that hold data files are *doubtful*: whoever knows the timeline judges them
-(``named_partitions``). A table as Java leaves it has none.
+Java's listing leaves out folders without a metafile and folders below a partition. Java's metadata table, which Java
+uses by default, has both. So such folders with data files are *doubtful*, and a function that knows the timeline
+decides about them (``named_partitions``). Tables that Java wrote have no doubtful folders.
 
-Links between folders are followed, as Java does, save below a partition. A link back to where the way came from is
-refused, and so are more folders behind links than a table has.
+Links to folders are followed, as in Java, except below a partition. A link to a folder above it is refused, and so are
+more linked folders than ``Limits.linked_folders``.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Partition:
 
     @property
     def values_by_field(self) -> dict[str, Any]:
-        """The values by column; a column that is not in it may have any value."""
+        """The values by column; any other column may have any value."""
         return dict(zip(self.fields, self.values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionListing:
-    """A partition and what lies directly in its folder."""
+    """A partition and the files directly in its folder."""
 
     partition: Partition
     files: tuple[FileInfo, ...] = field(repr=False)
@@ -64,7 +64,7 @@ Judge = Callable[[Sequence[PartitionListing]], Sequence[PartitionListing]]
 
 
 def parse_partition(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> Partition:
-    """The partition at ``path`` with its typed values; ``whole`` as for ``parse_partition_constants``."""
+    """Return the partition at ``path`` with its typed values; ``whole`` as for ``parse_partition_constants``."""
     known = parse_partition_constants(config, schema, path, whole=whole)
     return Partition(path, tuple(known), tuple(known.values()))
 
@@ -82,9 +82,9 @@ def discover_partitions(
         files: the table's files.
         config: its properties.
         schema: its columns, which type the partition values.
-        keep: says whether a partition may hold wanted rows. Where folder depth tells partitions from folders between,
-            it saves their listing as well.
-        judge: picks the partitions among doubtful folders; None leaves all of them out.
+        keep: says whether a partition may hold wanted rows. Where a folder's depth tells that it is a partition, the
+            others are not even listed.
+        judge: chooses the partitions among doubtful folders; None leaves all of them out.
 
     Raises:
         InvalidTableError: folders nest deeper than any partition path does, or links lead in a circle.
@@ -99,7 +99,7 @@ def discover_partitions(
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A folder on the way: whether a partition lies above it, and the real places of links that led to it."""
+    """A folder to list: whether it is below a partition, and the targets of the links that led to it."""
 
     path: str
     below: bool = False
@@ -107,7 +107,7 @@ class _Folder:
 
 
 class _FolderWalk:
-    """One walk over a table's folders; ``marked`` and ``doubtful`` are what it finds."""
+    """One walk over a table's folders. It collects ``marked`` (with a metafile) and ``doubtful`` folders."""
 
     def __init__(self, files: TableFiles, partition: Callable[[str], Partition], keep: Keep | None) -> None:
         self._files = files
@@ -118,7 +118,7 @@ class _FolderWalk:
         self.doubtful: list[PartitionListing] = []
 
     def run(self, partition_depth: int | None) -> None:
-        """Walk level by level; at ``partition_depth`` folders that are not wanted are left out unlisted."""
+        """Walk level by level. At ``partition_depth``, folders that are not wanted are not listed."""
         level = [_Folder("")]
         for depth in range(MAX_DEPTH + 1):
             if depth == partition_depth:
@@ -135,7 +135,7 @@ class _FolderWalk:
             raise InvalidTableError(f"folders nest deeper than {MAX_DEPTH} levels", path=deepest.path[:500])
 
     def _enter_folder(self, folder: _Folder, listing: Sequence[FileInfo]) -> list[_Folder]:
-        """Take note of a folder, and return those in it that are to be walked."""
+        """Note a folder if it is a partition or doubtful, and return its folders to list next."""
         is_marked = any(info.name in PARTITION_METAFILES for info in listing if not info.is_dir)
         if is_marked and not folder.below:
             self._note_folder(self.marked, folder, listing)
@@ -158,10 +158,10 @@ class _FolderWalk:
         return self._keep is None or self._keep(partition)
 
     def _follow_link(self, folder: _Folder, link: FileInfo) -> tuple[str, ...]:
-        """Check where a link leads, and return the real places of all links on the way there.
+        """Check the target of a link, and return the targets of all links that led to it.
 
         Raises:
-            InvalidTableError: it leads back to a folder above it, or there are too many.
+            InvalidTableError: the link leads to a folder above it, or there are too many links.
         """
         target, here = self._files.local_path(link.path) or "", self._files.local_path(folder.path) or ""
         if target in folder.links or f"{here}/".startswith(f"{target}/"):
@@ -179,14 +179,14 @@ class _FolderWalk:
 
 
 def is_data_file(name: str) -> bool:
-    """Whether a name is that of a base file or a log file, or of a file that was registered with a table."""
+    """Say whether a name is that of a base file, a log file, or a file registered with the table."""
     if name.startswith("."):
         return parse_log_file_name(name) is not None
     return name.endswith(REGISTERED_SUFFIX) or parse_base_file_name(name) is not None
 
 
 def list_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]]:
-    """List folders in parallel, in their order; one that is gone meanwhile is empty.
+    """List folders in parallel, in their order; a missing folder is empty.
 
     Raises:
         StorageError: a listing failed for another reason.

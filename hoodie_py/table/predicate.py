@@ -1,11 +1,10 @@
 """A filter as a small tree of typed, frozen, picklable nodes.
 
-The tree is *bound*: every column was found in the table's schema, every node has an Arrow type, and every cast that
-Spark inserts silently is a ``Cast`` here. So whoever reads it (``evaluate``, ``pruning``) needs no schema and no
-coercion rules.
+The tree is *bound*: every column is in the table's schema, every node has an Arrow type, and every implicit cast of
+Spark is a ``Cast`` node. So ``evaluate`` and ``pruning`` need no schema and no coercion rules.
 
-Values of literals are plain Python: int, float, bool, str, bytes, ``decimal.Decimal``; a date is its days since
-1970-01-01 and a timestamp its microseconds since 1970-01-01T00:00:00, as Spark holds them, because Python's own types
+Values of literals are plain Python: int, float, bool, str, bytes, ``decimal.Decimal``. As in Spark, a date is a number
+of days since 1970-01-01, and a timestamp a number of microseconds since 1970-01-01T00:00:00, because Python's own types
 end at year 9999.
 """
 
@@ -205,7 +204,7 @@ class Or(_BooleanNode):
 
 @dataclass(frozen=True, slots=True)
 class ArrowFilter(_BooleanNode):
-    """A boolean ``pyarrow.compute.Expression`` with Arrow's semantics; ``columns`` holds at least those it reads."""
+    """A boolean ``pyarrow.compute.Expression`` with Arrow's semantics; ``columns`` has at least those that it reads."""
 
     expression: Any = field(compare=False)
     text: str
@@ -238,7 +237,7 @@ class Predicate:
 
 
 def iterate_nodes(node: Node) -> Iterator[Node]:
-    """Yield the node and everything below it, without recursion."""
+    """Yield the node and all nodes below it, without recursion."""
     pending = [node]
     while pending:
         node = pending.pop()
@@ -256,7 +255,7 @@ def count_levels(node: Node) -> int:
 
 
 def split_conjuncts(predicate: Predicate) -> list[Predicate]:
-    """Split at the top-level ANDs; a row is kept when every part is true."""
+    """Split at the top-level ANDs; a row passes when every part is true."""
     parts: list[Predicate] = []
     pending = [predicate.root]
     while pending:

@@ -1,7 +1,7 @@
-"""Build typed filter nodes: find columns, insert the casts Spark inserts, refuse what has no meaning.
+"""Build typed filter nodes: find columns, insert Spark's implicit casts, and refuse types that do not fit.
 
-Each function takes bound nodes and returns one; the rules are Spark's in ANSI mode (AnsiTypeCoercion). An
-InvalidQueryError says which operands do not go together.
+Each function takes bound nodes and returns one. The rules are those of Spark in ANSI mode (``AnsiTypeCoercion``). An
+InvalidQueryError names the operands that do not fit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def find_column(path: Sequence[str], schema: pa.Schema) -> Column:
     """Find a column, or a field in struct columns, by its exact names.
 
     Raises:
-        InvalidQueryError: nothing has that name, two have, or the way leads through an array or map.
+        InvalidQueryError: no column has that name, two have it, or the path leads through an array or map.
     """
     type_: pa.DataType = pa.struct(schema)
     for depth, name in enumerate(path):
@@ -75,7 +75,7 @@ def _make_column_error(shown: str, name: str, names: list[str]) -> InvalidQueryE
 
 
 def make_cast(child: Node, target: pa.DataType) -> Node:
-    """Convert a node explicitly or implicitly; the same type stays as it is."""
+    """Convert a node; one of the target type is returned unchanged."""
     if child.type == target:
         return child
     if isinstance(child, Literal) and child.value is None:
@@ -86,7 +86,7 @@ def make_cast(child: Node, target: pa.DataType) -> Node:
 
 
 def make_condition(child: Node) -> Node:
-    """Take a node as a condition; Spark casts only text and null to boolean here."""
+    """Use a node as a condition; Spark casts only text and null to boolean."""
     if pat.is_boolean(child.type):
         return child
     if pat.is_string(child.type) or pat.is_null(child.type):
@@ -151,7 +151,7 @@ def make_is_null(child: Node) -> Node:
 
 
 def make_arithmetic(operator: str, left: Node, right: Node) -> Node:
-    """Compute + - * / % on two numbers (text beside a number is read as one)."""
+    """Compute + - * / % on two numbers; text beside a number is cast to a number."""
     left, right = _narrow_beside_decimal(left, right), _narrow_beside_decimal(right, left)
     if pat.is_decimal(left.type) and is_integral(right.type):
         right = make_cast(right, to_decimal_type(right.type))
@@ -172,13 +172,13 @@ def make_arithmetic(operator: str, left: Node, right: Node) -> Node:
 
 
 def _cast_text_to_number(left: Node, right: Node) -> tuple[Node, Node]:
-    """Before a division Spark reads text as the other side's kind of number, so ``'1.5' / 2`` is an error."""
+    """Cast text to the other side's type, as Spark does before a division: so ``'1.5' / 2`` is an error."""
     number = find_common_type(left.type, right.type)
     return (make_cast(left, number), make_cast(right, number)) if number is not None else (left, right)
 
 
 def make_negate(child: Node) -> Node:
-    """Change the sign of a number; text is read as a double."""
+    """Change the sign of a number; text is cast to double."""
     if pat.is_string(child.type) or pat.is_null(child.type):
         child = make_cast(child, pa.float64())
     if not is_numeric(child.type):
@@ -187,7 +187,7 @@ def make_negate(child: Node) -> Node:
 
 
 def make_plus(child: Node) -> Node:
-    """Unary plus: a number as it is; text is read as a double."""
+    """Apply a unary plus: it changes no number, and casts text to double."""
     node = make_negate(child)
     return node.child if isinstance(node, Negate) else node
 
@@ -201,7 +201,7 @@ def make_function(name: str, argument: Node) -> Node:
 
 
 def _narrow_beside_decimal(node: Node, other: Node) -> Node:
-    """Narrow an integer literal beside a decimal (Spark's literalPickMinimumPrecision), except a tinyint."""
+    """Narrow an integer literal beside a decimal, except a tinyint (Spark's literalPickMinimumPrecision)."""
     if not pat.is_decimal(other.type) or not isinstance(node, Literal) or node.value is None:
         return node
     if not is_integral(node.type) or node.type == pa.int8():

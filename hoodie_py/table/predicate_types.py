@@ -1,7 +1,8 @@
-"""Which type Spark's ANSI mode (the default of Spark 4) gives to an operation on two types.
+"""Find the type that Spark's ANSI mode (the default of Spark 4) gives to an operation on two types.
 
-The rules are those of AnsiTypeCoercion and DecimalPrecisionTypeCoercion: one function for comparisons and ``in``, one
-for arithmetic. None means that Spark refuses the pair, or that it needs a rule which is not offered here.
+The rules are those of Spark's ``AnsiTypeCoercion`` and ``DecimalPrecisionTypeCoercion``. ``find_common_type`` serves
+comparisons and ``in``, ``find_arithmetic_types`` arithmetic. None means that Spark refuses the pair of types, or that
+filters do not support it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _PRECEDENCE = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.f
 
 
 def to_spark_type(type_: pa.DataType) -> pa.DataType:
-    """Give the Arrow type in which a filter handles a column of this type; unknown types come back as they are."""
+    """Return the Arrow type in which a filter handles a column; other types are returned unchanged."""
     if pat.is_dictionary(type_):
         return to_spark_type(type_.value_type)
     if pat.is_large_string(type_) or pat.is_string_view(type_):
@@ -41,7 +42,7 @@ def to_spark_type(type_: pa.DataType) -> pa.DataType:
 
 
 def is_numeric(type_: pa.DataType) -> bool:
-    """Whether Spark calls the type numeric (boolean is not)."""
+    """Say whether Spark calls the type numeric (boolean is not)."""
     return is_integral(type_) or pat.is_floating(type_) or pat.is_decimal(type_)
 
 
@@ -66,17 +67,17 @@ def is_datetime(type_: pa.DataType) -> bool:
 
 
 def to_decimal_type(type_: pa.DataType) -> pa.DataType:
-    """Give the decimal type that holds every value of an integral type; a decimal type is its own."""
+    """Return the decimal type for all values of an integral type; a decimal type is returned unchanged."""
     return type_ if pat.is_decimal(type_) else pa.decimal128(INTEGRAL_DIGITS[type_], 0)
 
 
 def find_narrowest_decimal(value: int) -> pa.DataType:
-    """Give the narrowest decimal type for an integer literal (Spark narrows literals beside a decimal operand)."""
+    """Return the narrowest decimal type for an integer literal."""
     return pa.decimal128(max(1, len(str(abs(value)))), 0)
 
 
 def find_literal_decimal(value: Decimal) -> pa.DataType | None:
-    """Give the type of a decimal literal written with these digits, None when it needs more than 38."""
+    """Return the type of a decimal literal with these digits; None when it needs more than 38 digits."""
     _, digits, exponent = value.as_tuple()
     scale = -int(exponent)
     precision = max(len(digits), scale)
@@ -84,7 +85,7 @@ def find_literal_decimal(value: Decimal) -> pa.DataType | None:
 
 
 def find_common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Give the type in which Spark compares two types (findWiderTypeForTwo), None when it does not."""
+    """Return the type in which Spark compares two types (findWiderTypeForTwo); None when it does not."""
     if left == right:
         return left
     if pat.is_null(left) or pat.is_null(right):
@@ -101,9 +102,9 @@ def find_common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | Non
 def find_arithmetic_types(
     operator: str, left: pa.DataType, right: pa.DataType
 ) -> tuple[pa.DataType, pa.DataType] | None:
-    """Give (type of the operands, type of the result) of + - * / %; decimal operands keep their own types.
+    """Return (type of the operands, type of the result) of + - * / %; None when Spark refuses the types.
 
-    For decimals the first of the pair is null: each operand is used with its own precision and scale.
+    For decimals the first type is null: each operand keeps its own precision and scale.
     """
     if pat.is_decimal(left) and pat.is_decimal(right):
         return pa.null(), _find_decimal_result(operator, left, right)
@@ -133,7 +134,7 @@ def _find_common_with_string(other: pa.DataType) -> pa.DataType | None:
 
 
 def _find_wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Hold both types; above 38 digits the integral ones win (DecimalType.boundedPreferIntegralDigits)."""
+    """Return a type for both; above 38 digits fraction digits go first (DecimalType.boundedPreferIntegralDigits)."""
     scale = max(left.scale, right.scale)
     integral = max(left.precision - left.scale, right.precision - right.scale)
     if integral + scale > MAX_PRECISION:

@@ -1,13 +1,13 @@
-"""Decide from partition values or column statistics that no row of a partition or file can pass a filter.
+"""Decide by partition values or column statistics whether a row of a partition or file can pass a filter.
 
-The answer is False only when that is certain. A filter is read as the set of truth values (true, false, null) it
-*may* have for some row; whatever is not understood may have all three. Statistics are bounds, not values:
+The rule: the answer is False only when no row can pass. For each node of a filter, this module computes the set of
+truth values (true, false, null) that the node *may* have for some row. A node that it does not understand may have all
+three. Statistics are bounds, not values:
 
-* text and binary bounds may be cut short, so a value may extend the upper bound; and some writers order text by
-  UTF-16 units, which differs from bytes at characters from U+D800 on, so bounds with such characters are not used;
-* float statistics leave NaN out, and NaN is above everything; zero may have either sign; NaN as a bound means nothing
-  known;
-* a missing bound or null count is unknown, a null count of 0 is certain.
+* Text and binary bounds may be cut short, so a longer value may begin with the upper bound. Some writers order text by
+  UTF-16 units. That order differs from the order of bytes from U+D800 on, so bounds with such characters are not used.
+* Float statistics leave NaN out, and NaN is above all values. Zero may have either sign. A bound of NaN says nothing.
+* A missing bound or null count is unknown. A null count of 0 is certain.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _Truths = frozenset[bool | None]
 
 
 class ColumnStatistics(NamedTuple):
-    """What is known of a column in a file: bounds of its non-null values, null count, row count."""
+    """Known facts about a column in a file: bounds of its non-null values, null count, row count."""
 
     minimum: Any = None
     maximum: Any = None
@@ -58,20 +58,20 @@ class ColumnStatistics(NamedTuple):
 
 
 def may_match_partition(predicate: Predicate, values: Mapping[str, Any]) -> bool:
-    """Tell whether rows with these partition values may pass.
+    """Say whether rows with these partition values may pass.
 
     Args:
         predicate: the filter; columns that are not among ``values`` may have any value.
-        values: partition column -> its one value as Python (or a ``pyarrow.Scalar``), None for null.
+        values: partition column -> its value as Python (or a ``pyarrow.Scalar``), None for null.
     """
     return True in _find_truths_of_values(predicate.root, values)
 
 
 def names_partition(predicate: Predicate, fields: Sequence[str]) -> bool:
-    """Tell whether a filter wants one partition: every row that passes has a value that it names in each field.
+    """Say whether a filter fixes the value of every partition field.
 
-    Java makes the partition's path of these values then (HoodieFileIndex), so that they are compared with the path as
-    it is, also where it has an equals sign.
+    Java then builds the partition's path from these values (``HoodieFileIndex``). So the values are compared with whole
+    path segments, also with those that have an equals sign.
 
     Args:
         predicate: the filter.
@@ -88,7 +88,7 @@ def names_partition(predicate: Predicate, fields: Sequence[str]) -> bool:
 
 
 def may_match_statistics(predicate: Predicate, statistics: Mapping[str, tuple[Any, ...]]) -> bool:
-    """Tell whether rows of a file with these statistics may pass.
+    """Say whether rows of a file with these statistics may pass.
 
     Args:
         predicate: the filter; columns that are not among ``statistics`` may have any value.
@@ -99,7 +99,7 @@ def may_match_statistics(predicate: Predicate, statistics: Mapping[str, tuple[An
 
 
 def _find_truths_of_values(node: Node, values: Mapping[str, Any]) -> _Truths:
-    """Truth values of a node when some columns have one known value."""
+    """Return the truth values of a node where some columns have one known value."""
     if isinstance(node, (And, Or, Not)) and not Predicate(node).columns <= values.keys():
         return _combine(node, [_find_truths_of_values(child, values) for child in node.children])
     columns = Predicate(node).columns
@@ -125,7 +125,7 @@ def _make_single(value: Any, type_: pa.DataType | None) -> pa.Array:
 
 
 def _find_truths(node: Node, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
-    """Truth values that a node may have in rows within the statistics."""
+    """Return the truth values that a node may have for rows within the statistics."""
     if isinstance(node, (And, Or, Not)):
         return _combine(node, [_find_truths(child, statistics) for child in node.children])
     if isinstance(node, Literal):
@@ -144,7 +144,7 @@ def _find_truths(node: Node, statistics: Mapping[str, ColumnStatistics]) -> _Tru
 
 
 def _combine(node: And | Or | Not, parts: list[_Truths]) -> _Truths:
-    """Three-valued logic on sets: every combination of what the parts may be."""
+    """Apply three-valued logic to every combination of the parts' truth values."""
     if isinstance(node, Not):
         return frozenset(None if truth is None else not truth for truth in parts[0])
     decisive = isinstance(node, Or)  # one true decides OR, one false decides AND
@@ -158,7 +158,7 @@ def _combine(node: And | Or | Not, parts: list[_Truths]) -> _Truths:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """Where the values of an expression lie, as one-element arrays of its type; None for an open end."""
+    """Bounds of an expression's values, as one-element arrays of its type; None for an unknown bound."""
 
     low: pa.Array | None
     high: pa.Array | None
@@ -168,12 +168,12 @@ class _Range:
 
     @property
     def is_open_above(self) -> bool:
-        """Whether a value may lie above ``high``: a longer text, or NaN."""
+        """Whether a value may be above ``high``: a longer text, or NaN."""
         return is_text(self.type) or bool(pat.is_floating(self.type))
 
 
 def _find_range(node: Node, statistics: Mapping[str, ColumnStatistics]) -> _Range | None:
-    """Find the range of a column, or of one that is converted without changing the order."""
+    """Find the range of a column, or of a cast that keeps the column's order."""
     if isinstance(node, Column):
         return _find_column_range(node, statistics.get(node.path[0])) if len(node.path) == 1 else None
     if not isinstance(node, Cast) or not _keeps_order(node.child.type, node.type):
@@ -189,7 +189,7 @@ def _find_range(node: Node, statistics: Mapping[str, ColumnStatistics]) -> _Rang
 
 
 def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a <= b implies cast(a) <= cast(b), for the casts that comparisons insert."""
+    """Say whether a <= b implies cast(a) <= cast(b), for the casts that comparisons insert."""
     if is_integral(source):
         return bool(is_integral(target) or pat.is_decimal(target) or pat.is_floating(target))
     if pat.is_decimal(source):
@@ -205,13 +205,13 @@ def _find_column_range(column: Column, known: ColumnStatistics | None) -> _Range
     nulls, rows = known.null_count, known.row_count
     all_null = nulls is not None and rows is not None and 0 <= rows <= nulls
     low, high = (_make_bound(value, column.type) for value in (known.minimum, known.maximum))
-    if low is not None and high is not None and pc.greater(low, high)[0].as_py():
+    if low is not None and high is not None and pc.greater(low, high)[0].as_py():  # contradictory, so not trusted
         low = high = None
     return _Range(low, high, nulls != 0, not all_null, column.type)
 
 
 def _make_bound(value: Any, type_: pa.DataType) -> pa.Array | None:
-    """Make a bound comparable; None when it is missing or says nothing."""
+    """Convert a bound to the column's type; None when it is missing or unusable."""
     if value is None:
         return None
     try:
@@ -226,7 +226,7 @@ def _make_bound(value: Any, type_: pa.DataType) -> pa.Array | None:
 
 
 def _orders_by_bytes(text: str) -> bool:
-    """Whether UTF-16 and UTF-8 order agree for comparisons with this text."""
+    """Say whether UTF-16 and UTF-8 order agree for comparisons with this text."""
     return all(character < "\ud800" for character in text)
 
 
@@ -256,7 +256,7 @@ def _find_comparison_truths(node: Comparison, statistics: Mapping[str, ColumnSta
 
 
 def _find_range_truths(operator: str, where: _Range, literal: Literal) -> _Truths:
-    """Truth values of ``value operator literal`` for a value in the range."""
+    """Return the truth values of ``value operator literal`` for values in the range."""
     below, equal, above = _find_sides(where, literal)
     truths = {
         "=": (equal, below or above),
@@ -270,9 +270,9 @@ def _find_range_truths(operator: str, where: _Range, literal: Literal) -> _Truth
 
 
 def _find_sides(where: _Range, literal: Literal) -> tuple[bool, bool, bool]:
-    """Whether a value in the range may be below, equal to, above the literal."""
+    """Say whether a value in the range may be below, equal to, and above the literal."""
     value, low, high = literal.value, where.low, where.high
-    if pat.is_floating(where.type) and value != value:
+    if pat.is_floating(where.type) and value != value:  # NaN: no value is above it
         return True, True, False
     if pat.is_string(where.type) and not _orders_by_bytes(value):
         return True, True, True
@@ -301,7 +301,7 @@ def _find_in_list_truths(node: InList, statistics: Mapping[str, ColumnStatistics
 
 
 def _find_like_truths(node: Like, statistics: Mapping[str, ColumnStatistics]) -> _Truths:
-    """A pattern that starts with plain text matches only values between that text and its longest extension."""
+    """Return the truth values of a LIKE: values that match begin with the pattern's literal prefix."""
     where = _find_range(node.child, statistics)
     if where is None:
         return _ANY

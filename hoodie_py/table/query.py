@@ -1,4 +1,4 @@
-"""Make a scan: every argument checked, Hudi's reader options honoured where no argument says otherwise."""
+"""Make a scan: check every argument, and apply Hudi's reader options where no argument says otherwise."""
 
 from __future__ import annotations
 
@@ -77,14 +77,12 @@ def make_scan(
 
 
 def choose_batch_rows(columns: int) -> int:
-    """Return how many rows of so many columns are read at once: fewer of wide rows, so that batches stay small in
-    memory and fit the processor's caches.
-    """
+    """Return how many rows to read at once: fewer of wide rows, so that batches fit the processor's caches."""
     return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
 
 
 def _find_asked_type(options: Mapping[str, str]) -> str:
-    """Return the query type that options name; as in Java, what tables synchronized to Hive say counts least."""
+    """Return the query type that options name; as in Java, the option of Hive-synchronized tables counts last."""
     return QUERY_TYPE.read_given(options) or ("read_optimized" if AS_READ_OPTIMIZED.read(options) else "snapshot")
 
 

@@ -1,11 +1,12 @@
-"""Which row groups of a base file can hold rows that a filter wants, where no log rows merge; least costly first:
+"""Choose the row groups of a base file that can hold rows for a filter.
 
-1. the statistics of row groups;
-2. for filters on the record key, the file's bloom filter, which its footer holds;
-3. where the filter wants a few values of one column, that column, read alone. Keys in no order lie anywhere between a
-   row group's least and greatest, and one column is a small part of a file.
+The rule: a row group that is left out has no row that passes. Only for file slices without log files, because log rows
+change values. The means, cheapest first:
 
-What is left out is certain to hold no row that passes.
+1. The statistics of the row groups.
+2. For filters on the record key, the bloom filter in the file's footer.
+3. Where the filter names a few values of one column, that column's values, read alone. Statistics of keys without order
+   exclude little, and one column is a small part of a file.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ def choose_row_groups(
     """Return the numbers of the row groups to read, ascending.
 
     Args:
-        base: the file.
+        base: the base file.
         predicate: the filter.
-        schema: of the table.
-        columns: what is to be read.
-        unstored: columns whose values are not, or may not be, those in the file.
-        batch_rows: most rows to look at at once.
+        schema: schema of the table.
+        columns: columns to read.
+        unstored: columns whose values may differ from the values in the file.
+        batch_rows: most rows of a batch.
 
     Raises:
-        CorruptFileError: a bloom filter or pages that are damaged.
+        CorruptFileError: a bloom filter or a page is damaged.
     """
     stored = predicate.columns & base.columns - set(unstored)
     metadata = base.metadata
@@ -79,7 +80,7 @@ def choose_row_groups(
 
 
 def _find_listed_values(part: Predicate) -> tuple[str, list[Any]] | None:
-    """Return the column and the values where a filter lets only some listed values of a column pass."""
+    """Return a column and its allowed values, if the filter lists them; otherwise None."""
     node = part.root
     if isinstance(node, InList):
         child, values = node.child, [value for value in node.values if value is not None]
@@ -94,14 +95,14 @@ def _find_listed_values(part: Predicate) -> tuple[str, list[Any]] | None:
 
 
 def _may_be_in_bloom(metadata: pq.FileMetaData, keys: Sequence[Any]) -> bool:
-    """Say whether a file may hold one of some record keys, as far as its footer tells."""
+    """Say whether a file may hold one of the record keys, by the bloom filter in its footer."""
     footer = metadata.metadata or {}
     text, kind = footer.get(BLOOM_KEY.encode()), footer.get(BLOOM_TYPE_KEY.encode())
     if text is None or len(keys) > _MOST_KEYS:
         return True
     try:
         bloom = BloomFilter.from_text(text.decode("latin-1"), None if kind is None else kind.decode("latin-1"))
-    except UnsupportedFeatureError:  # a kind that says nothing here
+    except UnsupportedFeatureError:  # an unknown kind of filter excludes nothing
         return True
     return bool(bloom.may_contain(from_texts(keys, pa.string())).any())
 
@@ -109,7 +110,7 @@ def _may_be_in_bloom(metadata: pq.FileMetaData, keys: Sequence[Any]) -> bool:
 def _iterate_matching_groups(
     base: BaseFileReader, groups: Sequence[int], part: Predicate, schema: pa.Schema, batch_rows: int
 ) -> Iterator[int]:
-    """Yield the row groups with rows that pass, by reading one column; all others once several had some."""
+    """Yield the row groups with rows that pass, by reading one column; after several hits, yield all others unread."""
     found = 0
     for group in groups:
         if found == _MOST_FOUND or any(
@@ -120,7 +121,7 @@ def _iterate_matching_groups(
 
 
 def _count_bytes(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> int:
-    """Return the size of some columns in some row groups."""
+    """Return the bytes of some columns in some row groups."""
     ranges = (each for group in groups for each in find_column_chunk_ranges(metadata, group, columns))
     return sum(stop - start for start, stop in ranges)
 
@@ -128,7 +129,7 @@ def _count_bytes(metadata: pq.FileMetaData, groups: Sequence[int], columns: Coll
 def _read_statistics(
     metadata: pq.FileMetaData, group: int, columns: Collection[str]
 ) -> dict[str, tuple[Any, Any, int | None]]:
-    """Return (min, max, null count) of the top-level columns that a row group has trustworthy statistics of."""
+    """Return (min, max, null count) by column, for the columns with statistics in a row group."""
     row_group = metadata.row_group(group)
     found: dict[str, tuple[Any, Any, int | None]] = {}
     for i in range(row_group.num_columns):

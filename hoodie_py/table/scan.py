@@ -1,7 +1,7 @@
-"""Scan: a lazy, pinned question to a table.
+"""Scan: a lazy query of one snapshot of a table.
 
-The instant, the schema and the columns are settled when the scan is made; files are listed and read when rows are asked
-for.  The same scan gives the same rows each time.
+The instant, the schema and the columns are fixed when the scan is made. Files are listed and read when a caller asks
+for rows. So the same scan gives the same rows each time, while the table changes.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Scan:
     Attributes:
         snapshot: the table at the pinned instant.
         columns: columns of the result, in order.
-        predicate: which rows are wanted; None for all.
+        predicate: the filter; None for all rows.
         query_type: "snapshot" merges base and log files, "read_optimized" reads base files only.
         options: settings of the read.
         limit: most rows of the result; None for all.
-        merger: decides instead of the table's merge mode.
+        merger: merges records in place of the table's merge mode.
     """
 
     snapshot: Snapshot
@@ -87,16 +87,16 @@ class Scan:
         ]
 
     def tasks(self) -> list[ScanTask]:
-        """Return one picklable task a file slice; together they give the scan's rows (before the limit)."""
+        """Return one picklable task for each file slice. Together they give the scan's rows, before the limit."""
         return list(self._tasks)
 
     def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows batch by batch, in no order.
 
-        File slices are read on several threads, one a core unless the option ``hoodie_py.read.threads`` or the variable
-        HOODIE_PY_READ_THREADS says otherwise.  Memory stays bounded by the log sides of that many slices and some
-        batches.  Whoever stops early should close the iterator.  A batch that the caller lets go of is free while the
-        next one is read, so no step on its way keeps it.
+        Several threads read file slices, one for each core unless the option ``hoodie_py.read.threads`` or the variable
+        HOODIE_PY_READ_THREADS says otherwise. Memory is bounded by the log records of that many slices and a few
+        batches. Callers that stop early should close the iterator. No generator keeps a batch that it has yielded, so a
+        batch that the caller drops is free while the next one is read.
 
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
@@ -126,10 +126,11 @@ class Scan:
                     return
 
     def _read(self, tasks: Sequence[ScanTask]) -> Generator[Numbered, None, None]:
-        """Read tasks, several at a time where that pays, large ones first so that no thread is left alone for long."""
+        """Read tasks on several threads where that pays, large ones first, so that no thread ends much later."""
         cores = self._count_threads()
         threads = min(cores, len(tasks))
-        spare = len(tasks) < cores and pa.cpu_count() <= cores  # else Arrow's threads are more than were asked for
+        # Arrow may read columns in parallel where cores are left, but not with more threads than the user asked for.
+        spare = len(tasks) < cores and pa.cpu_count() <= cores
         gate = FoldGate(alone=threads > 1)
         options = replace(self.options, readers=max(1, threads), column_threads=spare)
         tasks = [replace(task, options=options) for task in tasks]
@@ -147,7 +148,7 @@ class Scan:
                 del batch
 
     def _count_threads(self) -> int:
-        """Return how many tasks to read at once: one for few rows, and where Python code of a merger decides."""
+        """Return how many tasks to read at once: one for few rows, and one where a merger runs Python code."""
         few = self.limit is not None and self.limit <= _FEW_BATCHES * self.options.batch_rows
         if few or self.merger is not None or self.snapshot.config.merge_mode is MergeMode.CUSTOM:
             return 1
@@ -158,9 +159,7 @@ class Scan:
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows through Arrow's C stream interface, so that polars, duckdb and pandas take a scan
-        directly.
-        """
+        """Return the rows through Arrow's C stream interface, so that polars, duckdb and pandas take a scan."""
         return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
@@ -174,7 +173,7 @@ class Scan:
         return polars.DataFrame(self.to_arrow())
 
     def to_duckdb(self, name: str, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
-        """Register the rows as a view of a DuckDB connection, a new in-memory one unless given, and return it."""
+        """Register the rows as a view of a DuckDB connection (a new in-memory one by default) and return the view."""
         import duckdb
 
         target = duckdb.connect() if connection is None else connection

@@ -1,6 +1,6 @@
-"""ScanTask: one file slice to read, small and picklable; what an engine hands to its workers.
+"""ScanTask: one file slice to read, small and picklable, so that an engine can send it to its workers.
 
-What reading takes is imported when a task is read, so that planning (in Spark a process of its own) stays quick.
+The modules for reading are imported when a task is read. So planning, which has its own process in Spark, stays quick.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class ScanTask:
 
     Attributes:
         file_slice: the slice.
-        info: the table's facts for it.
+        info: the table's facts that reading needs.
         columns: columns of the result, in order.
-        predicate: rows it does not select are left out; None for all.
+        predicate: the filter; None for all rows.
         options: settings of the read.
-        merger: decides instead of the table's merge mode.
+        merger: merges records in place of the table's merge mode.
         limit: most rows of the result.
     """
 
@@ -99,9 +99,7 @@ class ScanTask:
         release_after(self.size)
 
     def _make_row_group_filter(self) -> RowGroupFilter | None:
-        """Choose row groups by what the file says of them; never where log rows merge, since they change what a row
-        holds.
-        """
+        """Return a choice of row groups by statistics; None with log files, because log rows change values."""
         predicate = self.predicate
         if predicate is None or self.file_slice.log_files:
             return None

@@ -1,11 +1,10 @@
-"""Schema-on-read history: whether columns of older files may still be matched by name.
+"""Check in a table's schema-on-read history whether columns of older files can be matched by name.
 
-A table with schema-on-read keeps every version of its schema in
-``.hoodie/.schema/<instant>[_<completion>].schemacommit``: JSON ``{"schemas": [newest, ...]}``, each with
-``version_id`` (an instant as a number) and fields that carry an id (Hudi ``InternalSchema``,
-``FileBasedInternalSchemaStorageManager``). Java matches columns by id. Matching by name gives the same rows as long
-as no column was renamed, re-added under a name in use before, or retyped other than from int to long; that is what
-is checked here.
+A table with schema-on-read keeps all versions of its schema in
+``.hoodie/.schema/<instant>[_<completion>].schemacommit``: JSON ``{"schemas": [newest, ...]}``. Each version has a
+``version_id`` (an instant as a number) and fields with an id (Hudi ``InternalSchema``,
+``FileBasedInternalSchemaStorageManager``). Java matches columns by id. Matching by name gives the same rows if no
+column was renamed, added again under an old name, or retyped other than from int to long.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ _NESTED = (("element_id", "element", "element"), ("key_id", "key", "key"), ("val
 
 
 def needs_matching_by_id(files: TableFiles, as_of: str | None) -> bool:
-    """Whether the versions up to a request time (None: all) rename, re-add or retype a column.
+    """Say whether a version up to a request time (None: all) renames, re-adds or retypes a column.
 
-    Where the history is missing that cannot be excluded, so the answer is yes.
+    Without a history, a rename cannot be excluded, and the answer is yes.
 
     Raises:
         CorruptFileError: the history is no JSON of the expected shape.
-        StorageError: it cannot be read.
+        StorageError: the history cannot be read.
     """
     text = _read_newest_history(files)
     if text is None:
@@ -74,7 +73,7 @@ def _format_version(version: Mapping[str, Any]) -> str:
 
 
 def _iterate_columns(node: Any, prefix: str, depth: int) -> Iterator[tuple[int, str, str]]:
-    """Every column and nested element of a version: id, full name, type (its kind where nested)."""
+    """Yield id, full name and type (the kind of a nested type) of every column and nested element."""
     if depth > _MAX_DEPTH or not isinstance(node, Mapping):
         raise CorruptFileError("the schema history is not what Hudi writes", path=SCHEMA_FOLDER)
     fields = node.get("fields") or []

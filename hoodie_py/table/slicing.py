@@ -1,20 +1,18 @@
-"""From a file group to the slice that is read at an instant.
+"""Build the file slices of a file group, and find the slice that a query reads at an instant.
 
-Rules (Hudi ``HoodieFileGroup``, ``AbstractTableFileSystemView``, ``CompletionTimeQueryView``):
+The rules (Hudi ``HoodieFileGroup``, ``AbstractTableFileSystemView``, ``CompletionTimeQueryView``):
 
-* A group's slices are keyed by instants: those of its committed base files, that of the pending compaction which
-  plans the group, and, for log files that find no key, the time in their name.
+* Slices have instants as keys: those of the group's committed base files, that of a pending compaction that plans the
+  group, and, for log files without an earlier key, the instant in the log file's name.
 * A log file belongs to the greatest key that is not later than the *completion* of the commit that wrote it. Up to
-  version 6 names carry the slice's base instant instead, which is its own key (and stands for its completion time
-  as well).
-* Files of commits that never completed, or were rolled back, do not count; nor does the partial output of a
-  compaction or clustering that is under way. Uncommitted base files make no key, so that a completed log file
-  written meanwhile stays with the committed slice below (Hudi 1.2.0 hangs it on the uncommitted base file and loses
-  both).
-* At query instant Q the greatest key <= Q is read. If that is the pending compaction, it is read together with the
-  next lower slice: that one's base file and both slices' log files.
-* Log files of later commits than Q are left out where names tell the commit (version 8 on); the others lose their
-  blocks later.
+  version 6 the name of a log file has the slice's base instant, which is the key.
+* Files of commits that never completed, or were rolled back, do not count. Nor does the partial output of a running
+  compaction or clustering. Uncommitted base files make no key. So a completed log file that was written at the same
+  time stays with the committed slice below it. (Hudi 1.2.0 assigns it to the uncommitted base file and loses both.)
+* A query at instant Q reads the slice with the greatest key <= Q. If the key is that of the pending compaction, the
+  query also reads the next lower slice: its base file, and the log files of both slices.
+* From version 8 on, log files of commits later than Q are left out. Below version 8 the reader leaves out their blocks
+  instead.
 """
 
 from __future__ import annotations
@@ -29,23 +27,23 @@ from hoodie_py.table.file_groups import FileGroup
 
 
 class Commits(Protocol):
-    """What slicing must know about instants."""
+    """The facts about instants that slicing needs."""
 
     @property
     def logs_carry_base_instant(self) -> bool:
         """Whether log names carry the slice's base instant (table version below 8)."""
 
     def is_committed(self, instant: str) -> bool:
-        """Whether files written by ``instant`` count."""
+        """Say whether files written by ``instant`` count."""
 
     def find_completion_time(self, instant: str, beyond: str) -> str:
-        """When ``instant`` completed; any answer up to ``beyond`` serves if it completed before that."""
+        """Return when ``instant`` completed; if that is before ``beyond``, any time up to ``beyond`` will do."""
 
     def find_pending_compaction(self, key: tuple[str, str]) -> str | None:
-        """The compaction that is planned for a file group and has not completed."""
+        """Return the pending compaction of a file group; None without one."""
 
     def pick_base_file(self, partition_path: str, candidates: Sequence[BaseFile]) -> BaseFile:
-        """The committed one of several base files that one instant left in a group."""
+        """Return the committed base file of several that one instant left in a group."""
 
 
 @dataclass(slots=True)
@@ -71,7 +69,7 @@ class _SlicesByKey:
 
 
 def make_slice(group: FileGroup, commits: Commits, query_instant: str | None = None) -> FileSlice | None:
-    """The slice of ``group`` that is read at ``query_instant`` (None: now), None when nothing of it is visible."""
+    """Return the slice of ``group`` that a query reads at ``query_instant`` (None: now); None without visible files."""
     keyed = _group_by_key(group, commits)
     key = keyed.keys[-1] if query_instant is None and keyed.keys else keyed.find_greatest(query_instant or "")
     if key is None:
@@ -91,9 +89,9 @@ def make_slice(group: FileGroup, commits: Commits, query_instant: str | None = N
 
 
 def make_all_slices(group: FileGroup, commits: Commits) -> list[FileSlice]:
-    """Every slice of ``group`` that some query may read, oldest first; files that do not count are in none.
+    """Return every slice of ``group`` that a query may read, oldest first, without files that do not count.
 
-    The slice of a pending compaction has what was written since, perhaps nothing.
+    The slice of a pending compaction has the log files written since its plan, possibly none.
     """
     keyed = _group_by_key(group, commits)
     found = []
@@ -104,7 +102,7 @@ def make_all_slices(group: FileGroup, commits: Commits) -> list[FileSlice]:
 
 
 def find_base_file(group: FileGroup, commits: Commits, query_instant: str | None = None) -> BaseFile | None:
-    """The newest committed base file of ``group`` at ``query_instant``: what a read-optimised query reads."""
+    """Return the newest committed base file at ``query_instant``, which a read-optimised query reads."""
     bases = _find_committed_bases(group, commits)
     visible = [instant for instant in bases if query_instant is None or instant <= query_instant]
     return bases[max(visible)] if visible else None
