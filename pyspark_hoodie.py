@@ -1,4 +1,4 @@
-"""PySpark looks for a DefaultSource in top-level modules called pyspark_*, and so finds the format "hoodie"."""
+"""The data source "hoodie" for PySpark, which searches top-level modules named pyspark_* for a DefaultSource."""
 
 from hoodie_py.spark.source import HoodieSource as DefaultSource
 

@@ -1,4 +1,4 @@
-"""Every exception that hoodie_py raises on purpose.
+"""All exceptions that hoodie_py raises on purpose.
 
     HoodieError
     ├── TableNotFoundError        no Hudi table at that place                (also FileNotFoundError)
@@ -12,10 +12,9 @@
     └── StorageError              the store refused or failed an operation   (also OSError)
         └── FileMissingError      there is no such file or folder            (also FileNotFoundError)
 
-An error says what is wrong, where, and what to do: ``where`` holds the place (table, path, offset, block, key, instant,
-file_group, column ...), ``hint`` the remedy. A lower layer raises with what it knows; the layer above adds the rest
-with
-``locate``. No error ever carries storage options or credentials.
+An error has a message, a place and a remedy: ``where`` holds the place (table, path, offset, block, key, instant,
+file_group, column ...), ``hint`` the remedy. A lower layer raises with the facts that it knows, and a layer above adds
+facts with ``locate``. No error holds storage options or credentials.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ class HoodieError(Exception):
     """Root of the tree.
 
     Args:
-        message: what is wrong, in one sentence.
-        hint: what the user can do about it.
+        message: the problem, in one sentence.
+        hint: the remedy.
         where: the place, as named facts (path, offset, key, instant, ...); None values are left out.
     """
 
@@ -39,7 +38,7 @@ class HoodieError(Exception):
         self.where: dict[str, Any] = {name: value for name, value in where.items() if value is not None}
 
     def locate(self, **where: Any) -> Self:
-        """Add facts about the place that are not known yet and return the error itself."""
+        """Add facts about the place, without changing known ones, and return the error itself."""
         for name, value in where.items():
             if value is not None:
                 self.where.setdefault(name, value)
@@ -103,4 +102,4 @@ class FileMissingError(StorageError, FileNotFoundError):
 
 
 class HoodieWarning(UserWarning):
-    """Something a reader had to skip by Hudi's rules; the rows are what Java Hudi gives."""
+    """A reader skipped something by Hudi's rules; the rows are those that Java Hudi reads."""

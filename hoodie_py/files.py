@@ -1,7 +1,7 @@
 """The files of one table: the verbs of hoodie_storage, with this package's errors.
 
-The one place where storage faults become StorageError, so that a user meets a single tree of exceptions, each naming
-operation, path, cause and remedy. Nothing else in the package imports hoodie_storage or fsspec.
+This module alone imports hoodie_storage, and none imports fsspec. Here storage faults become StorageError with
+operation, path, cause and remedy, so that users see one tree of exceptions.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _EXTRAS = {"s3fs": "pip install 'hoodie_py[s3]'"}
 
 
 class TableFiles:
-    """Files below a table's base path. Can be pickled, is safe to share between threads, and survives a fork.
+    """Files below a table's base path; picklable, safe to share between threads, and usable after a fork.
 
-    Paths are relative to the base path, ``/``-separated; ``""`` is the base path. Every method raises StorageError,
-    of which FileMissingError is one kind, and InvalidTableError for a path that leads out of the table.
+    Paths are relative to the base path with ``/`` as separator; ``""`` is the base path. Every method raises
+    StorageError (FileMissingError for a missing file), and InvalidTableError for a path outside the table.
     """
 
     def __init__(self, store: Store) -> None:
@@ -52,10 +52,10 @@ class TableFiles:
 
     @classmethod
     def open(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> TableFiles:
-        """Return the files at a URI or local path. Nothing is asked of the store yet.
+        """Return the files at a URI or local path, without a request to the store.
 
         Raises:
-            StorageError: the URI or an option cannot be understood.
+            StorageError: the URI or an option is not valid.
         """
         try:
             return cls(open_store(uri, storage_options))
@@ -73,23 +73,23 @@ class TableFiles:
         return _call_store(self._store.read, path, most)
 
     def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
-        """Return a whole file for reading only; a local one in the memory that is given for its size in bytes."""
+        """Return a whole file, read-only; ``memory`` gives the buffer for a local file of so many bytes."""
         return _call_store(self._store.read_view, path, memory)
 
     def read_range(self, path: str, start: int, stop: int) -> bytes:
-        """Return the bytes from start up to stop, exactly that many."""
+        """Return exactly the bytes from start to stop, without stop."""
         return _call_store(self._store.read_range, path, start, stop)
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return the bytes of every (start, stop), in the order asked, fetched in few requests."""
+        """Return the bytes of every (start, stop) in the given order, with few requests."""
         return _call_store(self._store.read_ranges, path, ranges)
 
     def list_many(self, paths: Sequence[str]) -> list[list[FileInfo]]:
-        """List several folders at once and return the listings in the order asked."""
+        """List several folders in parallel, and return the listings in the given order."""
         return _call_store(self._store.list_many, paths)
 
     def list(self, path: str) -> list[FileInfo]:
-        """Return the files and folders right inside a folder, by name."""
+        """Return the files and folders directly in a folder, sorted by name."""
         return _call_store(self._store.list, path)
 
     def stat(self, path: str) -> FileInfo:
@@ -97,93 +97,93 @@ class TableFiles:
         return _call_store(self._store.stat, path)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Say whether a file or folder exists."""
         return _call_store(self._store.exists, path)
 
     def put(self, path: str, data: bytes) -> None:
-        """Write a file whole, or write over it."""
+        """Write a whole file, or replace it."""
         _call_store(self._store.put, path, data)
 
     def put_if_absent(self, path: str, data: bytes, *, unique: bool = False) -> None:
-        """Write a file whole if there is none; of several writers at once exactly one returns.
+        """Write a whole file if there is none; of several concurrent writers exactly one succeeds.
 
         Args:
-            path: where.
+            path: path of the file.
             data: the content.
-            unique: nobody else would write these very bytes, so a file that holds them is this writer's own and
-                counts as written.
+            unique: no other writer writes the same bytes, so a file with these bytes is this writer's own and counts
+                as written.
 
         Raises:
-            ConflictError: there is a file already.
-            CommitStateUnknownError: the store did not say whether the file was written, and reading back did not tell.
+            ConflictError: the file exists.
+            CommitStateUnknownError: the store did not say whether it wrote the file, and reading it did not tell.
         """
         _call_store(self._store.put_if_absent, path, data, unique=unique)
 
     def create_from(self, path: str, source: str) -> None:
-        """Copy a local file to a place that nobody else uses, however large it is.
+        """Copy a local file of any size to a path that no other writer uses.
 
         Args:
-            path: where; a file of that size there counts as this copy.
+            path: path of the copy; an existing file of the same size counts as the copy.
             source: path of the local file.
 
         Raises:
-            ConflictError: there is a file of another size.
-            CommitStateUnknownError: the store did not say whether the file was written, and asking did not tell.
+            ConflictError: a file of another size exists.
+            CommitStateUnknownError: the store did not say whether it wrote the file, and its size did not tell.
         """
         _call_store(self._store.create_from, path, source)
 
     def read_with_etag(self, path: str) -> tuple[bytes, str]:
-        """Return a whole file and the store's mark of this version of it.
+        """Return a whole file and its etag, the store's mark of this version.
 
         Raises:
-            StorageError: also where the store has no conditional writes (local disks).
+            StorageError: the store failed, or has no conditional writes (local disks).
         """
         return _call_store(self._store.read_with_etag, path)
 
     def put_if_match(self, path: str, data: bytes, etag: str, *, unique: bool = False) -> str:
-        """Write over a file if it still is the version with this mark, and return the mark of the new one.
+        """Replace a file if it still has this etag, and return the new etag.
 
         Args:
-            path: where.
+            path: path of the file.
             data: the content.
-            etag: the mark of the version to replace.
-            unique: nobody else would write these very bytes, so a file that holds them is this writer's own.
+            etag: the etag of the version to replace.
+            unique: no other writer writes the same bytes, so a file with these bytes is this writer's own.
 
         Raises:
-            ConflictError: it is another version by now, or is gone.
-            CommitStateUnknownError: the store did not say whether the file was written, and reading back did not tell.
+            ConflictError: the file has another etag, or is gone.
+            CommitStateUnknownError: the store did not say whether it wrote the file, and reading it did not tell.
         """
         return _call_store(self._store.put_if_match, path, data, etag, unique=unique)
 
     def delete(self, path: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file; a missing file is no error."""
         _call_store(self._store.delete, path)
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder if it is empty; one that is not there, or where a file came meanwhile, is no error."""
+        """Remove a folder if it is empty; a missing folder, or one with files, is no error."""
         _call_store(self._store.remove_folder, path)
 
     def remove_scratch(self, path: str) -> int:
-        """Remove what killed writers left of files in the making below a folder, and return how many files that were.
+        """Remove the temporary files of killed writers below a folder, and return their number.
 
-        On local disks only, and only files that nobody wrote to for a day and no living process of this machine has
-        open for writing.
+        On local disks only. A file is removed if it did not change for a day and no process of this machine has it open
+        for writing.
         """
         return _call_store(self._store.remove_scratch, path)
 
     def local_path(self, path: str) -> str | None:
-        """Return the path in the local file system, for memory mapping; None if the table is elsewhere."""
+        """Return the path in the local file system, for memory mapping; None if the table is not local."""
         return _call_store(self._store.local_path, path)
 
     @property
     def is_local(self) -> bool:
-        """Whether the table is in the local file system; nothing is asked of a store."""
+        """Whether the table is in the local file system; needs no request to a store."""
         return self.local_path("") is not None
 
     def open_file(self, path: str, size: int | None = None) -> RangedFile:
         """Return a seekable file over range requests, with ``prefetch`` and ``drop``.
 
-        Reading it raises as the other methods do. The size is asked for where it is not given.
+        Reading raises the errors of the other methods. Without a size, the store is asked for it.
         """
         return RangedFile(self, path, self.stat(path).size if size is None else size)
 

@@ -1,4 +1,4 @@
-"""HoodieTable: the facade that users open tables with."""
+"""HoodieTable: the class that users open, create, read and maintain tables with."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 class HoodieTable(TableWrites):
     """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
 
-    The table is as it was when it was opened, or after the last change that was made through it: rows written, a
-    compaction planned or run, a clean, a rollback. ``refresh`` looks again.
+    A table object shows the state when it was opened, or after the last change through this object: rows written, a
+    compaction planned or run, a clean, a rollback. ``refresh`` shows the current state.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -54,10 +54,10 @@ class HoodieTable(TableWrites):
         Args:
             uri: a local path or anything fsspec knows, e.g. ``s3://bucket/table`` (``s3a://`` is the same).
             storage_options: fsspec keys or ``AWS_*`` names for the store.
-            timezone: zone of times without one where the table says LOCAL; UTC unless given.
+            timezone: zone of naive times where the table says LOCAL; UTC by default.
 
         Raises:
-            TableNotFoundError: there is no Hudi table.
+            TableNotFoundError: the path has no Hudi table.
             InvalidTableError: its properties or timeline are broken.
             UnsupportedFeatureError: a table version or format that is not handled.
             StorageError: the store refused or failed.
@@ -84,32 +84,33 @@ class HoodieTable(TableWrites):
         key_generator: str | None = None,
         timezone: str | None = None,
     ) -> HoodieTable:
-        """Make a table without rows, which Java Hudi can read and write too.
+        """Make an empty table, which Java Hudi can read and write, too.
 
         Args:
-            uri: where, as for ``open``.
-            schema: columns of the rows, as an Arrow schema; Hudi's meta columns need not be in it.
-            record_key: the field, or fields, that tell records apart; ``a.b`` for nested ones.
-            ordering: the field, or fields, that decide which version of a record is the newer one; None for the order
-                of commits.
+            uri: base path of the table, as for ``open``.
+            schema: columns of the rows, as an Arrow schema; Hudi's meta columns may be left out.
+            record_key: the field, or fields, that identify a record; ``a.b`` for nested fields.
+            ordering: the field, or fields, that decide which version of a record is newer; None for the order of
+                commits.
             partition_by: partition fields. ``field:TIMESTAMP`` and ``field:SIMPLE`` ask for a custom key generator.
             table_type: "MERGE_ON_READ" or "COPY_ON_WRITE".
-            table_version: of Hudi's format: 9, 8 or 6.
-            name: of the table; the last part of the uri unless given.
+            table_version: version of Hudi's format: 9, 8 or 6.
+            name: name of the table; the last part of the uri by default.
             storage_options: as for ``open``.
             properties: further table properties, such as hive-style partition paths.
-            merge_mode: "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING" or "CUSTOM"; follows from the rest unless given.
-            merge_strategy_id: the id of a merger of your own.
-            merger: that merger, which names its id itself. It is not stored: readers must be given it again.
-            key_generator: "SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP" or "CUSTOM"; follows from the fields unless
-                given.
+            merge_mode: "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING" or "CUSTOM"; by default it follows from the other
+                arguments.
+            merge_strategy_id: the id of a user's own merger.
+            merger: a user's own merger, which has an id. The table stores only the id: readers need the merger again.
+            key_generator: "SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP" or "CUSTOM"; by default it follows from the
+                fields.
             timezone: as for ``open``.
 
         Raises:
-            ConflictError: there is a table already.
-            InvalidQueryError: a field that is no column, or arguments that contradict each other.
+            ConflictError: the path has a table already.
+            InvalidQueryError: a field is no column, or arguments that contradict each other.
             UnsupportedFeatureError: a column type, version or key generator that is not handled.
-            CommitStateUnknownError: the store did not say whether the table was made.
+            CommitStateUnknownError: the store did not say whether it wrote the table's properties.
             StorageError: the store refused or failed.
         """
         from hoodie_py.writer import creation_arguments as given
@@ -134,7 +135,7 @@ class HoodieTable(TableWrites):
         return cls(open_snapshot(files, timezone=timezone))
 
     def refresh(self) -> HoodieTable:
-        """Return the table as it is now."""
+        """Return the table in its current state."""
         return HoodieTable(open_snapshot(self.files, timezone=self._snapshot.timezone))
 
     @property
@@ -174,7 +175,7 @@ class HoodieTable(TableWrites):
 
         Args:
             as_of: instant of the past; None for now.
-            filter: leaves out partitions that cannot hold such rows.
+            filter: leaves out partitions that cannot hold rows for it.
         """
         snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
         from hoodie_py.table.filters import as_predicate
@@ -194,22 +195,22 @@ class HoodieTable(TableWrites):
         integrity: str = "default",
         options: Mapping[str, Any] | None = None,
     ) -> Scan:
-        """Ask for rows; nothing is read until the scan is consumed.
+        """Make a scan; nothing is read until its rows are asked for.
 
         Args:
-            columns: names of columns in the order wanted; None for all.
+            columns: names of columns in order; None for all.
             filter: Spark SQL text such as ``"price > 10 and city = 'sf'"``, or a pyarrow expression.
-            as_of: read the table as it was: a Hudi instant (14 or 17 digits), a date, a date and time, seconds (10
-                digits) or milliseconds (13 digits) since 1970, as text, number, date or datetime.
+            as_of: read the table's state at this time: a Hudi instant (14 or 17 digits), a date, a date and time,
+                seconds (10 digits) or milliseconds (13 digits) since 1970, as text, number, date or datetime.
             query_type: "snapshot" (default) merges log files, "read_optimized" reads base files only.
             limit: most rows.
-            merger: a RecordMerger that decides instead of the table's merge mode.
-            memory_limit: most bytes of memory for what log files say; more goes to disk.  None for a share of what the
-                process may use (docs/memory.md).
-            batch_rows: most rows in a batch; 65536 unless given, fewer of more than two columns, 16384 at the least.
-            integrity: "strict" makes corrupt log blocks, files whose size differs from their commit's statistics, and
-                files that commits name and that are gone, errors. It reads all commits for that.
-            options: Hudi's own reader keys, for what has no argument; an argument wins.
+            merger: a RecordMerger that merges in place of the table's merge mode.
+            memory_limit: most bytes of memory for log records; more go to disk. None for a share of the process's
+                memory (docs/memory.md).
+            batch_rows: most rows of a batch; by default 65536, and fewer of more than two columns, but at least 16384.
+            integrity: "strict" refuses corrupt log blocks, files whose size differs from their commit's statistics, and
+                missing files that commits name. It reads all commits.
+            options: Hudi's reader options, for settings without an argument; an argument wins.
 
         Raises:
             InvalidQueryError: an unknown or repeated column, a bad filter, instant or number.
@@ -230,11 +231,11 @@ class HoodieTable(TableWrites):
         )
 
     def read_info(self, file_slice: FileSlice, as_of: AsOf | None = None) -> ReadInfo:
-        """Return what reading one slice takes, for FileGroupReader.
+        """Return the facts that a FileGroupReader needs to read one slice.
 
         Args:
             file_slice: one of ``file_slices``.
-            as_of: the instant that was given there.
+            as_of: the same instant as for ``file_slices``.
         """
         snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
         return snapshot.read_info(file_slice)
@@ -265,25 +266,25 @@ class HoodieTable(TableWrites):
         dry_run: bool = False,
         lock: Lock | None = None,
     ) -> str | PlanReport | None:
-        """Plan a compaction of the table as it is now.
+        """Plan a compaction of the table's current state.
 
-        Whatever has log files is planned, in the order and within the limits of the strategy. Only where the options
-        name a trigger or one of its thresholds does it depend on what happened since the last compaction.
+        All file groups with log files are planned, in the order and within the limits of the strategy. If the options
+        name a trigger or a trigger's threshold, a plan also needs enough changes since the last compaction.
 
         Args:
             strategy: name of a Hudi compaction strategy, or several joined by commas; wins over the options'.
             options: Hudi's writer options: strategy, triggers, lock provider, ...
-            dry_run: write nothing and return a report of what would be planned, and why.
-            lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
+            dry_run: write nothing, and return a report of the plan and its reasons.
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
 
         Returns:
-            The instant of the plan, None when there is nothing to compact; with ``dry_run`` the report.
+            The instant of the plan; None when there is nothing to compact; with ``dry_run`` the report.
 
         Raises:
             UnsupportedFeatureError: the table has a feature that compaction does not handle.
             ConflictError: another writer holds the lock, or a pending write is in the way.
             InvalidQueryError: an unknown strategy or a bad option.
-            CommitStateUnknownError: the store did not say whether the plan was saved.
+            CommitStateUnknownError: the store did not say whether it wrote the plan.
         """
         from hoodie_py.writer import compaction_plan
 
@@ -306,23 +307,23 @@ class HoodieTable(TableWrites):
         """Carry out a planned compaction.
 
         Args:
-            instant: of the plan; None for the oldest pending one.
-            engine: what carries out the tasks: a SparkSession, classic or Connect, for one Spark task for each file
-                group; None for threads of this process.
-            options: Hudi's writer options: codec, bloom filter, what to do about a metadata table, ...
-            merger: the RecordMerger that the table names, where it names one.
-            lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
-            on_progress: called with a Progress as the compaction goes on.
-            override_merger: let a merger that is not the table's decide. What it decides is stored for good.
+            instant: instant of the plan; None for the oldest pending plan.
+            engine: a SparkSession, classic or Connect, which runs one Spark task for each file group; None for threads
+                of this process.
+            options: Hudi's writer options: codec, bloom filter, metadata table, ...
+            merger: the RecordMerger whose id the table names.
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            on_progress: called with a Progress while the compaction runs.
+            override_merger: allow a merger that is not the table's. Its results are stored for good.
 
         Raises:
-            ConflictError: another writer runs it, took it back, or changed what it is about.
-            InvalidQueryError: there is no such plan, or the merger is not the table's.
+            ConflictError: another writer runs the plan, rolled it back, or changed its file groups.
+            InvalidQueryError: there is no such pending plan, or the merger is not the table's.
             InvalidTableError: the plan does not fit the table.
             UnsupportedFeatureError: the table has a feature that compaction does not handle.
             MergeError: the table needs a merger that nobody supplied, or versions do not merge.
-            CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
-            StorageError: the store refused; the table is as it was.
+            CommitStateUnknownError: the store did not say whether it wrote the commit; nothing was rolled back.
+            StorageError: the store refused; the table did not change.
         """
         from hoodie_py.writer import compaction
         from hoodie_py.writer.merge_options import check_compaction_options
@@ -349,7 +350,7 @@ class HoodieTable(TableWrites):
         on_progress: OnProgress | None = None,
         override_merger: bool = False,
     ) -> CompactionResult:
-        """Plan a compaction and carry it out; where there is nothing left to plan, carry out the oldest pending plan.
+        """Plan a compaction and carry it out; with nothing to plan, carry out the oldest pending plan.
 
         Arguments and errors as for ``schedule_compaction`` and ``run_compaction``.
         """
@@ -362,20 +363,20 @@ class HoodieTable(TableWrites):
     def rollback(
         self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None
     ) -> RollbackResult:
-        """Undo an instant that has not completed, or finish a rollback that was begun.
+        """Undo an instant that has not completed, or finish a rollback that has begun.
 
-        A compaction under way goes back to requested; a requested one is removed. A write that failed loses its files,
-        and the timeline records the rollback.
+        A running compaction becomes a requested one; a requested compaction is removed. The files of a failed write are
+        deleted, and the timeline records the rollback.
 
         Args:
             instant: request time of a pending instant, or of a pending rollback.
             options: Hudi's writer options: lock provider, ...
-            lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
 
         Raises:
             InvalidQueryError: there is no such pending instant.
-            ConflictError: somebody is at work on it, or the table has moved on.
-            UnsupportedFeatureError: an instant of a kind, or in a state, that Java Hudi must undo.
+            ConflictError: another writer works on the instant, or the table has changed since.
+            UnsupportedFeatureError: only Java Hudi can undo an instant of this kind or state.
         """
         from hoodie_py.writer import rollback
 
@@ -407,24 +408,24 @@ class HoodieTable(TableWrites):
         dry_run: bool = False,
         lock: Lock | None = None,
     ) -> CleanResult | CleanReport:
-        """Remove file slices that nobody needs any more, and finish cleans that were cut short.
+        """Remove file slices that no query needs any more, and finish interrupted cleans.
 
-        Queries of the past reach as far back as the earliest retained commit. What savepoints and pending plans name
-        stays in any case.
+        Queries of the past reach back to the earliest retained commit. File slices that savepoints and pending plans
+        name always stay.
 
         Args:
-            retain_commits: how many commits stay readable; wins over the options', 10 unless either says otherwise.
+            retain_commits: how many commits stay readable; wins over the options; 10 by default.
             options: Hudi's writer options: policy, commits or file versions retained, lock provider, ...
-            dry_run: write nothing and return a report of which slices would go, and why.
-            lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
+            dry_run: write nothing, and return a report of the slices to remove and the reasons.
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
 
         Raises:
             UnsupportedFeatureError: the table has a feature, or the options a policy, that is not handled.
             InvalidQueryError: a bad option.
-            InvalidTableError: a pending clean would remove a file that is needed.
+            InvalidTableError: a pending clean names a file that queries need.
             ConflictError: another writer holds the lock, or finished the clean first.
-            CommitStateUnknownError: the store did not say whether a timeline file was written.
-            StorageError: the store failed; the clean stays pending, and the next one carries on.
+            CommitStateUnknownError: the store did not say whether it wrote a timeline file.
+            StorageError: the store failed; the clean stays pending, and the next clean finishes it.
         """
         from hoodie_py.writer import clean
 
@@ -465,7 +466,7 @@ class HoodieTable(TableWrites):
 
 
 def _make_runner(engine: Engine | None) -> Runner | None:
-    """Return what carries out tasks on an engine; PySpark is loaded only by those who have a session."""
+    """Return the task runner for an engine; PySpark is imported only for a Spark session."""
     if any(cls.__module__.startswith("pyspark.") for cls in type(engine).__mro__):
         from hoodie_py.spark.compaction import SparkRunner
 

@@ -1,4 +1,4 @@
-"""What tests of one's own need: a conformance suite for record mergers, dict rows to try one on, and a local S3 server.
+"""Helpers for users' own tests: conformance suites, a record context over dict rows, and a local S3 server.
 
     class TestMyMerger(RecordMergerTests):
         merger = MyMerger
@@ -6,8 +6,8 @@
     with local_s3() as s3:
         table = HoodieTable.open(f"{s3.uri}/trips", s3.storage_options)
 
-pytest is imported only for the fixture: ``from hoodie_py.testing import local_s3_server`` in a conftest.py gives tests
-a server for the session.
+pytest is imported only for the fixture: ``from hoodie_py.testing import local_s3_server`` in a conftest.py gives all
+tests of a session one server.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class LocalS3:
 
     Args:
         uri: the bucket, as ``s3://name``.
-        endpoint_url: where the server listens.
-        storage_options: what ``HoodieTable.open`` takes to reach it, and s3fs and fsspec as well.
-        env: the same as environment variables, for other programs.
+        endpoint_url: address of the server.
+        storage_options: options for ``HoodieTable.open``, s3fs and fsspec.
+        env: the same options as environment variables, for other programs.
     """
 
     uri: str
@@ -49,7 +49,7 @@ class LocalS3:
         return self.uri.removeprefix("s3://")
 
     def spark_conf(self) -> dict[str, str]:
-        """Return the same as settings of a Spark session, for Hadoop's S3A file system."""
+        """Return the same options as settings of a Spark session, for Hadoop's S3A file system."""
         settings = {
             "access.key": _KEY,
             "secret.key": _SECRET,
@@ -63,13 +63,13 @@ class LocalS3:
 
 @contextmanager
 def local_s3(bucket: str = "lake") -> Iterator[LocalS3]:
-    """Run an S3 server on a free port of 127.0.0.1 for as long as the block lasts; its objects are held in memory.
+    """Run an S3 server on a free port of 127.0.0.1 during the block, with its objects in memory.
 
-    Servers that run at the same time in one process share their objects, so give their buckets different names. Nothing
-    is changed in the environment, and neither threads nor the bucket stay behind.
+    Servers that run at the same time in one process share their objects, so give their buckets different names. The
+    environment does not change, and at the end the server's thread and the bucket are gone.
 
     Args:
-        bucket: name of the bucket that is there from the start.
+        bucket: name of the bucket that the server begins with.
 
     Raises:
         UnsupportedFeatureError: the server's package is not installed.
@@ -117,7 +117,7 @@ def _describe_server(endpoint: str, bucket: str) -> LocalS3:
 
 @contextmanager
 def _make_bucket(endpoint: str, name: str) -> Iterator[None]:
-    """Make a bucket, and remove it with all that is in it at the end, as the server's memory outlives it."""
+    """Make a bucket, and remove it with its objects at the end, because the server's memory stays in the process."""
     import boto3  # comes with the server
 
     session = boto3.session.Session(_KEY, _SECRET, region_name=_REGION)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,9 @@ from hoodie_py.writer.combine import combine, needs_combining
 from hoodie_py.writer.key_lookup import KeyLookup, KeyLookupRequest, KeyLookupResult, deduplicate
 from hoodie_py.writer.placing import assign_records
 from hoodie_py.writer.routing import AssignedRecords, FileAssignment
+
+if TYPE_CHECKING:
+    from hoodie_py.table.view import FileSystemView
 
 PLACED = pa.schema(
     [
@@ -170,7 +173,12 @@ class _KnownSlices:
 
 def _set_slices(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Snapshot:
     """Return a copy of a snapshot that has the given file slices."""
-    made = Snapshot(snapshot.files, snapshot.config, snapshot.timeline, timezone=snapshot.timezone)
-    made.__dict__["view"] = _KnownSlices(slices, snapshot.view)
-    made.__dict__["schema"] = snapshot.schema
-    return made
+    view = cast("FileSystemView", _KnownSlices(slices, snapshot.view))
+    return Snapshot(
+        snapshot.files,
+        snapshot.config,
+        snapshot.timeline,
+        timezone=snapshot.timezone,
+        view=view,
+        schema=snapshot.schema,
+    )

@@ -1,4 +1,7 @@
-"""Snapshot: a table at one instant - its properties, timeline, schema and file slices, pinned together."""
+"""Snapshot: a table at one instant, with its properties, timeline, schema and file slices.
+
+The rule: a snapshot reads the timeline once, and its answers stay the same while the table changes.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +40,16 @@ def open_snapshot(
     """Open a table as it is now, or as it was at an instant.
 
     Args:
-        uri: base path of the table, or access to its files.
-        storage_options: for the store behind the uri.
+        uri: base path of the table, or its files.
+        storage_options: options for the store of the uri.
         as_of: instant of the past; None for now.
-        timezone: zone of times without one, where the table does not say UTC.
+        timezone: zone of naive times, where the table does not say UTC.
 
     Raises:
         TableNotFoundError: there is no table.
-        InvalidTableError: its metadata is broken.
+        InvalidTableError: the table's metadata is broken.
         UnsupportedFeatureError: a table version or format that is not handled.
-        InvalidQueryError: ``as_of`` is no instant, or one that the table can no longer show.
+        InvalidQueryError: ``as_of`` is no instant, or the table can no longer show it.
     """
     files = uri if isinstance(uri, TableFiles) else TableFiles.open(uri, storage_options)
     config = load_config(files)
@@ -54,14 +57,16 @@ def open_snapshot(
 
 
 class Snapshot:
-    """A table at one instant; the same questions have the same answers while the table changes.
+    """A table at one instant; its answers stay the same while the table changes.
 
     Args:
         files: the table's files.
         config: its properties.
-        timeline: its timeline as it was when the snapshot was made.
+        timeline: its timeline when the snapshot was made.
         as_of: instant of the past; None for the newest state.
-        timezone: zone of times without one.
+        timezone: zone of naive times.
+        view: file slices that the caller knows already; None lists the table's files.
+        schema: the table's schema, where the caller knows it; None reads it when it is needed.
     """
 
     def __init__(
@@ -72,12 +77,15 @@ class Snapshot:
         *,
         as_of: AsOf | None = None,
         timezone: str | None = None,
+        view: FileSystemView | None = None,
+        schema: TableSchema | None = None,
     ) -> None:
         self.files = files
         self.config = config
         self.timeline = timeline
         self.timezone = timezone
-        self._view = FileSystemView(files, config, timeline)
+        self.view = view if view is not None else FileSystemView(files, config, timeline)
+        self._schema = schema
         self._as_of: str | None = None
         if as_of is not None:
             self._as_of = parse_instant(as_of, parse_zone(timezone, config.timezone))
@@ -89,7 +97,7 @@ class Snapshot:
 
     @property
     def is_time_travel(self) -> bool:
-        """Whether the snapshot shows an instant of the past that was asked for."""
+        """Whether the snapshot shows an instant of the past."""
         return self._as_of is not None
 
     @property
@@ -100,12 +108,12 @@ class Snapshot:
     @property
     def instant(self) -> str | None:
         """The instant the snapshot shows; None for a table without commits."""
-        return self._as_of or self._view.last_instant
+        return self._as_of or self.view.last_instant
 
     @cached_property
     def schema(self) -> TableSchema:
         """Columns of the table at the instant, meta columns first."""
-        resolved = resolve_schema(self.timeline, self._as_of)
+        resolved = self._schema if self._schema is not None else resolve_schema(self.timeline, self._as_of)
         if resolved.schema_on_read:
             raise UnsupportedFeatureError(
                 "Tables evolved with schema-on-read (ALTER TABLE with hoodie.schema.on.read.enable).",
@@ -115,22 +123,17 @@ class Snapshot:
 
     @property
     def times(self) -> pa.Schema | None:
-        """Columns with times as the schema declares them (``declared_times``); None without such, or a schema."""
+        """Columns with times in their declared types (``declared_times``); None without a schema or such columns."""
         if not self.config.create_schema and not self.timeline.list_completed_writes():
             return None
         return self.schema.times
 
-    @cached_property
-    def view(self) -> FileSystemView:
-        """The file slices behind the snapshot."""
-        return self._view
-
     def file_slices(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> list[FileSlice]:
-        """Return the slices that a query reads, those left out whose partition cannot hold wanted rows.
+        """Return the slices that a query reads, without partitions that cannot hold wanted rows.
 
         Args:
             query_type: "snapshot" or "read_optimized".
-            predicate: rows that are wanted; None for all.
+            predicate: the filter; None for all rows.
         """
         if query_type not in ("snapshot", "read_optimized"):
             raise InvalidQueryError(f"Unknown query type {query_type!r}.")
@@ -138,27 +141,27 @@ class Snapshot:
         def wanted(partition: Partition) -> bool:
             return self._may_match(predicate, partition.path)
 
-        listings = self._view.list_partitions(self.schema.arrow, None if predicate is None else wanted)
+        listings = self.view.list_partitions(self.schema.arrow, None if predicate is None else wanted)
         paths = [listing.partition.path for listing in listings]
         if query_type == "read_optimized":
-            return self._view.list_base_files(self._as_of, paths)
-        return self._view.list_slices(self._as_of, paths)
+            return self.view.list_base_files(self._as_of, paths)
+        return self.view.list_slices(self._as_of, paths)
 
     def check_complete(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> None:
-        """Check that no file is gone that commits name and ``file_slices`` would give; arguments as there.
+        """Check that all files exist that commits name for a query; arguments as for ``file_slices``.
 
         Raises:
-            FileMissingError: one is.
+            FileMissingError: a file is missing.
         """
         from hoodie_py.table.missing_files import check_nothing_missing
 
         def wanted(path: str) -> bool:
             return self._may_match(predicate, path)
 
-        check_nothing_missing(self._view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
+        check_nothing_missing(self.view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
 
     def _may_match(self, predicate: Predicate | None, path: str) -> bool:
-        """Say whether a partition may hold rows that a filter wants."""
+        """Say whether a partition may hold rows that pass a filter."""
         if predicate is None:
             return True
         from hoodie_py.table.pruning import may_match_partition
@@ -174,16 +177,16 @@ class Snapshot:
         return names_partition(predicate, self.config.partition_fields)
 
     def read_info(self, file_slice: FileSlice, *, strict: bool = False, predicate: Predicate | None = None) -> ReadInfo:
-        """Return what reading one slice takes; small and picklable.
+        """Return the facts that reading one slice needs; small and picklable.
 
         Args:
             file_slice: the slice.
-            strict: whether sizes are checked.
-            predicate: the query's filter, if it has one.
+            strict: whether the reader checks file sizes.
+            predicate: the query's filter; None without one.
         """
         schema = self.schema
         path = file_slice.partition_path
-        rules = self._view.make_block_rules(self._as_of)
+        rules = self.view.make_block_rules(self._as_of)
         return ReadInfo(
             files=self.files,
             config=self.bare_config,

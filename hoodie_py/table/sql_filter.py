@@ -1,9 +1,8 @@
-"""Read a filter written in Spark SQL.
+"""Parse a filter written in Spark SQL.
 
-A recursive-descent parser with the precedence of Spark's grammar (SqlBaseParser): OR, AND, NOT, one predicate
-(BETWEEN, IN, LIKE, IS NULL) on a value, comparisons from left to right, + -, * / %, sign. It builds typed nodes as it
-goes. What Spark would read but a filter here does not offer is refused by name, never guessed at. Both length and
-nesting are bounded.
+A recursive-descent parser with the precedence of Spark's grammar (``SqlBaseParser``): OR, AND, NOT, one predicate
+(BETWEEN, IN, LIKE, IS NULL) on a value, comparisons from left to right, + -, * / %, sign. It builds typed nodes while
+it parses. Spark syntax that filters do not support is refused by name. Length and nesting are bounded.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _RESERVED = frozenset(
         "WHERE",
     ]
 )
-#: What may follow a value in Spark but is not offered.
+#: Words that may follow a value in Spark, but that filters do not support.
 _REFUSED_WORDS = frozenset(["RLIKE", "REGEXP", "ILIKE", "DIV", "COLLATE", "CASE", "SELECT", "OVER", "AT", "SIMILAR"])
 _REFUSED_SYMBOLS = frozenset(
     ["||", "&", "|", "^", "~", "[", "<<", ">>", "->", "=>", ":", "?", "@", "$", "{", "!<", "!>"]
@@ -69,11 +68,11 @@ _REFUSED_SYMBOLS = frozenset(
 
 
 def parse_sql(text: str, schema: pa.Schema) -> Predicate:
-    """Read a Spark SQL condition on the columns of a schema.
+    """Parse a Spark SQL condition on the columns of a schema.
 
     Raises:
-        InvalidQueryError: the text is no condition, names an unknown column, mixes types that do not go together, or
-            uses something that is not offered; ``where`` has the position (from 0) in the text.
+        InvalidQueryError: the text is no condition, names an unknown column, mixes types that do not fit, or uses
+            syntax that filters do not support; ``where`` has the position (from 0) in the text.
     """
     try:
         return _Parser(tokenize(text), schema).parse()
@@ -84,7 +83,7 @@ def parse_sql(text: str, schema: pa.Schema) -> Predicate:
 
 
 class _Parser:
-    """One pass over the tokens; every method leaves ``_at`` behind what it has read."""
+    """One pass over the tokens. Every method leaves ``_at`` behind the tokens that it has parsed."""
 
     def __init__(self, tokens: list[Token], schema: pa.Schema) -> None:
         self._tokens = tokens
@@ -132,7 +131,7 @@ class _Parser:
         return node
 
     def _parse_predicate(self) -> Node:
-        """Read a value and at most one predicate on it."""
+        """Parse a value and at most one predicate on it."""
         value = self._parse_comparison()
         start = self._at
         negated = self._skip_word("NOT")
@@ -209,7 +208,7 @@ class _Parser:
     def _parse_signed(self) -> Node:
         self._enter()
         if self._skip("-"):
-            number = self._next.kind == "number"
+            number = self._next.kind == "number"  # the sign belongs to the literal: -2147483648 is an int
             node = (
                 self._parse_postfix(self._parse_number("-"))
                 if number
@@ -340,7 +339,7 @@ class _Parser:
     # literals
 
     def _parse_strings(self) -> str:
-        """Adjacent strings are one."""
+        """Join adjacent string literals, as Spark does."""
         parts = [self._advance().text]
         while self._next.kind == "string":
             parts.append(self._advance().text)
@@ -413,7 +412,7 @@ class _Parser:
             self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels")
 
     def _bind(self, build: Callable[_P, Node], *arguments: _P.args, **named: _P.kwargs) -> Node:
-        """Build a node; its error gets the position."""
+        """Build a node, and add the position to its error."""
         try:
             return build(*arguments, **named)
         except InvalidQueryError as error:

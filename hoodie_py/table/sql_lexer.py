@@ -1,8 +1,8 @@
-"""Split the text of a Spark SQL filter into tokens.
+"""Split the text of a Spark SQL filter into tokens, as Spark's lexer (``SqlBaseLexer``) does.
 
-Spark's lexer (SqlBaseLexer) is the measure: the longest match wins, so ``1a`` is a name; strings take either quote,
-double the quote or escape with a backslash; ``r'..'`` is raw; backquotes hold any name. Linear in the length of the
-text.
+The longest match wins, so ``1a`` is a name. Strings have single or double quotes; a quote inside is doubled or has a
+backslash before it. ``r'..'`` is a raw string. A name in backquotes may have any characters. The time is linear in the
+length of the text: the patterns have possessive quantifiers and so do not backtrack.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hoodie_py.errors import InvalidQueryError
 
-#: Longer filters are refused before any work is done.
+#: Longer filters, in characters, are refused at once.
 MAX_LENGTH = 1_000_000
 
 _BLANK = re.compile(r"(?:\s|--[^\r\n]*|/\*.*?\*/)+", re.DOTALL)
@@ -41,7 +41,7 @@ def tokenize(text: str) -> list[Token]:
     """Split a filter; the last token has the kind ``end``.
 
     Raises:
-        InvalidQueryError: the text is too long, or holds a character or an unfinished string that is no token.
+        InvalidQueryError: the text is too long, or has an unknown character or a string without an end.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidQueryError(f"The filter has {len(text)} characters, more than the {MAX_LENGTH} allowed")

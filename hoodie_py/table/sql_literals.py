@@ -1,4 +1,4 @@
-"""The value and type of numeric and binary literals, as Spark's parser (AstBuilder) gives them."""
+"""Parse numeric and binary literals to the value and type that Spark's parser (``AstBuilder``) gives them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SUFFIX_TYPES = {"Y": pa.int8(), "S": pa.int16(), "L": pa.int64()}
 
 
 def parse_hex(text: str) -> bytes | None:
-    """Read hexadecimal digits; an odd one at the front counts as a byte."""
+    """Parse hexadecimal digits; with an odd number of them, the first digit is a byte. None for other text."""
     digits = text.zfill(len(text) + len(text) % 2)
     try:
         return bytes.fromhex(digits) if digits.isalnum() or not digits else None
@@ -23,7 +23,7 @@ def parse_hex(text: str) -> bytes | None:
 
 
 def parse_number(text: str) -> Literal | None:
-    """Type a number as Spark does: by its suffix, else int, bigint or decimal; with an exponent double."""
+    """Parse a number: its suffix gives the type, else int, bigint or decimal; an exponent makes it a double."""
     if text.endswith("BD"):
         return _parse_decimal(text[:-2])
     if text[-1] in _SUFFIX_TYPES:

@@ -1,4 +1,4 @@
-"""Write types, names and constants as Spark SQL, for messages and for a filter's ``str()``, which reads back."""
+"""Write types, names and constants as Spark SQL, for messages and for a filter's ``str()``, which parses again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def format_type(type_: pa.DataType) -> str:
 
 
 def format_literal(value: Any, type_: pa.DataType) -> str:
-    """Write a constant as Spark SQL would read it."""
+    """Write a constant as a Spark SQL literal."""
     if value is None:
         return "null"
     if pa.types.is_boolean(type_):

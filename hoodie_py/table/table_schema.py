@@ -1,16 +1,16 @@
-"""The columns of a full scan, as of an instant.
+"""Find the columns of a full scan, as of an instant.
 
-Rules (Hudi ``TableSchemaResolver``):
+The rules (Hudi ``TableSchemaResolver``):
 
-* The newest completed write whose metadata has a schema decides; without one, the schema the table was created
-  with; without that, the schema of a data file.
-* Stored schemas may or may not have the meta columns: they are stripped and put in front where the table populates
-  them, with the operation column as the sixth where data files have it.
-* Partition columns that files leave out (``drop.partition.columns``) come last, as strings unless the create schema
-  knows better.
+* The schema comes from the newest completed write whose metadata has one; else from the table's create schema; else
+  from a data file.
+* Stored schemas may have the meta columns or not. They are removed, and put in front if the table populates them. The
+  operation column is the sixth, if data files have it.
+* Partition columns that files leave out (``drop.partition.columns``) come last. They have the create schema's type, or
+  string.
 * Partition columns that a timestamp key generator formats are strings, as in Spark.
-* Schema-on-read (renamed, dropped and re-added columns matched by id) is told apart from tables that merely keep
-  such a schema.
+* Schema-on-read matches renamed, dropped and re-added columns by id. Tables that only store such a schema are told
+  apart from tables that need it.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class TableSchema:
 
     Attributes:
         arrow: all columns in order, meta columns first, in Spark's types.
-        defaults: values other than null that rows take where a file lacks the column, by column.
-        text: the Avro schema (JSON) as stored; None when a data file gave the columns.
-        instant: request time of the write it comes from; None for the create schema or a data file.
-        times: columns with times as the Avro schema declares them (``list_declared_times``); None without.
+        defaults: by column, the value other than null for rows of files without the column.
+        text: the stored Avro schema (JSON); None when a data file gave the columns.
+        instant: request time of the write with the schema; None for the create schema or a data file.
+        times: columns with times in their declared types (``list_declared_times``); None without such columns.
         schema_on_read: whether columns of older files must be matched by id: they were renamed, re-added or retyped.
     """
 
@@ -60,10 +60,10 @@ class TableSchema:
 
 
 def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSchema:
-    """The table's schema as of a request time (None: now); before the first write it is that of now.
+    """Return the table's schema as of a request time (None: now); before the first write, today's schema.
 
     Raises:
-        InvalidTableError: nothing tells the schema.
+        InvalidTableError: neither a commit nor the table properties nor a data file has a schema.
         CorruptFileError: a stored schema, timeline file or data file is damaged.
         UnsupportedFeatureError: a column type that is not handled.
         StorageError: reading failed.
@@ -101,7 +101,7 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
 def _find_stored_schema(
     timeline: TableTimeline, writes: Sequence[Instant], as_of: str | None
 ) -> tuple[str | None, str | None, bool]:
-    """Instant, schema text and whether schema-on-read applies, from the newest write that has a schema."""
+    """Return instant, schema text and whether schema-on-read applies, of the newest write that has a schema."""
     for instant in reversed(writes):
         metadata = timeline.read_metadata(instant)
         if metadata.schema:
@@ -130,7 +130,7 @@ def _parse(text: str, instant: str | None) -> AvroSchema:
 
 
 def _add_partition_columns(config: TableConfig, fields: Sequence[pa.Field]) -> list[pa.Field]:
-    """Type formatted partition columns as strings and append those that no file stores."""
+    """Give formatted partition columns the type string, and append partition columns that no file stores."""
     typed = [pa.field(each.name, pa.string()) if is_formatted_time(config, each.name) else each for each in fields]
     if not config.drop_partition_columns:
         return typed

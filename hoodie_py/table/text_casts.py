@@ -1,8 +1,9 @@
-"""Casts between text and other types in Spark's ANSI mode.
+"""Cast between text and other types by the rules of Spark's ANSI mode.
 
-Each distinct value is read in Python; columns of common spellings go through one Arrow kernel.
+Columns with common spellings go through one Arrow kernel. For all others, Python converts each distinct value once.
 
-Double to text follows Java 19 and later: the shortest digits that read back (older JVMs print a few values longer).
+Doubles are printed as in Java 19 and later: with the fewest digits that give the same double. Older JVMs print a few
+values with more digits.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
 
 
 def find_cast_from_string(target: pa.DataType) -> Kernel | None:
-    """Find the conversion of text to a type, None when there is none."""
+    """Find the conversion of text to a type; None without one."""
     if is_integral(target):
         return _string_to_integer
     if pat.is_floating(target):
@@ -54,7 +55,7 @@ def find_cast_from_string(target: pa.DataType) -> Kernel | None:
 
 
 def find_cast_to_string(source: pa.DataType) -> Kernel | None:
-    """Find the conversion of a type to text, None when there is none."""
+    """Find the conversion of a type to text; None without one."""
     if is_integral(source) or pat.is_boolean(source) or pat.is_binary(source):
         return _cast_with_arrow
     if pat.is_decimal(source):
@@ -69,7 +70,10 @@ def find_cast_to_string(source: pa.DataType) -> Kernel | None:
 
 
 def convert_distinct(values: pa.Array, convert: Callable[[Any], Any], target: pa.DataType) -> pa.Array:
-    """Convert every distinct value in Python; a None from ``convert`` is a refusal, NotImplemented a null."""
+    """Convert every distinct value in Python.
+
+    ``convert`` returns None for a value that does not fit, which is an error, and NotImplemented for null.
+    """
     coded = values.dictionary_encode()
     converted = []
     for value in coded.dictionary.to_pylist():
@@ -81,7 +85,7 @@ def convert_distinct(values: pa.Array, convert: Callable[[Any], Any], target: pa
 
 
 def make_cast_error(value: Any, source: pa.DataType, target: pa.DataType) -> InvalidQueryError:
-    """Make the error for a value that is none of the target type."""
+    """Make the error for a value that does not fit the target type."""
     shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + "..."
     return InvalidQueryError(
         f"The value {shown} of type {format_type(source)} cannot be cast to {format_type(target)}",
@@ -130,7 +134,11 @@ def _parse_real(text: str) -> float | None:
 
 
 def round_to_single(real: float, text: str) -> float:
-    """Round a decimal text to the nearest float32, without the double rounding that going by float64 can cause."""
+    """Round a decimal text to the nearest float32.
+
+    Rounding to float64 first and then to float32 may give a neighbour of the nearest value. So the neighbours are
+    compared with the exact decimal; on a tie the even mantissa wins.
+    """
     with np.errstate(over="ignore"):  # what is too large for a single is infinite
         guess = np.float32(real)
     match = _REAL.fullmatch(text.strip(BLANKS))
@@ -176,7 +184,7 @@ def _fit_decimal(value: Decimal, target: pa.DataType) -> Decimal | None:
 
 
 def _make_java_formatter(source: pa.DataType) -> Callable[[float], str]:
-    """Java's Double.toString or Float.toString."""
+    """Return a function that prints as Java's Double.toString or Float.toString."""
     kind: Any = np.float32 if pat.is_float32(source) else np.float64
 
     def convert(value: float) -> str:

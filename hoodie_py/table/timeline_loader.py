@@ -1,10 +1,12 @@
-"""Open a table's properties and timeline, and read what its instants say.
+"""Load a table's properties and timeline, and read the files of its instants.
 
-Rules: ``hoodie.properties`` is written by copy, delete, write; so when it is missing or unreadable its ``.backup``
-is the truth, and when both are, a writer may be between two steps: wait and look again (Hudi
-``HoodieTableConfig``). The active timeline is one listing. Metadata files are written once, so what was read is
-kept; an instant that was archived meanwhile is found in the archive, which is read only when something asks for it
-(Hudi ``HoodieArchivedTimeline``).
+The rules:
+
+* Writers replace ``hoodie.properties`` by copy, delete, write. So if it is missing or unreadable, its ``.backup``
+  counts. If both are, a writer may be between two steps: wait and read again (Hudi ``HoodieTableConfig``).
+* One listing gives the active timeline.
+* Instants' files never change, so what was read is kept. An instant that was archived since the listing is found in the
+  archive, which is read only then (Hudi ``HoodieArchivedTimeline``).
 """
 
 from __future__ import annotations
@@ -79,10 +81,10 @@ def load_config(files: TableFiles) -> TableConfig:
 
 
 def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
-    """List the active timeline, without writes that are completed and rolled back at once.
+    """List the active timeline, without writes that are both completed and rolled back (``undone``).
 
     Raises:
-        InvalidTableError: there is a folder where an instant's file should be.
+        InvalidTableError: there is a folder in the place of an instant's file.
         StorageError: the listing failed.
     """
     try:
@@ -101,7 +103,7 @@ def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
 
 
 class TableTimeline:
-    """A loaded timeline together with the files behind it; safe to use from several threads."""
+    """A loaded timeline that can read its instants' files; safe to use from several threads."""
 
     def __init__(self, timeline: Timeline, files: TableFiles, config: TableConfig) -> None:
         self.timeline = timeline
@@ -114,18 +116,18 @@ class TableTimeline:
 
     @classmethod
     def load(cls, files: TableFiles, config: TableConfig) -> TableTimeline:
-        """List the active timeline and wrap it."""
+        """Load the active timeline."""
         return cls(load_timeline(files, config), files, config)
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.timeline)
 
     def list_completed_writes(self) -> list[Instant]:
-        """Completed commits, delta commits and replace commits, oldest first."""
+        """Return completed commits, delta commits and replace commits, oldest first."""
         return list(self._writes)
 
     def read_metadata(self, instant: Instant) -> CommitMetadata:
-        """What a completed write says about itself; read once.
+        """Return a completed write's commit metadata, which is read once.
 
         Raises:
             InvalidTableError: the instant is in neither timeline.
@@ -140,7 +142,7 @@ class TableTimeline:
         return known
 
     def read_all_metadata(self, instants: Sequence[Instant]) -> list[CommitMetadata]:
-        """Metadata of many instants in their order, read in parallel."""
+        """Return the metadata of many instants in their order, read in parallel."""
         if len(instants) < 2:
             return [self.read_metadata(instant) for instant in instants]
         from concurrent.futures import ThreadPoolExecutor
@@ -159,7 +161,7 @@ class TableTimeline:
         return found
 
     def read_compaction_plan(self, instant: Instant) -> CompactionPlan:
-        """The plan of a compaction or log compaction, pending or completed.
+        """Return the plan of a compaction or log compaction, pending or completed.
 
         Raises:
             InvalidTableError: the plan's file is gone.
@@ -176,9 +178,9 @@ class TableTimeline:
             raise
 
     def read_pending_plan(self, instant: Instant) -> CompactionPlan:
-        """The plan of a pending compaction; an empty one where it was taken back since the listing.
+        """Return the plan of a pending compaction; an empty plan if it was rolled back since the listing.
 
-        Up to table version 6 that is an error, as log files may be named after the plan.
+        Up to table version 6 a rolled back plan is an error: log files may have its instant in their names.
 
         Raises:
             InvalidTableError: the plan's file is gone.
@@ -195,17 +197,17 @@ class TableTimeline:
             raise
 
     def find_compaction_plan(self, request_time: str) -> CompactionPlan | None:
-        """The plan requested at a time; None when the active timeline has no compaction of that time."""
+        """Return the plan requested at a time; None when the active timeline has no compaction of that time."""
         instant = self.timeline.find(request_time, "commit", "deltacommit")
         if instant is None:
             return None
         return self.read_compaction_plan(instant) if self.files.exists(self._make_plan_path(instant)) else None
 
     def read_replace_plan(self, instant: Instant) -> RequestedReplace:
-        """What a pending replace commit or clustering plans; nothing where it was taken back since the listing.
+        """Return the plan of a pending replace commit or clustering; an empty plan if it was rolled back since.
 
         Raises:
-            InvalidTableError: the plan's file is gone, and the instant is not.
+            InvalidTableError: the plan's file is gone, but the instant is not.
             CorruptFileError: it is damaged.
         """
         from hoodie_py.formats.plans import RequestedReplace
@@ -221,20 +223,20 @@ class TableTimeline:
             raise error.locate(path=path, instant=instant.request_time) from error.__cause__
 
     def is_rolled_back(self, instant: Instant) -> bool:
-        """Whether a pending instant is on the timeline no more: somebody rolled it back since the listing."""
+        """Say whether a pending instant was rolled back since the listing, by listing the timeline again."""
         return load_timeline(self.files, self.config).find(instant.request_time, instant.comparable_action) is None
 
     def find_completion_time(self, request_time: str) -> str | None:
-        """When a write completed, from the active timeline, else from the archive; None when neither knows."""
+        """Return when a write completed, from the active timeline or the archive; None when neither has it."""
         instant = self._writes.find(request_time)
         if instant is not None:
             return instant.completion_time
         return self.read_archive().completion_times.get(request_time)
 
     def find_earliest_retained(self) -> str | None:
-        """Request time of the earliest commit whose files cleans keep; None when nothing was cleaned.
+        """Return the request time of the earliest commit whose files cleans keep; None when nothing was cleaned.
 
-        That of the last completed clean, or of a later one that has begun: its files may be gone already.
+        The last completed clean decides, or a later clean that has begun, because it may have deleted files already.
         """
         from hoodie_py.formats.plans import CleanMetadata, CleanPlan
 
@@ -250,7 +252,7 @@ class TableTimeline:
         return max((each for each in found if each is not None), default=None)
 
     def read_instant_file(self, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
-        """What an instant's file says, by the parser of its kind.
+        """Return the parsed content of an instant's file.
 
         Raises:
             InvalidTableError: the file is gone.
@@ -264,7 +266,7 @@ class TableTimeline:
             raise
 
     def read_archive(self) -> ArchivedTimeline:
-        """The archived timeline, read when first asked for."""
+        """Return the archived timeline, which is loaded once."""
         with self._archive_lock:
             return self._archive
 

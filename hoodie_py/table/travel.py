@@ -1,7 +1,7 @@
-"""Which instants of the past a table can still show (Hudi's TimelineUtils.validateTimestampAsOf).
+"""Check that a table can still show an instant of the past (Hudi's ``TimelineUtils.validateTimestampAsOf``).
 
-A query as of an instant is refused where commits at or before it are still unfinished, since it could change later, and
-where the cleaner no longer keeps the files of that time.
+The rule: an instant is refused if a commit at or before it is unfinished, because the answer could change later, or if
+the cleaner no longer keeps the files of that time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def check_travel(timeline: TableTimeline, as_of: str) -> None:
     """Refuse an instant that the table cannot show.
 
     Raises:
-        InvalidQueryError: with the reason.
+        InvalidQueryError: a commit is unfinished, or files were cleaned.
     """
     unfinished = next(
         (

@@ -1,11 +1,13 @@
-"""Writes that are completed and rolled back at once: their writer slept, or died, right when it completed them.
+"""Find completed writes that a rollback has undone.
 
-Another had taken it for dead and rolled the write back, files and all, before the completed file came. A writer that
-wakes up takes that file away again; one that does not leaves it. The rollback is what counts: readers pass the write
-over, and the next writer removes the file. Until then it is a completed write for Java, whose files are gone.
+Such a write comes from a writer that paused just before it completed the write. Another writer took it for dead and
+rolled the write back, with all files. Then the first writer woke up and wrote the completed file. Usually it notices
+and deletes that file; if it dies first, the file stays. Java Hudi takes it for a completed write whose files are gone.
 
-Such a write has a completed file alone, since a rollback removes the other two last. A completed rollback names it, and
-was requested after the completion time: a compaction that was rolled back and run again completed after that.
+The rule: the rollback counts. Readers skip the write, and the next writer deletes the completed file. Two facts
+identify such a write. It has a completed file but no requested or inflight file, which the rollback deleted. And a
+completed rollback names it and was requested after its completion time. (A compaction that was rolled back and run
+again completed after the rollback.)
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ def find_undone_writes(files: TableFiles, config: TableConfig, instants: Iterabl
     Args:
         files: the table's files.
         config: its properties.
-        instants: of all files of the timeline, each state by itself.
+        instants: the instants of all files of the timeline, one for each state.
 
     Raises:
-        CorruptFileError: a rollback that may be about such a write is damaged.
+        CorruptFileError: the file of a rollback that may name such a write is damaged.
         StorageError: the store refused.
     """
     found = list(instants)
@@ -48,8 +50,9 @@ def find_undone_writes(files: TableFiles, config: TableConfig, instants: Iterabl
 
 
 def _may_be_undone(instant: Instant, config: TableConfig) -> bool:
-    """Whether it is a completed write whose attempts can be told apart: up to version 6 nothing tells when a compaction
-    completed.
+    """Say whether the instant is a completed write with a known order against rollbacks.
+
+    Up to version 6 nothing tells when a compaction completed, so compactions are left out there.
     """
     if not (instant.is_completed and instant.is_write):
         return False
@@ -65,7 +68,7 @@ def _read_rolled_back(files: TableFiles, config: TableConfig, rollback: Instant)
     """Return request times of the instants that a completed rollback undid.
 
     Raises:
-        CorruptFileError: its file is damaged or too large, so nobody knows which writes count.
+        CorruptFileError: its file is damaged or too large, so it is unknown which writes count.
         StorageError: the store refused.
     """
     from hoodie_py.formats.plans import RollbackMetadata

@@ -1,9 +1,9 @@
-"""Which files hold the table's rows at an instant (Hudi ``HoodieTableFileSystemView``, ``SparkHoodieTableFileIndex``).
+"""Find the files that hold a table's rows (Hudi ``HoodieTableFileSystemView``, ``SparkHoodieTableFileIndex``).
 
-The view lists partitions and judges names by the timeline; it opens no data file. One view stands for one loaded
-timeline: listings are kept, so the same question has the same answer while the table changes. The rules are in
-``slicing`` (which files belong together) and ``visibility`` (which instants count). Copy-on-write tables are read
-from base files alone.
+The view lists partitions and evaluates file names by the timeline. It opens no data file. A view belongs to one loaded
+timeline and keeps its listings, so its answers stay the same while the table changes. The rules are in ``slicing``
+(which files belong together) and ``visibility`` (which instants count). Copy-on-write tables are read from base files
+alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hoodie_py.table.visibility import Visibility
 
 
 class FileSystemView:
-    """File slices of a table as one loaded timeline shows them; safe to use from several threads."""
+    """The file slices of a table for one loaded timeline; safe to use from several threads."""
 
     def __init__(self, files: TableFiles, config: TableConfig, timeline: TableTimeline) -> None:
         self.files = files
@@ -44,7 +44,7 @@ class FileSystemView:
 
     @property
     def last_instant(self) -> str | None:
-        """Request time that stands for "now": the last completed write or pending compaction; None before any."""
+        """Request time of the last completed write or pending compaction, which means "now"; None without one."""
         return self.visibility.last_instant
 
     def list_partitions(self, schema: pa.Schema | None = None, keep: Keep | None = None) -> list[PartitionListing]:
@@ -62,19 +62,19 @@ class FileSystemView:
         return listings
 
     def list_data_folders(self) -> list[PartitionListing]:
-        """List the partitions, and every other folder with data files: where unfinished writes may have written."""
+        """List partitions and all other folders with data files, where unfinished writes may have written."""
         return self._discover(None, None, lambda doubtful: doubtful)
 
     def list_slices(self, query_instant: str | None = None, partitions: Iterable[str] | None = None) -> list[FileSlice]:
-        """What a snapshot query reads, sorted by partition and file id.
+        """Return the slices that a snapshot query reads, sorted by partition and file id.
 
         Args:
             query_instant: read the table as of this request time; None is now.
-            partitions: partition paths to look at; None is all. A path without a folder has no slices.
+            partitions: partition paths; None is all. A path without a folder has no slices.
 
         Raises:
-            UnsupportedFeatureError: a slice's base file is in a format, or of a bootstrap, that is not handled.
-            InvalidTableError: table metadata contradicts itself, or names a place outside the table.
+            UnsupportedFeatureError: a base file has a format, or is of a bootstrap, that is not handled.
+            InvalidTableError: table metadata contradicts itself, or names a path outside the table.
             CorruptFileError: a timeline file is damaged.
             StorageError: a listing or reading failed.
         """
@@ -90,9 +90,9 @@ class FileSystemView:
     def list_base_files(
         self, query_instant: str | None = None, partitions: Iterable[str] | None = None
     ) -> list[FileSlice]:
-        """What a read-optimised query reads: slices of the newest committed base files, without log files.
+        """Return the newest committed base files, which a read-optimised query reads, as slices without log files.
 
-        File groups that have only log files are not in it. Arguments and errors as for ``slices``.
+        File groups with log files only have none. Arguments and errors as for ``list_slices``.
         """
         visible = []
         for group in self._list_visible_groups(query_instant, partitions):
@@ -102,11 +102,11 @@ class FileSystemView:
         return visible
 
     def make_block_rules(self, query_instant: str | None = None) -> BlockRules:
-        """Which blocks of the slices' log files count at ``query_instant`` (None: now)."""
+        """Return the rules for which log blocks count at ``query_instant`` (None: now)."""
         return self.visibility.make_block_rules(query_instant if query_instant is not None else self.last_instant)
 
     def list_file_groups(self, partitions: Iterable[str] | None = None) -> list[FileGroup]:
-        """Every file group that is listed, visible or not."""
+        """Return every listed file group, visible or not."""
         if partitions is None:
             partitions = [listing.partition.path for listing in self.list_partitions()]
         paths = list(dict.fromkeys(check_partition(path) for path in partitions))

@@ -1,14 +1,14 @@
-"""Which instants count, for files and for blocks: the timeline's side of slicing.
+"""Decide which instants count, for files and for log blocks.
 
-Rules (Hudi ``HoodieDefaultTimeline``, ``AbstractTableFileSystemView``):
+The rules (Hudi ``HoodieDefaultTimeline``, ``AbstractTableFileSystemView``):
 
-* Files count if their instant is a completed commit, deltacommit or replacecommit of the active timeline, or is
-  older than that timeline's first one and so was archived. An instant that is known to be unfinished never counts.
-* A file group that a completed replacecommit R names is gone for queries at R and later. If several name it, the
-  last decides.
-* A pending compaction owns the groups in its plan.
-* Completion times come from the active timeline, else the archive. Below version 8 none are stored: the request
-  time stands in.
+* Files count if their instant is a completed commit, deltacommit or replacecommit of the active timeline, or is older
+  than the first instant of the active timeline and so was archived. An unfinished instant never counts.
+* A completed replacecommit R hides the file groups that it names from queries at R and later. If several name a group,
+  the last one decides.
+* A pending compaction starts a new slice in every file group of its plan.
+* Completion times come from the active timeline or the archive. Below version 8 none are stored, and the request time
+  is used instead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIRST_VERSION_WITH_COMPLETION_TIMES = 8
 
 
 class Visibility:
-    """Answers for one loaded timeline; plans and replace commits are read when first asked for."""
+    """Facts about one loaded timeline; plans and replace commits are read when they are needed."""
 
     def __init__(self, timeline: TableTimeline) -> None:
         self._table = timeline
@@ -40,40 +40,40 @@ class Visibility:
 
     @property
     def last_instant(self) -> str | None:
-        """Request time that a query of the newest state stands for: the last completed write or pending compaction."""
+        """Request time of the last completed write or pending compaction, which means "now"; None without one."""
         last = self._timeline.select_visible().last
         return last.request_time if last is not None else None
 
     def is_committed(self, instant: str) -> bool:
-        """Whether files written by ``instant`` count."""
+        """Say whether files written by ``instant`` count."""
         return self._timeline.is_committed(instant)
 
     def find_completion_time(self, instant: str, beyond: str) -> str:
-        """When ``instant`` completed; its own time where nothing tells (archived before completion times were kept).
+        """Return when ``instant`` completed; its request time if no completion time is stored.
 
-        Only whether it completed before ``beyond`` matters, so the archive is left alone where the answer is plain.
+        Only the order against ``beyond`` matters. So the archive is not read where the request time decides.
         """
         if self.logs_carry_base_instant or beyond <= instant:
             return instant
         return self._table.find_completion_time(instant) or instant
 
     def find_pending_compaction(self, key: GroupKey) -> str | None:
-        """The compaction that is planned for a file group (partition, file id) and has not completed."""
+        """Return the pending compaction of a file group (partition, file id); None without one."""
         return self._pending_compactions.get(key)
 
     def is_replaced(self, key: GroupKey, query_instant: str | None) -> bool:
-        """Whether a file group was replaced at or before ``query_instant`` (None: now)."""
+        """Say whether a file group was replaced at or before ``query_instant`` (None: now)."""
         replaced = self.find_replacing_instant(key)
         return replaced is not None and (query_instant is None or replaced <= query_instant)
 
     def find_replacing_instant(self, key: GroupKey) -> str | None:
-        """Request time of the replace commit that did away with a file group; None while it is in use."""
+        """Return the request time of the replace commit that replaced a file group; None while it is in use."""
         return self._replaced.get(key)
 
     def pick_base_file(self, partition_path: str, candidates: Sequence[BaseFile]) -> BaseFile:
-        """The one that the commit's write statistics name, else the last by name.
+        """Return the base file that the commit's write statistics name, else the last by name.
 
-        Task retries can leave several base files of one instant in a group; only the committed one holds its rows.
+        Task retries can leave several base files of one instant in a group. Only the committed one counts.
         """
         instant = self._writes.find(candidates[0].instant)
         if instant is not None:
@@ -85,7 +85,7 @@ class Visibility:
         return max(candidates, key=lambda file: file.path)
 
     def make_block_rules(self, query_instant: str | None) -> BlockRules:
-        """Rules for the blocks of this table's log files at ``query_instant``."""
+        """Return the rules for which log blocks count at ``query_instant``."""
         if not self.logs_carry_base_instant:
             return BlockRules(query_instant=query_instant)
         return replace(self._rules_by_commit, query_instant=query_instant)
