@@ -116,13 +116,6 @@ def decode_avro_data(
     joint = _decode_in_lanes([content], [block], schema, names)
     if joint is not None:
         return joint.batch
-    if 0 < block.count < _FEW_RECORDS:
-        from hoodie_py.formats.avro_few import MOST_BYTES, decode_few
-
-        if len(content) <= MOST_BYTES:
-            few = decode_few(bytes(content), block.start, block.count, schema.record, names)
-            if few is not None:
-                return few
     from hoodie_py.formats.avro_rows import decode_rows
 
     return decode_rows(bytes(content), block.start, block.count, schema.record, schema.arrow, names)

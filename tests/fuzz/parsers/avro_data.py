@@ -1,8 +1,7 @@
 """Avro data blocks: a schema, then the content of a block.
 
 The first byte chooses one of the schemas below, or says that the data brings its own; then the content. What the
-decoders by columns and of few records give must be what the decoder by records gives, and only where that gives
-something.
+decoder by columns gives must be what the decoder by records gives, and only where that gives something.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def _schema(number: int) -> AvroSchema:
 
 
 def parse(data: bytes) -> None:
-    """Decode by records, by columns, and as few records."""
+    """Decode by records and by columns."""
     with suppress(HoodieError):
         schema, content = _taken_apart(data)
         expected = _by_records(content, schema)
@@ -99,11 +98,6 @@ def parse(data: bytes) -> None:
             assert expected is not None, "the column decoder took what the record decoder refuses"
             assert found.schema.equals(expected.schema)
             assert _same(found, expected), "the decoders differ"
-        found = _as_few(content, schema)
-        if found is not None:
-            assert expected is not None, "the decoder of few records took what the record decoder refuses"
-            assert found.schema.equals(expected.schema)
-            assert _same(found, expected), "the decoders of few records and of any differ"
         names = schema.arrow.names[1::2]
         with suppress(HoodieError):
             decode_avro_data(content, schema, names)
@@ -139,19 +133,6 @@ def _by_columns(content: bytes | memoryview, schema: AvroSchema) -> pa.RecordBat
     except Misfit:
         return None
     found.validate(full=True)
-    return found
-
-
-def _as_few(content: bytes, schema: AvroSchema) -> pa.RecordBatch | None:
-    from hoodie_py.formats.avro import _parse_block
-    from hoodie_py.formats.avro_few import MOST_BYTES, decode_few
-
-    block = _parse_block(content)
-    if not block.count or len(content) > MOST_BYTES:
-        return None
-    found = decode_few(content, block.start, block.count, schema.record, None)
-    if found is not None:
-        found.validate(full=True)
     return found
 
 
