@@ -1,1 +1,1 @@
-"""Options that users give, by the names Java Hudi has for them: which there are, and what their texts mean."""
+"""Options of users, by the names that Java Hudi has for them: each is declared once, with its kind and default."""

@@ -1,11 +1,10 @@
-"""Every option that is given has a meaning, or somebody hears of it.
+"""Checks options, so that no option is ignored silently.
 
 * A declared option that concerns the call (``read``, ``write``, ``input``, ``locks``, ``cleaning``, ``source``,
-  ``properties``) must have a text that it takes.
-* What Java Hudi would do and is not done here is an error or a warning (``undone``).
-* A name that nobody has, but that looks like one, is an error. Names count as known where they are declared, table
-  properties, or Java Hudi's (``list_hudi_names``). Other names are passed over, as Java does: mergers may have their
-  own.
+  ``properties``) must have a value of its kind.
+* An option that asks for a feature of Java Hudi that is missing here is an error or a warning (``undone``).
+* An unknown name that resembles a known one is an error. A name is known if it is declared, is a table property, or is
+  a name of Java Hudi (``hudi_names``). Other names are ignored, as in Java: mergers may have their own options.
 """
 
 from __future__ import annotations
@@ -35,35 +34,35 @@ _SIMILAR = 0.88
 
 
 def check_read_options(options: Mapping[str, str]) -> None:
-    """Check the options of a read; those that concern writes are passed over.
+    """Check the options of a read; options of writes are ignored.
 
     Raises:
-        InvalidQueryError: a text without meaning, or a name that looks like another.
-        UnsupportedFeatureError: an option that asks for other rows than are read here.
+        InvalidQueryError: a value is not valid, or a name resembles a known one.
+        UnsupportedFeatureError: an option asks for rows that a read does not return.
     """
     _check(options, OF_READS, undone.OF_READS)
 
 
 def check_write_options(options: Mapping[str, str], *, warn: bool = True) -> None:
-    """Check the options of a write or a table service, which reads as well.
+    """Check the options of a write or a table service; both also read, so options of reads count.
 
     Args:
-        options: by name.
-        warn: whether to warn of what is not done; a call that checks twice warns once.
+        options: options by name.
+        warn: whether to warn of unsupported options; a call that checks twice warns once.
 
     Raises:
-        InvalidQueryError: a text without meaning, or a name that looks like another.
-        UnsupportedFeatureError: an option that asks for another table than is written here.
+        InvalidQueryError: a value is not valid, or a name resembles a known one.
+        UnsupportedFeatureError: an option asks for a table that a write does not make.
     """
     _check(options, OF_WRITES, (*undone.OF_READS, *undone.OF_WRITES), warn=warn)
 
 
 def check_table_properties(given: Mapping[str, str]) -> None:
-    """Check properties of a table that is to be made; options of reads and writes are none.
+    """Check the properties of a new table; options of reads and writes are not properties.
 
     Raises:
-        InvalidQueryError: a text without meaning, a name that looks like another, or one of an option.
-        UnsupportedFeatureError: a kind of table that is not handled.
+        InvalidQueryError: a value is not valid, a name resembles a known one, or a name is an option's.
+        UnsupportedFeatureError: the kind of table is not supported.
     """
     _check(given, properties.OPTIONS, ())
     stored = {*_list_names(properties.OPTIONS), *_list_property_names()}
@@ -95,7 +94,7 @@ def _check(
 
 
 def _refuse_similar(name: str) -> None:
-    """Refuse a name that looks like a known one."""
+    """Refuse a name that resembles a known one."""
     meant = _list_known().get(name.lower())
     if meant is None:
         begin = _HUDI if name.lower().startswith(_HUDI) else ""
@@ -133,7 +132,7 @@ def _list_declared() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _list_known() -> dict[str, str]:
-    """Every known name by its lower-case form, as Spark gives it."""
+    """Return every known name by its lower-case form, in which Spark passes names."""
     return {name.lower(): name for name in (*sorted(list_hudi_names()), *sorted(_list_declared()))}
 
 

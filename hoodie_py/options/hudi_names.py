@@ -1,7 +1,7 @@
-"""Names of the options that Java Hudi 1.2.0 has, and 0.14 had: what is one of these is no slip of the pen.
+"""Names of the options of Java Hudi 1.2.0 and 0.14: such a name is not a misspelling, even if it has no effect here.
 
-Most of them say how Java does its work, or what to do about things that are not here, and are passed over. A line is
-what names begin with after ``hoodie.``, and then what may follow (a point for nothing).
+Most of them say how Java does its work, or concern features that are missing here. Each line is a prefix without
+``hoodie.``, and the rest of each name that begins with it (a point for an empty rest).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Options of rows on their way in: keys, partitions, schemas (Java Hudi KeyGeneratorOptions, HoodieWriteConfig)."""
+"""Options for incoming rows: keys, partition paths, schemas (Java Hudi KeyGeneratorOptions, HoodieWriteConfig)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from hoodie_py.options.parse import Flag, Option, Text
 PARTITION_EXTRACTOR = "hoodie.table.partition_extractor_class"  # for catalogs
 
 # Keys and partition paths
-COMPLEX_KEY_VALUE_ONLY = Flag(
-    "hoodie.write.complex.keygen.new.encoding", default=False
-)  # below table version 9: one key field, bare value
-COMPLEX_KEY_CHECK = Flag(
-    "hoodie.write.complex.keygen.validation.enable", default=True
-)  # below table version 9: refuse one key field
+# Below table version 9, complex keys of one field: whether a key is the bare value, and whether to refuse such keys.
+COMPLEX_KEY_VALUE_ONLY = Flag("hoodie.write.complex.keygen.new.encoding", default=False)
+COMPLEX_KEY_CHECK = Flag("hoodie.write.complex.keygen.validation.enable", default=True)
 CONSISTENT_TIMESTAMPS = Flag("hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled", default=False)
 
 # Settings of the timestamp key generator, below TIMESTAMP_KEYGEN_PREFIXES

@@ -1,5 +1,5 @@
-"""Options of locks and heartbeats by the names Java Hudi gives them (HoodieLockConfig, StorageBasedLockConfig), and the
-names of the lock providers that have a counterpart here.
+"""Options of locks and heartbeats (Java Hudi HoodieLockConfig, StorageBasedLockConfig), and the lock providers of Java
+Hudi that are supported here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What the text of an option means: one reader for each kind of value, and one kind of answer where it has none.
+"""Kinds of options: how each reads the text of its value, and the one error for a text that is not valid.
 
-An option is its key, a string, so it stands wherever a key does: in the dicts that users give and in messages. It knows
-besides which older names it had (the first name given counts), what it is when nobody says anything, and what texts it
-takes. Those are what Java takes and means the same by: flags are ``true`` or ``false`` in any case (Java's
-``Boolean.parseBoolean`` takes every other text for no, which here is an error), numbers have digits only. A text of
-blanks is none.
+An option is a string, its key, so it can be used wherever a key can: in the dicts of users and in messages. It also has
+older names of the key (the first that is set counts), a default, and the rule for valid texts. Texts are valid where
+Java accepts them and means the same: flags are ``true`` or ``false`` in any case (Java's ``Boolean.parseBoolean`` takes
+every other text as false, here it is an error), numbers have digits only. A blank text counts as not set.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ class Option(str):
     """A key that users may give.
 
     Attributes:
-        aliases: older names, which count where the key itself is not given.
+        aliases: older names; they count if the key itself is not set.
     """
 
     __slots__ = ("aliases",)
     aliases: tuple[str, ...]
 
     def __new__(cls, key: str, aliases: tuple[str, ...] = ()) -> Self:
-        """Make an option of its key."""
+        """Make an option from its key."""
         made = super().__new__(cls, key)
         made.aliases = aliases
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel as a plain string."""
+        """Pickle the option as a plain string."""
         return str, (str(self),)
 
     @property
@@ -47,7 +46,7 @@ class Option(str):
         return (str(self), *self.aliases)
 
     def find_text(self, options: Mapping[str, str]) -> str | None:
-        """Return what is given, without blanks around it; None where there is nothing."""
+        """Return the stripped value; None if it is not set."""
         for name in self.names:
             value = options.get(name)
             if value is not None and value.strip():
@@ -55,10 +54,10 @@ class Option(str):
         return None
 
     def check(self, options: Mapping[str, str]) -> None:
-        """Raise InvalidQueryError where the text given has no meaning."""
+        """Check the value. Raises InvalidQueryError if it is not valid."""
 
     def refuse(self, value: str, wanted: str) -> NoReturn:
-        """Say that a text has no meaning, and which would.
+        """Raise the error for a text that is not valid.
 
         Raises:
             InvalidQueryError: always.
@@ -70,20 +69,20 @@ class Text(Option):
     """Any text."""
 
     def read(self, options: Mapping[str, str]) -> str | None:
-        """Return the text given, None where there is none."""
+        """Return the text; None if it is not set."""
         return self.find_text(options)
 
 
 class Names(Option):
-    """Texts with commas between them."""
+    """A comma-separated list of texts."""
 
     def read(self, options: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the texts given, none where there are none."""
+        """Return the texts; an empty tuple if the option is not set."""
         return tuple(name.strip() for name in (self.find_text(options) or "").split(",") if name.strip())
 
 
 class Flag(Option):
-    """Yes or no."""
+    """True or false."""
 
     __slots__ = ("default",)
     default: bool
@@ -95,7 +94,7 @@ class Flag(Option):
         return made
 
     def read_given(self, options: Mapping[str, str]) -> bool | None:
-        """Return what is said; None for nothing. Raises InvalidQueryError."""
+        """Return the value; None if it is not set. Raises InvalidQueryError."""
         value = self.find_text(options)
         if value is None:
             return None
@@ -104,12 +103,12 @@ class Flag(Option):
         return value.lower() == "true"
 
     def read(self, options: Mapping[str, str]) -> bool:
-        """Return what is said, or the default. Raises InvalidQueryError."""
+        """Return the value or the default. Raises InvalidQueryError."""
         found = self.read_given(options)
         return self.default if found is None else found
 
     def read_as_java(self, properties: Mapping[str, str]) -> bool:
-        """Return what Java finds in properties that a table may have brought: all but ``true`` is no."""
+        """Return the value as Java reads it from table properties: every text but ``true`` is false."""
         value = self.find_text(properties)
         return self.default if value is None else value.lower() == "true"
 
@@ -140,18 +139,18 @@ class Number(Option):
 
         Args:
             key: the key.
-            default: what it is if nobody says.
-            least: the least that it may be.
+            default: the value if the option is not set.
+            least: the least valid value.
             aliases: older names.
-            unit: what is counted, for messages.
-            most: the most that it may be.
+            unit: unit of the value, for messages.
+            most: the greatest valid value.
         """
         made = super().__new__(cls, key, aliases)
         made.default, made.least, made.most, made.unit = default, least, most, unit
         return made
 
     def read_given(self, options: Mapping[str, str]) -> int | None:
-        """Return the number given; None for none. Raises InvalidQueryError."""
+        """Return the number; None if it is not set. Raises InvalidQueryError."""
         value = self.find_text(options)
         if value is None:
             return None
@@ -160,7 +159,7 @@ class Number(Option):
         return int(value)
 
     def read(self, options: Mapping[str, str]) -> int:
-        """Return the number given, or the default. Raises InvalidQueryError."""
+        """Return the number or the default. Raises InvalidQueryError."""
         found = self.read_given(options)
         return self.default if found is None else found
 
@@ -174,7 +173,7 @@ class Number(Option):
 
 
 class Size(Number):
-    """A number of bytes, in digits: Java has no words for larger units here."""
+    """A number of bytes, in digits: Java's options have no larger units."""
 
     def __new__(cls, key: str, default: int, least: int = 0, aliases: tuple[str, ...] = ()) -> Self:
         """Make a size."""
@@ -185,7 +184,7 @@ class Size(Number):
 
 
 class Real(Option):
-    """A number that may have decimals, within bounds."""
+    """A number with decimals, within bounds."""
 
     __slots__ = ("above", "below", "default")
     default: float
@@ -199,13 +198,13 @@ class Real(Option):
         above: float = -1.0,
         below: float = float("inf"),
     ) -> Self:
-        """Make a number between two others; from 0 on where neither is said."""
+        """Make a number between two bounds, which do not belong to the range; without bounds it is at least 0."""
         made = super().__new__(cls, key)
         made.default, made.above, made.below = default, above, below
         return made
 
     def read(self, options: Mapping[str, str]) -> float:
-        """Return the number given, or the default. Raises InvalidQueryError."""
+        """Return the number or the default. Raises InvalidQueryError."""
         value = self.find_text(options)
         if value is None:
             return self.default
@@ -224,7 +223,7 @@ class Real(Option):
 
 
 class Choice(Option):
-    """One of some words, in any case; the first is the default."""
+    """One of several words, in any case; the first is the default."""
 
     __slots__ = ("choices", "unhandled")
     choices: tuple[str, ...]
@@ -239,18 +238,18 @@ class Choice(Option):
             key: the key.
             choices: the words.
             aliases: older names.
-            unhandled: further words that Java Hudi takes.
+            unhandled: further words of Java Hudi, which are not supported here.
         """
         made = super().__new__(cls, key, aliases)
         made.choices, made.unhandled = choices, unhandled
         return made
 
     def read_given(self, options: Mapping[str, str]) -> str | None:
-        """Return the word given, spelled as it is declared; None for none.
+        """Return the word in its declared spelling; None if it is not set.
 
         Raises:
-            InvalidQueryError: another word.
-            UnsupportedFeatureError: a word of Java Hudi's for what is not handled here.
+            InvalidQueryError: the word is unknown.
+            UnsupportedFeatureError: the word is one of ``unhandled``.
         """
         value = self.find_text(options)
         if value is None:
@@ -263,7 +262,7 @@ class Choice(Option):
         return self.refuse(value, f"one of {', '.join(self.choices)}")
 
     def read(self, options: Mapping[str, str]) -> str:
-        """Return the word given, or the default; errors as for ``read_given``."""
+        """Return the word or the default; raises as ``read_given``."""
         return self.read_given(options) or self.choices[0]
 
     def check(self, options: Mapping[str, str]) -> None:

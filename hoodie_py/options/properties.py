@@ -1,4 +1,4 @@
-"""Table properties that users may say something about when a table is made, with what their texts mean."""
+"""Table properties that a user may set for a new table, with their kinds (Java Hudi HoodieTableConfig)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FILE_FORMATS = ("PARQUET",)
 OTHER_FORMATS = ("ORC", "HFILE", "LANCE", "VORTEX")
 
 BASE_FILE_FORMAT = Choice(keys.BASE_FILE_FORMAT, FILE_FORMATS, unhandled=OTHER_FORMATS)
-WRITTEN_FILE_FORMAT = Choice("hoodie.base.file.format", FILE_FORMATS, unhandled=OTHER_FORMATS)  # a write's name of it
+WRITTEN_FILE_FORMAT = Choice("hoodie.base.file.format", FILE_FORMATS, unhandled=OTHER_FORMATS)  # for writes
 
 OPTIONS: tuple[Option, ...] = (
     Flag(keys.POPULATE_META_FIELDS, default=True),

@@ -1,7 +1,7 @@
-"""Options of reads, by the names Java Hudi gives them (its DataSourceReadOptions, HoodieReaderConfig and friends).
+"""Options of reads (Java Hudi DataSourceReadOptions, HoodieReaderConfig and others).
 
-Users pass them as strings, to reads and to writes alike, as a write reads what it merges with. Each is declared once;
-``table`` says what is said about the others. Names of table properties are in ``formats.table_config``.
+Users pass them as strings, to reads and to writes, because a write reads the rows that it merges with. The keys of
+table properties are in ``formats.table_config``.
 """
 
 from __future__ import annotations
@@ -11,34 +11,33 @@ from hoodie_py.options.parse import Choice, Flag, Names, Number, Option, Size, T
 
 SKIP_MERGE = "skip_merge"
 
-# Which question is asked
+# The kind of query
 QUERY_TYPE = Choice(
     "hoodie.datasource.query.type",
     ("snapshot", "read_optimized"),
     aliases=("hoodie.datasource.view.type",),
     unhandled=("INCREMENTAL", "CDC"),
 )
-AS_READ_OPTIMIZED = Flag("hoodie.query.as.ro.table", default=False)  # what Hive sync says of _ro tables; wins
+AS_READ_OPTIMIZED = Flag("hoodie.query.as.ro.table", default=False)  # set by Hive sync for _ro tables; it wins
 AS_OF_INSTANT = Text("as.of.instant")  # time travel; compares with request times
 READ_PATHS = Text("hoodie.datasource.read.paths")
 
 # How records merge
 MERGE_TYPE = Choice("hoodie.datasource.merge.type", ("payload_combine", SKIP_MERGE))
-MERGE_USE_POSITIONS = Flag("hoodie.merge.use.record.positions", default=True)  # pair rows by position where blocks do
+MERGE_USE_POSITIONS = Flag("hoodie.merge.use.record.positions", default=True)  # where log blocks have positions
 CUSTOM_MERGER_CLASSES = Names(
     "hoodie.write.record.merge.custom.implementation.classes", ("hoodie.datasource.write.record.merger.impls",)
 )
 DELETE_FIELD = Text(merge_config.DELETE_FIELD)  # column whose value marks a row as deleted ...
 DELETE_MARKER = Text(merge_config.DELETE_MARKER)  # ... when it equals this text
 UNAVAILABLE_VALUE = Text(merge_config.UNAVAILABLE_VALUE)  # placeholder that keeps the older value
-ORDERING_FIELDS_PROPERTY = Names("hoodie.table.ordering.fields")  # what mergers find their ordering fields under
-ORDERING_FIELD_PROPERTY = Names("hoodie.payload.ordering.field")  # ... and payload classes theirs
-SAME_ORDERING_UPDATES = Flag("hoodie.payload.update.on.same.ordering.field", default=True)  # an equal value updates
+ORDERING_FIELDS_PROPERTY = Names("hoodie.table.ordering.fields")  # where mergers look for their ordering fields
+ORDERING_FIELD_PROPERTY = Names("hoodie.payload.ordering.field")  # where payload classes look for theirs
+SAME_ORDERING_UPDATES = Flag("hoodie.payload.update.on.same.ordering.field", default=True)  # equal values update
 
 # Resources
-MERGE_MEMORY = Size(
-    "hoodie.memory.merge.max.size", 0
-)  # of log records held before they spill; 0: a share of the machine's
+# Bytes of log records held in memory before they spill; 0: a share of the machine's memory.
+MERGE_MEMORY = Size("hoodie.memory.merge.max.size", 0)
 COMPACTION_MEMORY = Size("hoodie.memory.compaction.max.size", 0)  # the same in a compaction
 SPILL_PATH = Names("hoodie.memory.spillable.map.path")  # local directories for spilled records; the first one counts
 READ_THREADS = Number("hoodie_py.read.threads", 0, 1, unit="threads", most=1024)  # not of Java

@@ -1,7 +1,7 @@
-"""Options of a data source that writes, by the names Java Hudi gives them (DataSourceWriteOptions, HoodieWriteConfig).
+"""Options of writes through a data source (Java Hudi DataSourceWriteOptions, HoodieWriteConfig).
 
-They say what to do, and what table to make where there is none. Java has several names for most of them; the first is
-the one that messages show.
+They say what to write, and how to make the table if it does not exist. Java has several names for most of them;
+messages show the first one.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ TABLE_PROPERTIES = (
     keys.DATABASE, keys.HIVE_STYLE_PARTITIONING, keys.URL_ENCODE_PARTITIONING, keys.SLASH_SEPARATED_DATES,
     keys.DROP_PARTITION_COLUMNS, keys.POPULATE_META_FIELDS, keys.CDC_ENABLED, keys.CDC_MODE, keys.TIMEZONE,
 )  # fmt: skip
-"""Properties that Java takes from the write's options as they are; so it does those with these prefixes:"""
+"""Table properties that Java copies from the options of a write; it also copies those with the prefixes below."""
 TABLE_PROPERTY_PREFIXES = (*keys.TIMESTAMP_KEYGEN_PREFIXES, keys.MERGE_PROPERTY_PREFIX)
 
-# How much a distributed write divides its rows
+# Into how many tasks a distributed write divides its rows
 PARALLELISM = {
     "upsert": Number("hoodie.upsert.shuffle.parallelism", 0),
     "insert": Number("hoodie.insert.shuffle.parallelism", 0),

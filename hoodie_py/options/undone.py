@@ -1,8 +1,8 @@
-"""Options of Java Hudi that ask for what is not done here.
+"""Options of Java Hudi that ask for features that are missing here.
 
-The rule: where rows, or what the table is, would be other than asked for, the option is an ``UnsupportedFeatureError``;
-where rows and table are as asked for and only something beside the write does not happen (a catalog is not told, no
-service runs, files are laid out otherwise), it is a ``HoodieWarning``. A value that asks for nothing says nothing.
+If ignoring an option would give other rows or another table, the option is an ``UnsupportedFeatureError``. If rows and
+table are right and only something beside the write is missing (no catalog is informed, no service runs, files have
+another layout), it is a ``HoodieWarning``. A value that asks for nothing, such as ``false``, gives neither.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _SERVICE_HINT = "Call compact() or clean(), or set hoodie.compact.inline and hoo
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedOption:
-    """An option that is not honoured.
+    """An option that has no effect here.
 
     Attributes:
-        option: its key and kind.
-        what: what is not done, a sentence.
+        option: the option.
+        what: the missing feature, a sentence.
         hint: what to do instead.
-        refused: whether asking for it is an error, else a warning.
-        harmless: texts, in lower case, that ask for nothing.
+        refused: whether the option is an error; otherwise it is a warning.
+        harmless: values, in lower case, that do not ask for the feature.
     """
 
     option: Option
@@ -39,10 +39,10 @@ class UnsupportedOption:
     harmless: tuple[str, ...] = ()
 
     def is_asked(self, options: Mapping[str, str]) -> bool:
-        """Say whether options ask for it.
+        """Say whether options ask for the feature.
 
         Raises:
-            InvalidQueryError: the text has no meaning.
+            InvalidQueryError: the value is not valid.
         """
         self.option.check(options)
         text = self.option.find_text(options)
@@ -50,7 +50,7 @@ class UnsupportedOption:
 
     @property
     def message(self) -> str:
-        """What is said where a warning is."""
+        """The text of the warning."""
         return f"{self.option}: {self.what}" + (f" {self.hint}" if self.hint else "")
 
     def refuse(self, options: Mapping[str, str]) -> None:
@@ -59,7 +59,7 @@ class UnsupportedOption:
 
 
 def _refuse_flag(key: str, what: str, hint: str | None = None, on: bool = True) -> UnsupportedOption:
-    """A flag that is refused where it is on, or off."""
+    """Declare a flag that is refused if it is on, or with ``on=False`` if it is off."""
     return UnsupportedOption(Flag(key, default=not on), what, hint, refused=True, harmless=("false" if on else "true",))
 
 

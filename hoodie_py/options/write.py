@@ -1,7 +1,7 @@
-"""Options of writes, by the names Java Hudi gives them (its HoodieCompactionConfig, HoodieWriteConfig and friends).
+"""Options of writes (Java Hudi HoodieCompactionConfig, HoodieWriteConfig and others).
 
-The defaults are those of Hudi 1.2.0 save where a comment says otherwise. Names of table properties are in
-``formats.table_config``, a reader's options in ``read``.
+The defaults are those of Hudi 1.2.0 unless a comment says otherwise. The keys of table properties are in
+``formats.table_config``, the options of reads in ``read``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ SINGLE_WRITER = "SINGLE_WRITER"
 TRIGGERS = ("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME")
 CODECS = ("zstd", "snappy", "gzip", "uncompressed")
 
-# What a compaction plan takes
+# Which file slices a compaction plan takes
 COMPACTION_STRATEGY = Names("hoodie.compaction.strategy")  # class names of strategies
 COMPACTION_TARGET_IO = Number("hoodie.compaction.target.io", 500 * 1024, unit="MB")  # read and written by one plan
 COMPACTION_LOG_SIZE_THRESHOLD = Size("hoodie.compaction.logfile.size.threshold", 0)  # log files of a slice
@@ -22,12 +22,12 @@ COMPACTION_PARTITION_REGEX = Text("hoodie.compaction.partition.path.regex")
 PARQUET_MAX_FILE_SIZE = Size("hoodie.parquet.max.file.size", 120 * 1024 * 1024)  # also of a slice without base file
 PARQUET_SMALL_FILE_LIMIT = Size("hoodie.parquet.small.file.limit", 100 * 1024 * 1024)  # below it files are filled up
 
-# When a plan is made
+# When a compaction plan is made
 TRIGGER_STRATEGY = Choice("hoodie.compact.inline.trigger.strategy", TRIGGERS)
 TRIGGER_DELTA_COMMITS = Number("hoodie.compact.inline.max.delta.commits", 5)
 TRIGGER_DELTA_SECONDS = Number("hoodie.compact.inline.max.delta.seconds", 3600, unit="seconds")
 
-# What base files look like
+# Base files
 PARQUET_CODEC = Choice("hoodie.parquet.compression.codec", CODECS, unhandled=("LZO", "BROTLI", "LZ4", "LZ4_RAW"))
 PARQUET_CODEC_LEVEL = Number("hoodie.parquet.compression.codec.zstd.level", 0)  # not Java's own; zstd and gzip
 PARQUET_BLOCK_SIZE = Size("hoodie.parquet.block.size", 8 * 1024 * 1024, least=1)  # of a row group; Java's is 120 MB
@@ -37,7 +37,7 @@ BLOOM_ENTRIES = Number("hoodie.index.bloom.num_entries", 60_000, least=1)
 BLOOM_FPP = Real("hoodie.index.bloom.fpp", 1e-9, above=0.0, below=1.0)
 BLOOM_MAX_ENTRIES = Number("hoodie.bloom.index.filter.dynamic.max.entries", 100_000, least=1)
 
-# Working beside other writers
+# Concurrent writers
 CONCURRENCY_MODE = Choice(
     "hoodie.write.concurrency.mode",
     (SINGLE_WRITER, "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
@@ -52,7 +52,7 @@ CLOCK_SKEW_MS = Number("hoodie.time.generator.max_expected_clock_skew_ms", 200, 
 METADATA_MODE = Choice("hoodie.metadata.mode", ("auto", "disable", "refuse"))  # not Java's own
 
 # What a write does
-RECORD_POSITIONS = Flag("hoodie.write.record.positions", default=True)  # log blocks say which base rows are meant
+RECORD_POSITIONS = Flag("hoodie.write.record.positions", default=True)  # log blocks have positions of base rows
 INSERT_DUPLICATES = Choice("hoodie.datasource.insert.dup.policy", ("none", "drop", "fail"))  # inserts of known keys
 BULK_INSERT_SORT = Choice(
     "hoodie.bulkinsert.sort.mode",
@@ -67,7 +67,7 @@ INLINE_COMPACT = Flag("hoodie.compact.inline", default=False)
 INLINE_SCHEDULE = Flag("hoodie.compact.schedule.inline", default=False)
 AUTOMATIC_CLEAN = Flag("hoodie.clean.automatic", default=False)  # Java's default is true
 
-# Which records of a write are made one, and how existing records are found
+# Which records of a write are combined, and how existing records are found
 COMBINE_BEFORE_UPSERT = Flag("hoodie.combine.before.upsert", default=True)
 COMBINE_BEFORE_INSERT = Flag("hoodie.combine.before.insert", default=False)
 COMBINE_BEFORE_DELETE = Flag("hoodie.combine.before.delete", default=True)

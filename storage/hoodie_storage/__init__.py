@@ -1,7 +1,7 @@
-"""Files on local disks and object stores, by a few verbs: read, read ranges, list, stat, put, put if absent, put if
+"""Files on local disks and object stores, with a few verbs: read, read ranges, list, stat, put, put if absent, put if
 unchanged, delete.
 
-``open_store`` gives the one implementation, ``Store``; functions should ask for the protocol of the verbs they use.
+``open_store`` returns a ``Store``, the only implementation. Functions should take the protocols of the verbs they use.
 """
 
 from __future__ import annotations

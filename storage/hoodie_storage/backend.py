@@ -1,4 +1,4 @@
-"""What a store does below paths, retries and errors: one method a request, its own exceptions let through."""
+"""What a store must do below paths, retries and errors: one method for each request. It raises its own exceptions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from hoodie_storage.ranges import Range
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or folder in a listing: its name alone, its size, which of the two, when it was written (ms), and whether
-    a link leads there.
+    """A file or folder in a listing.
+
+    Attributes:
+        name: name without folder.
+        size: size in bytes, 0 for a folder.
+        is_dir: whether it is a folder.
+        modified: when it was written, in milliseconds since 1970; None if it is not known.
+        is_link: whether it is a symbolic link.
     """
 
     name: str
@@ -23,58 +29,58 @@ class Entry:
 
 
 class Backend(Protocol):
-    """Requests by key; a key is the store's own full name of a place, below the root that the backend was made for."""
+    """Requests by key. A key is the store's full name of a file or folder below the backend's root."""
 
     parallel: int
-    """How many requests may be under way at once."""
+    """How many requests may run at once."""
 
     def read(self, key: str, most: int | None = None) -> bytes:
-        """Read a file, or so many bytes from its start."""
+        """Read a file, or its first ``most`` bytes."""
         ...
 
     def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:
-        """Read a file, into the memory that is given for so many bytes unless it comes in some already."""
+        """Read a file. A backend that has no memory of its own for it calls ``memory`` with the number of bytes."""
         ...
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:
-        """Read each range, or say why not."""
+        """Read each range; return the exception for a range that cannot be read."""
         ...
 
     def list(self, key: str) -> list[Entry]:
-        """List a folder, in any order. Raises FileNotFoundError if there is none."""
+        """List a folder, in any order. Raises FileNotFoundError if it does not exist."""
         ...
 
     def stat(self, key: str) -> Entry:
-        """Look at one place. Raises FileNotFoundError if there is nothing."""
+        """Return the entry of a file or folder. Raises FileNotFoundError if it does not exist."""
         ...
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a file, or write over it."""
+        """Write a file, or overwrite it."""
         ...
 
     def create(self, key: str, data: bytes) -> None:
-        """Write a file if there is none. Raises FileExistsError, or an exception with HTTP status 409 or 412."""
+        """Write a file that does not exist. Raises FileExistsError, or an exception with HTTP status 409 or 412."""
         ...
 
     def create_from(self, key: str, source: str) -> None:
-        """Copy a local file to a place where there is none. Raises as ``create``."""
+        """Copy a local file to a file that does not exist. Raises as ``create``."""
         ...
 
     def read_with_etag(self, key: str) -> tuple[bytes, str]:
-        """Read a file and the mark of its version. Raises UnsupportedStoreError where there is no ``replace``."""
+        """Read a file and its ETag. Raises UnsupportedStoreError if the store cannot ``replace``."""
         ...
 
     def replace(self, key: str, data: bytes, etag: str) -> str:
-        """Write over the version of a file that has this mark, and return the new one's.
+        """Overwrite a file that has this ETag, and return its new ETag.
 
-        Raises ChangedError, or an exception with HTTP status 404, 409 or 412, if it has another.
+        Raises ChangedError, or an exception with HTTP status 404, 409 or 412, if it has another ETag.
         """
         ...
 
     def delete(self, key: str) -> None:
-        """Remove a file. Raises FileNotFoundError if there is none."""
+        """Remove a file. Raises FileNotFoundError if it does not exist."""
         ...
 
     def remove_folder(self, key: str) -> None:
-        """Remove a folder if it is empty; nothing to do where folders are no more than the files in them."""
+        """Remove a folder if it is empty; do nothing in a store without real folders."""
         ...

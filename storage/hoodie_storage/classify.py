@@ -1,8 +1,8 @@
-"""What an exception from below means.
+"""Classifies the exceptions of stores.
 
-Stores say the same thing in many ways: an ``OSError`` with an errno, a botocore error with an HTTP status inside, a
-time-out of one of three kinds. Here they are sorted by what matters: what the user is told, whether a read is tried
-again, and whether a write can have happened.
+Stores report the same failure in many ways: an ``OSError`` with an errno, a botocore error with an HTTP status inside,
+a time-out of one of three kinds. This module decides what the user is told, whether a read is tried again, and whether
+a failed write may have happened.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hoodie_storage.redact import Redactor
 _NO_CREDENTIALS = frozenset(
     {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"}
 )
-_UNKNOWN_USER = frozenset({"InvalidAccessKeyId", "XAdminUserNotFound"})  # the second is versitygw's, with status 404
+_UNKNOWN_USER = frozenset({"InvalidAccessKeyId", "XAdminUserNotFound"})  # the second of versitygw, with status 404
 _UNREACHABLE = frozenset(
     {"EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ProxyConnectionError"}
 )
@@ -32,7 +32,7 @@ _TIMED_OUT = frozenset({"ReadTimeoutError", "ConnectTimeoutError", "ServerTimeou
 _REFUSED_STATUS = frozenset({429, 503})
 _PASSING_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _PASSING_ERRNO = frozenset({errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT, errno.ECONNRESET})
-# Its errors have a status too, but no server sent it: the answer could not be read.
+# The status of its errors was not sent by a server: the answer could not be parsed.
 _PARSER = "aiohttp.http_exceptions"
 _DEEPEST = 8
 _LONGEST = 1000
@@ -53,7 +53,7 @@ _LOCAL_HINT = "Check the owner and mode of the file and its folders."
 
 
 def iterate_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and those it was raised from."""
+    """Yield an exception and its causes."""
     seen: BaseException | None = error
     for _ in range(_DEEPEST):
         if seen is None:
@@ -63,7 +63,7 @@ def iterate_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def find_http_status(error: BaseException) -> int | None:
-    """Return the HTTP status of the answer that the exception stands for, if there was one."""
+    """Return the HTTP status of the answer behind an exception; None without an answer."""
     for each in iterate_causes(error):
         if type(each).__module__.startswith(_PARSER):
             return None
@@ -79,7 +79,7 @@ def find_http_status(error: BaseException) -> int | None:
 
 
 def _find_error_code(error: BaseException) -> str | None:
-    """Return the store's own name for what went wrong, if the answer had one."""
+    """Return the store's error code in the answer; None without one."""
     for each in iterate_causes(error):
         response = getattr(each, "response", None)
         if isinstance(response, dict):
@@ -89,25 +89,25 @@ def _find_error_code(error: BaseException) -> str | None:
 
 
 def is_timeout(error: BaseException) -> bool:
-    """Whether no answer came in time."""
+    """Say whether the request timed out."""
     return any(isinstance(each, TimeoutError) or _is_one_of(each, _TIMED_OUT) for each in iterate_causes(error))
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Whether no connection came about, so that nothing was asked."""
+    """Say whether no connection was made, so that the store never got the request."""
     return any(
         isinstance(each, ConnectionRefusedError) or _is_one_of(each, _UNREACHABLE) for each in iterate_causes(error)
     )
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the store certainly did nothing and asking again may help: it was too busy, or never reached."""
+    """Say whether the store certainly did nothing and a retry may help: it was busy, or not reached."""
     status = find_http_status(error)
     return status in _REFUSED_STATUS if status else is_unreachable(error)
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether asking again may help."""
+    """Say whether a retry may help."""
     status = find_http_status(error)
     if status:
         return status in _PASSING_STATUS
@@ -126,7 +126,7 @@ def is_passing(error: BaseException) -> bool:
 
 
 def may_have_happened(error: BaseException) -> bool:
-    """Whether a write that ended in this exception can have landed all the same."""
+    """Say whether a write that ended with this exception may have happened."""
     status = find_http_status(error)
     if status:
         return status >= 500 and status not in _REFUSED_STATUS
@@ -138,7 +138,7 @@ def may_have_happened(error: BaseException) -> bool:
 def make_fault(error: Exception, operation: str, path: str, redact: Redactor, *, local: bool = False) -> StorageFault:
     """Return the fault to raise instead of an exception.
 
-    The exception is its cause, unless that would show a secret.
+    The exception becomes its cause, unless its text has a secret.
     """
     if isinstance(error, StorageFault):
         error.operation = error.operation or operation
@@ -152,7 +152,7 @@ def make_fault(error: Exception, operation: str, path: str, redact: Redactor, *,
 
 
 def _iterate_printed(error: BaseException) -> Iterator[BaseException]:
-    """Yield all exceptions that a traceback of this one would print."""
+    """Yield all exceptions that the traceback of this one prints."""
     waiting: list[BaseException | None] = [error]
     for _ in range(_DEEPEST**2):
         if not waiting:

@@ -1,17 +1,17 @@
-"""What a store can answer other than the thing asked for.
+"""Errors of stores.
 
-    StorageFault              anything else the store refused or failed
+    StorageFault              every other failure of the store
     ├── NotFoundError         no such file or folder                             (also FileNotFoundError)
-    ├── AlreadyExistsError    put_if_absent found a file in its place            (also FileExistsError)
+    ├── AlreadyExistsError    put_if_absent found an existing file               (also FileExistsError)
     ├── ChangedError          put_if_match found another version of the file
     ├── AccessDeniedError     credentials are missing, wrong or not sufficient   (also PermissionError)
     ├── PathError             the path leads out of the store                    (also ValueError)
-    ├── ShortReadError        fewer bytes came back than were asked for          (also EOFError)
-    ├── TimeoutFault          no answer in time                                  (also TimeoutError)
-    ├── UnknownOutcomeError   the store did not say whether a write landed
-    └── UnsupportedStoreError the scheme is unknown, its package is missing, or it cannot do what was asked
+    ├── ShortReadError        the store sent fewer bytes than requested          (also EOFError)
+    ├── TimeoutFault          the request timed out                              (also TimeoutError)
+    ├── UnknownOutcomeError   it is not known whether a write happened
+    └── UnsupportedStoreError the scheme is unknown, its package is missing, or the store lacks the verb
 
-A fault names the operation, the path and the cause, and what to do where that is known. It never holds credentials.
+A fault names the operation, the path and the cause, and if possible a remedy. It never has credentials in it.
 """
 
 from __future__ import annotations
@@ -62,28 +62,28 @@ def _rebuild(
 
 
 class NotFoundError(StorageFault, FileNotFoundError):
-    """There is no such file or folder."""
+    """The file or folder does not exist."""
 
 
 class AlreadyExistsError(StorageFault, FileExistsError):
-    """There is a file already; nothing was written over it."""
+    """The file exists already; it was not overwritten."""
 
     @property
     def identical(self) -> bool | None:
-        """Whether the file holds exactly the bytes that were offered; None where it could not be read.
+        """Whether the file has exactly the bytes of this write; None if it could not be read.
 
-        A writer whose bytes nobody else writes may take True as its own earlier, unanswered attempt.
+        If no other writer writes the same bytes, True means that an earlier attempt of this write succeeded.
         """
         found: bool | None = self.details.get("identical")
         return found
 
 
 class ChangedError(StorageFault):
-    """The file is not the version that was to be replaced; nothing was written over it."""
+    """The file is another version than the one to replace; it was not overwritten."""
 
 
 class AccessDeniedError(StorageFault, PermissionError):
-    """The store does not let these credentials do it, or there are none."""
+    """The credentials are missing, or do not allow the operation."""
 
 
 class PathError(StorageFault, ValueError):
@@ -91,19 +91,19 @@ class PathError(StorageFault, ValueError):
 
 
 class ShortReadError(StorageFault, EOFError):
-    """Fewer bytes came back than were asked for: the file is shorter, or the answer was cut off."""
+    """The store sent fewer bytes than requested: the file is shorter, or the answer was cut off."""
 
 
 class TimeoutFault(StorageFault, TimeoutError):
-    """No answer in time."""
+    """The request timed out."""
 
 
 class UnknownOutcomeError(StorageFault):
-    """The store did not say whether the write landed, and reading back did not tell either."""
+    """The store did not say whether the write happened, and reading the file did not tell either."""
 
 
 class UnsupportedStoreError(StorageFault):
-    """This store cannot be used, or cannot do what was asked."""
+    """The store cannot be used, or lacks the verb."""
 
     @property
     def package(self) -> str | None:

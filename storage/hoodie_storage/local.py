@@ -1,11 +1,12 @@
-"""The local file system.
+"""The backend of the local file system.
 
-Files appear under their name with all their bytes or not at all: they are written under a scratch name in the same
-folder, flushed to the disk, and then renamed; where an existing file must stay they are linked or, on file systems
-without hard links, renamed in the way that replaces nothing. A symbolic link that leads out of the root is refused.
+A file appears under its name with all its bytes or not at all. It is written under a scratch name in the same folder,
+flushed to the disk, and then renamed. To create a file without replacing one, the scratch file is linked to its name.
+On file systems without hard links it is renamed by a system call that does not replace files. A symbolic link that
+leads out of the root is refused.
 
-A process that is killed leaves its scratch file behind. Whoever writes one holds a lock on it until it has its name, so
-a scratch file without a lock that nobody wrote to for a day is nobody's and may be removed.
+A killed process leaves its scratch file behind. A writer locks its scratch file until that has its name. So an unlocked
+scratch file that is a day old is abandoned and may be removed.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ from hoodie_storage.ranges import Range
 
 _COPIED_AT_ONCE = 1024 * 1024
 _READ_AT_ONCE = 1 << 24
-_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # for a pipe's other end
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # open a pipe without waiting for its other end
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
-# What link() answers on file systems that know no hard links.
+# The errors of link() on file systems without hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _NO_REPLACE = "file:// cannot replace a file only while it is unchanged"
 _SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp")
-_ABANDONED = 24 * 3600.0  # seconds; beside the lock, since some network file systems keep locks to one machine
+_ABANDONED = 24 * 3600.0  # seconds; the lock is not enough: on some network file systems other machines do not see it
 # Linux: renameat2 with RENAME_NOREPLACE; macOS: renamex_np with RENAME_EXCL.
 _HERE, _NO_REPLACING, _EXCLUSIVE = -100, 1, 4
 
 
 def _make_path(*parts: str) -> Path:
-    from pathlib import Path  # 0.6 MB of modules that a read does without
+    from pathlib import Path  # imported here, since a read saves 0.6 MB of modules without it
 
     return Path(*parts)
 
@@ -57,7 +58,7 @@ def _is_below(path: str, root: str) -> bool:
 
 
 class LocalBackend:
-    """Files below one folder, which itself may be a symbolic link."""
+    """Files below one folder; the folder itself may be a symbolic link."""
 
     parallel = 4
 
@@ -69,20 +70,21 @@ class LocalBackend:
         """Return the path with all symbolic links followed.
 
         Raises:
-            PathError: it leads out of the root.
+            PathError: the path leads out of the root.
         """
         if self._has_no_links(key):
             return key
         path = os.path.realpath(key)
         if not _is_below(path, self._real_root):
-            self._real_root = os.path.realpath(self._root)  # a link may lead elsewhere by now
+            self._real_root = os.path.realpath(self._root)  # a link above the root may have changed
             if not _is_below(path, self._real_root):
                 raise PathError("a symbolic link leads out of the store", path=key)
         return path
 
     def _has_no_links(self, key: str) -> bool:
-        """Whether there is no symbolic link on the way to a place that is there: quicker than to follow all links, as
-        those above the root have been looked at.
+        """Say whether a file exists and no part of its path below the root is a symbolic link.
+
+        It is faster than ``realpath``, because the constructor has checked the parts above the root.
         """
         if self._real_root != self._root or not _is_below(key, self._root):
             return False
@@ -98,10 +100,10 @@ class LocalBackend:
         return True
 
     def find_file(self, key: str) -> str:
-        """Return the path, with all symbolic links followed, for others to open; a folder, or nothing, may be there.
+        """Return the path with all symbolic links followed; it may be a folder, or not exist.
 
         Raises:
-            PathError: it leads out of the root, or there is something else than a file or a folder.
+            PathError: the path leads out of the root, or is a pipe, socket or device.
         """
         path = self.resolve(key)
         try:
@@ -113,7 +115,7 @@ class LocalBackend:
         return path
 
     def read(self, key: str, most: int | None = None) -> bytes:
-        """Read a file, or so many bytes from its start."""
+        """Read a file, or its first ``most`` bytes."""
         with self._open(key) as file:
             if most is None:
                 return file.readall()
@@ -124,11 +126,11 @@ class LocalBackend:
         return b"".join(pieces)
 
     def _open(self, key: str) -> FileIO:
-        """Open a file for reading; a pipe is not waited for."""
+        """Open a file for reading, without waiting for the other end of a pipe."""
         return FileIO(self.resolve(key), opener=_open_regular)
 
     def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:
-        """Read a file into given memory; what is written behind its end meanwhile is left out."""
+        """Read a file into the caller's memory; bytes that are appended during the read are left out."""
         with self._open(key) as file:
             content = memory(os.fstat(file.fileno()).st_size)
             read = 0
@@ -147,7 +149,7 @@ class LocalBackend:
             return [found for found in map(_make_entry, entries) if found is not None]
 
     def stat(self, key: str) -> Entry:
-        """Look at one place."""
+        """Return the entry of a file or folder."""
         found = os.stat(self.resolve(key))
         is_dir = stat.S_ISDIR(found.st_mode)
         is_link = os.path.islink(key)
@@ -156,21 +158,21 @@ class LocalBackend:
         return Entry("", found.st_size, False, _find_modified(found), is_link)
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a file, or write over it."""
+        """Write a file, or overwrite it."""
         path = _make_path(self.resolve(key))
         with _open_scratch(path) as (scratch, file):
             _write(file, data)
             scratch.replace(path)
 
     def create(self, key: str, data: bytes) -> None:
-        """Write a file if there is none."""
+        """Write a file that does not exist."""
         path = _make_path(self.resolve(key))
         with _open_scratch(path) as (scratch, file):
             _write(file, data)
             _give_name(scratch, path)
 
     def create_from(self, key: str, source: str) -> None:
-        """Copy a local file to a place where there is none."""
+        """Copy a local file to a file that does not exist."""
         from shutil import copyfileobj
 
         path = _make_path(self.resolve(key))
@@ -181,7 +183,7 @@ class LocalBackend:
             _give_name(scratch, path)
 
     def remove_scratch(self, key: str) -> int:
-        """Remove scratch files below a folder that are nobody's, and return how many that were."""
+        """Remove abandoned scratch files below a folder, and return their number."""
         walked = os.walk(self.resolve(key))
         return sum(
             _remove_abandoned(_make_path(folder, name))
@@ -191,11 +193,11 @@ class LocalBackend:
         )
 
     def read_with_etag(self, key: str) -> tuple[bytes, str]:
-        """Refuse: local files have no version marks."""
+        """Raise UnsupportedStoreError: local files have no ETags."""
         raise UnsupportedStoreError(_NO_REPLACE)
 
     def replace(self, key: str, data: bytes, etag: str) -> str:
-        """Refuse: a local file cannot be replaced only while it is unchanged."""
+        """Raise UnsupportedStoreError: a local file cannot be replaced conditionally."""
         raise UnsupportedStoreError(_NO_REPLACE)
 
     def delete(self, key: str) -> None:
@@ -217,7 +219,7 @@ def _open_regular(path: str, flags: int) -> int:
     descriptor = os.open(path, flags | _NO_WAITING)
     try:
         mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISDIR(mode):  # of which the caller has its own say
+        if not stat.S_ISDIR(mode):  # FileIO raises its own error for a folder
             _check_regular(mode)
     except BaseException:
         os.close(descriptor)
@@ -226,7 +228,7 @@ def _open_regular(path: str, flags: int) -> int:
 
 
 def _check_regular(mode: int) -> None:
-    """Refuse pipes, sockets and devices: reading one may wait for ever, or never end."""
+    """Refuse pipes, sockets and devices: a read of one may wait forever, or never end."""
     if not stat.S_ISREG(mode):
         raise PathError("there is a pipe, socket or device in place of a file", hint="Remove it.")
 
@@ -249,7 +251,7 @@ def _make_entry(entry: os.DirEntry[str]) -> Entry | None:
         found = entry.stat()
         return Entry(entry.name, found.st_size, False, _find_modified(found), entry.is_symlink())
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ELOOP):  # removed meanwhile, or a link to nothing or to itself
+        if error.errno in (errno.ENOENT, errno.ELOOP):  # just removed, or a link to nothing or to itself
             return None
         raise
 
@@ -260,7 +262,7 @@ def _find_modified(found: os.stat_result) -> int:
 
 @contextmanager
 def _open_scratch(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Give a file beside ``path``, gone in the end unless it was renamed; its lock tells that it is in the making."""
+    """Yield a locked scratch file in the folder of ``path``; it is removed at the end unless it was renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{uuid4().hex}.tmp")
     try:
@@ -282,7 +284,7 @@ def _flush(file: IO[bytes]) -> None:
 
 
 def _lock(file: IO[bytes]) -> bool:
-    """Lock a file if nobody has; False also where the file system knows no locks."""
+    """Try to lock a file; return False if it is locked, or if the file system has no locks."""
     if sys.platform == "win32":
         return False
     try:
@@ -297,8 +299,8 @@ def _is_scratch(name: str) -> bool:
 
 
 def _remove_abandoned(scratch: Path) -> bool:
-    """Remove a scratch file if it is nobody's: old, and its lock is free."""
-    with suppress(FileNotFoundError, PermissionError):  # it is gone by now, or another user's
+    """Remove a scratch file if it is abandoned: old and unlocked."""
+    with suppress(FileNotFoundError, PermissionError):  # removed by another process, or another user's
         found = scratch.stat(follow_symlinks=False)
         if time.time() - found.st_mtime < _ABANDONED or not stat.S_ISREG(found.st_mode):
             return False
@@ -310,11 +312,11 @@ def _remove_abandoned(scratch: Path) -> bool:
 
 
 def _give_name(scratch: Path, path: Path) -> None:
-    """Give a file its name.
+    """Give a scratch file its final name.
 
     Raises:
-        FileExistsError: there is a file of that name.
-        UnsupportedStoreError: the file system has no way to do so without the risk of replacing one.
+        FileExistsError: a file of that name exists.
+        UnsupportedStoreError: the file system cannot do it without the risk of replacing a file.
     """
     try:
         os.link(scratch, path)
@@ -332,7 +334,7 @@ def _give_name(scratch: Path, path: Path) -> None:
 
 
 def _rename_without_replacing(scratch: Path, path: Path) -> int:
-    """Rename a file unless there is one of that name; return 0 or the number of the error."""
+    """Rename a file without replacing one; return 0 or the errno."""
     if sys.platform == "win32":
         return errno.ENOSYS
     library = ctypes.CDLL(None, use_errno=True)

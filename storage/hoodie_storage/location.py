@@ -1,4 +1,4 @@
-"""Where a store is: what people write for it, brought to one form."""
+"""The location of a store, parsed from a URI or path."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Location:
 
     Args:
         protocol: fsspec's name of the store: ``file``, ``memory``, ``s3``, ...; empty for chained URIs.
-        root: the root as the store itself names it: an absolute path, ``bucket/prefix``, or the whole URI for stores
-            that fsspec has to take apart.
-        uri: what people see, without credentials.
+        root: the root by the store's own name: an absolute path, ``bucket/prefix``, or the whole URI if fsspec must
+            parse it.
+        uri: the text for messages, without credentials.
     """
 
     protocol: str
@@ -35,13 +35,13 @@ class Location:
 
 
 def parse_location(place: str | os.PathLike[str]) -> Location:
-    """Take a URI or a path apart.
+    """Parse a URI or a path.
 
-    Local: a path (``~`` is the home folder, relative ones start at the working directory) or ``file://`` URI, whose
-        ``uri`` is the absolute path. ``s3a://`` and ``s3n://`` are ``s3://``.
+    A local store is a path (``~`` is the home folder, relative paths start at the working directory) or a ``file://``
+    URI; its ``uri`` is the absolute path. ``s3a://`` and ``s3n://`` are ``s3://``.
 
     Raises:
-        PathError: no place can be made out.
+        PathError: the text is not a location.
     """
     text = os.fspath(place)
     if not isinstance(text, str) or not text.strip():

@@ -1,17 +1,17 @@
-"""Storage options: every spelling that people bring, mapped to what fsspec's file system takes.
+"""Storage options: maps every spelling that users know to the arguments of fsspec's file system.
 
 For S3, from strongest to weakest:
 
 1. fsspec's own names (``key``, ``secret``, ``token``, ``endpoint_url``, ``client_kwargs``, ``config_kwargs``, ...);
 2. names as in delta-rs, obstore and boto3: ``AWS_ACCESS_KEY_ID``, ``aws_region``, ``AWS_ENDPOINT_URL``, ...; as in
    PyIceberg: ``s3.endpoint``, ...;
-3. Hadoop's ``fs.s3a.*``, with or without ``spark.hadoop.`` before it; a bucket's own
+3. Hadoop's ``fs.s3a.*``, with or without ``spark.hadoop.`` before it; those of one bucket
    (``fs.s3a.bucket.NAME.*``) go first;
-4. the environment: endpoint and region here; keys, profiles and roles by botocore itself, so that they are
-   refreshed, and never copied into anything that gets pickled.
+4. the environment: this module reads endpoint and region. botocore reads keys, profiles and roles, so that it can
+   refresh them, and they are never part of a pickled store.
 
-Options of no known spelling are passed on as they are. Values may be text ("true", "10", JSON), as Spark and command
-lines give them.
+Options of other spellings are passed on unchanged. Values may be text ("true", "10", JSON), because Spark and the
+command line pass text.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _FLAGS = frozenset(
 )  # fmt: skip
 _NUMBERS = frozenset({"max_concurrency", "default_block_size"})
 _MAPPINGS = frozenset({"client_kwargs", "config_kwargs", "s3_additional_kwargs"})
-# Known to others, without a meaning here.
+# Options of other libraries that have no effect here.
 _IGNORED = frozenset({"protocol", "aws_s3_allow_unsafe_rename", "aws_conditional_put", "aws_ec2_metadata_disabled"})
 
 
@@ -97,12 +97,12 @@ def make_fsspec_options(
 
     Args:
         protocol: fsspec's name of the store.
-        options: what the user gave.
+        options: the user's options.
         environment: the process's environment variables.
-        bucket: for the options of one bucket only.
+        bucket: the bucket, for options of one bucket.
 
     Raises:
-        PathError: an option whose value cannot be read; the value is not shown.
+        PathError: the value of an option cannot be parsed; the message does not show it.
     """
     if protocol == "s3":
         return _make_s3_options(options, environment, bucket)
@@ -141,7 +141,7 @@ def _make_s3_options(options: Mapping[str, Any], environment: Mapping[str, str],
 def _sort_options(
     options: Mapping[str, Any], environment: Mapping[str, str], bucket: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split options into settings known under other names, and fsspec's own."""
+    """Split options into settings with names of other libraries, and fsspec's own options."""
     layers: list[dict[str, Any]] = [{}, {}, {}, {}]
     passed: dict[str, Any] = {}
     for option, value in options.items():
@@ -163,7 +163,7 @@ def _sort_options(
 
 
 def _take_hadoop_option(key: str, value: Any, bucket: str, general: dict[str, Any], own: dict[str, Any]) -> None:
-    """Take a Hadoop option; those that matter for nothing here are left out."""
+    """Add a Hadoop option to its layer; ignore options that have no effect here."""
     rest = key.split(".", 2)[2]
     into = general
     if rest.startswith("bucket."):
@@ -191,11 +191,11 @@ def _complete_endpoint(endpoint: str, named: Mapping[str, Any], passed: Mapping[
 
 
 def _configure(config: dict[str, Any], named: Mapping[str, Any], endpoint: str | None) -> None:
-    """Fill botocore's configuration with what this package needs; what the user set stays."""
+    """Add this package's settings to botocore's configuration; the user's settings stay."""
     config.setdefault("connect_timeout", CONNECT_TIMEOUT)
     config.setdefault("read_timeout", READ_TIMEOUT)
     config.setdefault("max_pool_connections", _CONNECTIONS)
-    # Trying again is this package's business: it knows a read from a write.
+    # No retries by botocore: this package retries, and treats reads and writes differently.
     config.setdefault("retries", {"total_max_attempts": 1, "mode": "standard"})
     s3 = dict(config.get("s3") or {})
     style = _choose_addressing_style(named, endpoint)
@@ -204,7 +204,7 @@ def _configure(config: dict[str, Any], named: Mapping[str, Any], endpoint: str |
 
 
 def _choose_addressing_style(named: Mapping[str, Any], endpoint: str | None) -> str | None:
-    """Return path style for stores other than Amazon's, whose host names rarely have buckets in front."""
+    """Return the addressing style: path style for stores other than Amazon's, which rarely have buckets in host names."""
     if "path_style" in named:
         return "path" if parse_flag(named["path_style"]) else "virtual"
     if "virtual_hosted" in named:
@@ -214,7 +214,7 @@ def _choose_addressing_style(named: Mapping[str, Any], endpoint: str | None) -> 
 
 
 def _parse_value(option: str, value: Any) -> Any:
-    """Read a value that came as text."""
+    """Parse a value if it is text."""
     if not isinstance(value, str):
         return value
     if option in _FLAGS:
@@ -231,7 +231,7 @@ def _parse_value(option: str, value: Any) -> Any:
 
 
 def parse_flag(value: Any) -> bool:
-    """Read a yes or no."""
+    """Parse a flag."""
     if isinstance(value, str):
         return value.strip().lower() in {"true", "1", "yes", "on", "requester"}
     return bool(value)

@@ -1,7 +1,7 @@
-"""Paths inside a store: which are allowed, and how they are joined.
+"""Checks and joins paths inside a store.
 
-A path often comes from a table's metadata and is not to be trusted: it must stay below the root whatever the store
-makes of dots, slashes and schemes.
+A path often comes from a table's metadata, so it is not trusted. It must stay below the root, whatever dots, slashes
+and schemes mean to the store.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ _SHOWN = 200
 
 
 def check_path(path: str) -> str:
-    """Return the path itself, if it lies below the root.
+    """Return the path if it is below the root.
 
     Raises:
-        PathError: it is absolute, has a scheme, a NUL, a backslash, or a segment that is empty, ``.`` or ``..``.
+        PathError: the path is absolute, or has a scheme, a NUL, a backslash, or a segment that is empty, ``.`` or
+            ``..``.
     """
     problem = _find_problem(path)
     if problem:
@@ -46,5 +47,5 @@ def _find_problem(path: str) -> str | None:
 
 
 def join_paths(*parts: str) -> str:
-    """Join parts by slashes; empty ones count for nothing."""
+    """Join parts with slashes; empty parts are left out."""
     return "/".join(part for part in parts if part)

@@ -1,8 +1,7 @@
-"""A seekable binary file over range requests, for libraries that want a file.
+"""A seekable binary file over range requests, for libraries that need a file.
 
-It never buffers more than it was told to: ``prefetch`` fetches ranges in few requests and keeps them until ``drop``.
-A read that they cover costs no request; any other small read takes a little more than it needs along, for the next
-one.
+``prefetch`` fetches ranges in few requests and keeps them until ``drop``. A read of kept bytes makes no request.
+Another small read fetches a little more than it needs, for the next read. Nothing else is buffered.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ _READ_AHEAD = 64 * 1024
 
 
 class RangedFile(io.RawIOBase):
-    """A file that is read by ranges. Not safe to share between threads.
+    """A file that is read by ranges. Threads must not share it.
 
     Args:
-        store: where the file is.
-        path: which one.
+        store: the store of the file.
+        path: its path.
         size: its size in bytes.
     """
 
@@ -50,10 +49,10 @@ class RangedFile(io.RawIOBase):
         """Fetch ranges, in few requests, and keep them until ``drop``.
 
         Args:
-            ranges: (start, stop) each; they may overlap, and what lies past the end is left out.
+            ranges: (start, stop) of each; they may overlap, and bytes beyond the end are left out.
 
         Raises:
-            ValueError: a range that starts below zero or ends before it starts.
+            ValueError: a range starts below zero or ends before it starts.
         """
         self._check_open()
         self.keep(
@@ -63,10 +62,10 @@ class RangedFile(io.RawIOBase):
         )
 
     def fetch(self, ranges: Sequence[Range]) -> list[tuple[int, bytes]]:
-        """Fetch ranges as ``prefetch`` does, for a later ``keep``; another thread may do this while the file is read.
+        """Fetch ranges as ``prefetch`` does, for a later ``keep``; another thread may call it while the file is read.
 
         Returns:
-            (start, data) each.
+            (start, data) of each.
 
         Raises:
             ValueError: as ``prefetch``.
@@ -74,14 +73,15 @@ class RangedFile(io.RawIOBase):
         return self._read_parts(self._plan_requests(ranges))
 
     def keep(self, fetched: Sequence[tuple[int, bytes]]) -> None:
-        """Keep what was fetched until ``drop``."""
+        """Keep fetched ranges until ``drop``."""
         kept = dict(zip(self._starts, self._kept, strict=True)) | dict(fetched)
         self._starts = sorted(kept)
         self._kept = [kept[start] for start in self._starts]
 
     def _plan_requests(self, ranges: Sequence[Range]) -> Sequence[Range]:
         inside = [(start, min(stop, self._size)) for start, stop in ranges if start < self._size]
-        # The gaps between close ranges come along anyway, so they are kept too; the store cuts what is too large.
+        # The store fetches the gaps between close ranges anyway, so they are kept too. It splits requests that are too
+        # large.
         return plan_ranges(inside, GAP, max(1, self._size)).requests
 
     def _read_parts(self, ranges: Sequence[Range]) -> list[tuple[int, bytes]]:
@@ -89,7 +89,7 @@ class RangedFile(io.RawIOBase):
         return [(start, data) for (start, _), data in zip(ranges, found, strict=True)]
 
     def drop(self) -> None:
-        """Forget what was fetched."""
+        """Forget all fetched bytes."""
         self._starts, self._kept, self._ahead = [], [], (0, b"")
 
     def readable(self) -> bool:
@@ -115,22 +115,22 @@ class RangedFile(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read so many bytes, fewer only at the end of the file; all that is left without a size."""
+        """Read ``size`` bytes, fewer only at the end of the file; without a size, all remaining bytes."""
         return bytes(self.read_buffer(size))
 
     def readall(self) -> bytes:
-        """Read all that is left."""
+        """Read all remaining bytes."""
         return self.read(-1)
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the Buffer protocol is 3.12's
-        """Fill a buffer and return how many bytes there were."""
+        """Fill a buffer and return the number of bytes."""
         view = memoryview(buffer).cast("B")
         data = self.read_buffer(len(view))
         view[: len(data)] = data
         return len(data)
 
     def read_buffer(self, size: int | None = -1) -> memoryview | bytes:
-        """Read as ``read`` does, without a copy where the bytes are at hand; pyarrow asks for this."""
+        """Read as ``read`` does, without a copy if the bytes are in memory; pyarrow calls this method."""
         self._check_open()
         left = max(0, self._size - self._position)
         wanted = left if size is None or size < 0 else min(size, left)
@@ -155,7 +155,7 @@ class RangedFile(io.RawIOBase):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _find_in_memory(self, start: int) -> memoryview:
-        """Return the bytes in memory from an offset on, none if it is not there."""
+        """Return the bytes in memory from an offset on; empty if there are none."""
         kept = self._find_kept(start)
         first, data = self._ahead
         ahead = memoryview(data)[start - first :] if first <= start else memoryview(b"")
@@ -192,7 +192,7 @@ class RangedFile(io.RawIOBase):
             raise ValueError("the file is closed")
 
     def close(self) -> None:
-        """Close the file and forget what was fetched."""
+        """Close the file and forget all fetched bytes."""
         if not self.closed:
             self.drop()
         super().close()

@@ -1,7 +1,7 @@
-"""Which requests to make for a list of byte ranges.
+"""Plans the requests for a list of byte ranges.
 
-A request costs about as much as reading 64 KiB more, so ranges closer together than that are fetched as one; a
-request of many megabytes is slower than several beside each other, so large ones are cut.
+A request costs about as much as 64 KiB of bytes. So ranges closer together than that are fetched by one request. One
+request of many megabytes is slower than several at once, so large ones are split.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ LARGEST = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RangePlan:
-    """Requests that together cover the ranges asked for.
+    """Requests that together cover some ranges.
 
-    ``requests`` are in order of their offsets, not empty, and do not overlap; ``asked`` are the ranges in the order
-    asked.
+    ``requests`` are sorted, not empty, and do not overlap. ``asked`` are the ranges in the caller's order.
     """
 
     requests: tuple[Range, ...]
     asked: tuple[Range, ...]
 
     def cut(self, answers: Sequence[bytes]) -> list[bytes]:
-        """Return the bytes of each range asked, given the answer to each request."""
+        """Return the bytes of each range from the answers to the requests."""
         starts = [start for start, _ in self.requests]
         return [_assemble(wanted, starts, answers) for wanted in self.asked]
 
@@ -37,12 +36,12 @@ def plan_ranges(ranges: Sequence[Range], gap: int = GAP, largest: int = LARGEST)
     """Plan the requests for some ranges.
 
     Args:
-        ranges: (start, stop) each, in any order; they may overlap and may be empty.
+        ranges: (start, stop) of each, in any order; they may overlap and may be empty.
         gap: ranges with fewer bytes between them are fetched together.
         largest: most bytes in one request.
 
     Raises:
-        ValueError: a range that starts below zero or ends before it starts.
+        ValueError: a range starts below zero or ends before it starts.
     """
     asked = tuple((int(start), int(stop)) for start, stop in ranges)
     for start, stop in asked:

@@ -1,4 +1,4 @@
-"""Keeping credentials out of everything that a person may read."""
+"""Hides credentials in every text that a person may read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SECRET_KEY = re.compile(
 )
 _NOT_SECRET = re.compile(r"provider|endpoint|region|^anon", re.IGNORECASE)
 _ENVIRONMENT = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-# In Azure's URIs the container stands before the @.
+# In Azure's URIs the part before the @ is the container, not a user.
 _USERINFO = re.compile(r"(\b(?!abfss?:|wasbs?:)[A-Za-z][A-Za-z0-9+.-]*://)[^/\s'\"@?#]*@")
 _QUERY = re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"?]*)\?[^\s'\"]*")
 _AZURE = frozenset({"abfs", "abfss", "wasb", "wasbs"})
-_SHORTEST = 6  # shorter ones ("test") would blot out ordinary words
+_SHORTEST = 6  # shorter secrets ("test") are also ordinary words
 
 
 def redact_uri(uri: str) -> str:
@@ -29,7 +29,7 @@ def redact_uri(uri: str) -> str:
 
 
 class Redactor:
-    """Hides the secrets of some storage options, and of a URI, wherever they turn up in a text."""
+    """Hides the secrets of storage options and of a URI in texts."""
 
     def __init__(self, options: Mapping[str, Any], uri: str = "") -> None:
         self._secrets = frozenset(_list_secrets(options, hidden=False)) | frozenset(_list_uri_secrets(uri))
@@ -47,7 +47,7 @@ class Redactor:
 
 
 def _list_uri_secrets(uri: str) -> Iterator[str]:
-    """Yield user name, password and the values of the query, as they stand and decoded."""
+    """Yield user name, password and the values of the query, both encoded and decoded."""
     scheme, _, rest = uri.partition("://")
     place, _, query = rest.partition("?")
     if scheme.lower() not in _AZURE and "@" in place.partition("/")[0]:
@@ -61,7 +61,7 @@ def _list_uri_secrets(uri: str) -> Iterator[str]:
 def _decode(text: str) -> str:
     if "%" not in text:
         return text
-    from urllib.parse import unquote  # 0.4 MB that local tables do without
+    from urllib.parse import unquote  # imported here, since local tables save 0.4 MB without it
 
     return unquote(text)
 

@@ -1,4 +1,4 @@
-"""Every other store, by way of fsspec: S3, memory, and whatever else has a file system there."""
+"""The backend of every store that has an fsspec file system: S3, memory and others."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from hoodie_storage.location import Location
 from hoodie_storage.ranges import Range
 
 SECONDS = 120.0
-"""How long a request may take in all, besides a second for each mebibyte."""
+"""How long a request may take, plus one second for each mebibyte."""
 
 _WHOLE_FILE = 1024 * 1024 * 1024
 _SMALL_FILE = 1024 * 1024
 _PARALLEL = 16
 _NO_SUCH_RANGE = 416
-# Stores whose fsspec implementation creates files atomically: with a conditional request, or under the lock below.
+# Stores that create files atomically: with a conditional request, or (memory) under the lock below.
 _CREATES = frozenset({"s3", "memory", "gs", "gcs", "abfs", "abfss", "az"})
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
 _MEMORY_LOCK = threading.Lock()
 
-# A forked process has none of its parent's threads, fsspec's event loop among them. Newer versions see to that.
+# A forked process lacks the thread of fsspec's event loop. Newer versions of fsspec reset it themselves.
 os.register_at_fork(after_in_child=fsspec.asyn.reset_lock)
 
 
 def open_remote(location: Location, options: Mapping[str, Any]) -> tuple[RemoteBackend, str]:
-    """Return the backend and the root's key.
+    """Return the backend and the key of the root.
 
     Raises:
-        UnsupportedStoreError: fsspec knows no such store, its package is missing, or it knows no such option.
+        UnsupportedStoreError: fsspec does not know the store or an option, or the store's package is missing.
     """
     try:
         if location.protocol in {"s3", "memory"}:
@@ -69,7 +69,7 @@ class RemoteBackend:
     Args:
         system: the file system; its listings must not be cached.
         protocol: its name.
-        seconds: how long a request may take, besides a second for each mebibyte.
+        seconds: how long a request may take, plus one second for each mebibyte.
     """
 
     def __init__(self, system: Any, protocol: str, seconds: float = SECONDS) -> None:
@@ -79,12 +79,12 @@ class RemoteBackend:
         self._whole: dict[str, Any] = {}
         self.parallel = _PARALLEL if system.async_impl else 1
         if protocol == "s3":
-            system.retries = 1  # its own would repeat writes whose answer got lost
+            system.retries = 1  # s3fs would repeat a write whose answer was lost
             if "max_concurrency" in signature(system._cat_file).parameters:  # noqa: SLF001
-                self._whole = {"max_concurrency": 1}  # one request, not another before it for the size
+                self._whole = {"max_concurrency": 1}  # one request, without another before it for the size
 
     def read(self, key: str, most: int | None = None) -> bytes:
-        """Read a file, or so many bytes from its start."""
+        """Read a file, or its first ``most`` bytes."""
         if most is not None:
             try:
                 return bytes(self._system.cat_file(key, start=0, end=most, **self._make_time_limit(most)))
@@ -95,11 +95,11 @@ class RemoteBackend:
         return bytes(self._system.cat_file(key, **self._whole, **self._make_time_limit(_WHOLE_FILE)))
 
     def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:
-        """Read a file, in memory of the client's."""
+        """Read a file into memory of the client library."""
         return memoryview(self.read(key))
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:
-        """Read each range, or say why not."""
+        """Read each range; return the exception for a range that cannot be read."""
         limit = self._make_time_limit(sum(stop - start for start, stop in ranges))
         if len(ranges) == 1:
             return [self._system.cat_file(key, start=ranges[0][0], end=ranges[0][1], **limit)]
@@ -127,15 +127,15 @@ class RemoteBackend:
         return list(entries.values())
 
     def stat(self, key: str) -> Entry:
-        """Look at one place."""
+        """Return the entry of a file or folder."""
         return _make_entry("", self._system.info(key, **self._make_time_limit(0)))
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a file, or write over it."""
+        """Write a file, or overwrite it."""
         self._system.pipe_file(key, data, **self._make_time_limit(len(data)))
 
     def create(self, key: str, data: bytes) -> None:
-        """Write a file if there is none."""
+        """Write a file that does not exist."""
         self._check_creates("pipe_file")
         if self._protocol == "memory":
             with _MEMORY_LOCK:
@@ -144,7 +144,7 @@ class RemoteBackend:
             self._system.pipe_file(key, data, mode="create", **self._make_time_limit(len(data)))
 
     def create_from(self, key: str, source: str) -> None:
-        """Copy a local file to a place where there is none, in parts where it is large."""
+        """Copy a local file to a file that does not exist; a large file is sent in parts."""
         if self._protocol == "memory":
             self.create(key, Path(source).read_bytes())
             return
@@ -155,14 +155,14 @@ class RemoteBackend:
         if self._protocol not in _CREATES:
             raise UnsupportedStoreError(f"{self._protocol}:// cannot create a file only where there is none")
         write = getattr(self._system, f"_{verb}" if self._system.async_impl else verb)
-        if "mode" not in signature(write).parameters:  # older ones would write over the file
+        if "mode" not in signature(write).parameters:  # older versions ignore the mode and overwrite the file
             raise UnsupportedStoreError(
                 f"the installed package for {self._protocol}:// cannot create a file only where there is none",
                 hint="Install fsspec 2024.12.0 or newer, and s3fs likewise.",
             )
 
     def read_with_etag(self, key: str) -> tuple[bytes, str]:
-        """Read a file and the mark of its version."""
+        """Read a file and its ETag."""
         if self._protocol == "memory":
             with _MEMORY_LOCK:
                 data = bytes(self._system.cat_file(key))
@@ -174,7 +174,7 @@ class RemoteBackend:
         return found
 
     def replace(self, key: str, data: bytes, etag: str) -> str:
-        """Write over the version of a file that has this mark."""
+        """Overwrite a file that has this ETag."""
         if self._protocol == "memory":
             with _MEMORY_LOCK:
                 if _hash_content(bytes(self._system.cat_file(key))) != etag:
@@ -214,15 +214,15 @@ class RemoteBackend:
         self._system.rm_file(key, **self._make_time_limit(0))
 
     def remove_folder(self, key: str) -> None:
-        """Do nothing: a store without folders has those that files are in."""
+        """Do nothing: such stores have no real folders."""
 
     def _make_time_limit(self, size: int) -> dict[str, float]:
-        """Return the time limit of a request that moves so many bytes, where fsspec can keep one."""
+        """Return the time limit of a request of ``size`` bytes; empty if the file system has no time limits."""
         return {"timeout": self._seconds + size / 2**20} if self._system.async_impl else {}
 
 
 def _make_entry(name: str, info: Mapping[str, Any]) -> Entry:
-    """Return a file or folder as fsspec describes it."""
+    """Return the entry of a file or folder from fsspec's description."""
     if info["type"] == "directory":
         return Entry(name, 0, is_dir=True)
     return Entry(name, int(info["size"] or 0), False, _find_modified(info))

@@ -1,4 +1,4 @@
-"""Trying again: a few times, with pauses that grow and differ, and never past a deadline."""
+"""Retries: a few attempts, with growing random pauses, until a deadline."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how long.
+    """How often to retry, and how long.
 
     Args:
-        attempts: calls in all.
-        first_pause: longest pause after the first failure, in seconds; it doubles with each one after.
-        longest_pause: no pause is longer.
-        give_up_after: seconds after the first call began from which no other is made.
+        attempts: number of calls, with the first one.
+        first_pause: longest pause after the first failure, in seconds; it doubles with each failure.
+        longest_pause: longest pause of all, in seconds.
+        give_up_after: seconds after the start of the first call from which no retry is made.
     """
 
     attempts: int = 4
@@ -27,14 +27,14 @@ class RetryPolicy:
     give_up_after: float = 120.0
 
     def choose_pause(self, failures: int) -> float:
-        """Return a pause in seconds after so many failures: anything up to the limit, so that callers spread out."""
+        """Return a pause in seconds after ``failures`` failures: random, so that callers do not retry at once."""
         from random import uniform
 
         return uniform(0, min(self.longest_pause, self.first_pause * 2 ** (failures - 1)))
 
 
 def call_with_retries(call: Callable[[], T], policy: RetryPolicy, again: Callable[[Exception], bool]) -> T:
-    """Return what the call returns; call again after an exception that ``again`` agrees to, else let it through."""
+    """Return the result of a call; retry after an exception for which ``again`` is true, and raise every other one."""
     began = time.monotonic()
     failures = 0
     while True:

@@ -1,9 +1,13 @@
-"""Store: all the verbs, over a backend.
+"""``Store``: all verbs, over a backend.
 
-What it adds to the backend: paths are checked and joined to the root; reads that fail for a passing reason are tried
-again, writes only where the store certainly did nothing; every answer has the length asked for; foreign exceptions
-become StorageFaults without credentials. A store is a value, its URI and options: it can be pickled, opens on first
-use, and opens anew after a fork.
+A store adds to its backend:
+
+* Paths are checked and joined to the root.
+* A read is retried if a retry may help, a write only if the store certainly did nothing.
+* Every answer has the requested length.
+* Exceptions of other libraries become StorageFaults without credentials.
+
+A store is a value: its URI and options. It can be pickled. It connects at the first use, and again after a fork.
 """
 
 from __future__ import annotations
@@ -34,16 +38,16 @@ from hoodie_storage.verbs import FileInfo
 
 T = TypeVar("T")
 
-# s3fs takes what follows for a version.
+# s3fs reads the text behind it as the version of an object.
 _VERSION = "?versionId="
 _MISSING = 404
-_FEW_FOLDERS = 8  # on local disks: listed sooner than threads are started
+_FEW_FOLDERS = 8  # on local disks, listing so few takes less time than starting threads
 _CONFLICT = 409
 _CREATED_MEANWHILE = 412
 
 
 def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Store:
-    """Return the store at a URI or local path. Nothing is asked of it yet.
+    """Return the store at a URI or local path, without any request.
 
     Args:
         uri: ``/path``, ``file:///path``, ``memory://name``, ``s3://bucket/path`` (or ``s3a://``), or any URI that
@@ -51,7 +55,7 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, Any] |
         storage_options: credentials, endpoint and the like, in any spelling that ``hoodie_storage.options`` lists.
 
     Raises:
-        PathError: the URI cannot be understood.
+        PathError: the URI cannot be parsed.
     """
     location = parse_location(uri)
     options = dict(storage_options or {})
@@ -64,13 +68,13 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, Any] |
 
 
 class Store:
-    """Files below one root. Safe to share between threads.
+    """Files below one root. Threads may share it.
 
     Args:
         location: the root.
         options: arguments of fsspec's file system.
-        prefix: folder below the root that paths are relative to.
-        retries: how reads are tried again.
+        prefix: folder below the root; paths are relative to it.
+        retries: the policy of retries.
     """
 
     def __init__(
@@ -85,15 +89,15 @@ class Store:
 
     @property
     def uri(self) -> str:
-        """The root without credentials: an absolute path where it is local, else a URI."""
+        """The root without credentials: an absolute path if it is local, else a URI."""
         return self._make_uri("")
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """Return the whole file, or the first bytes of a longer one. Raises NotFoundError.
+        """Return the whole file, or its first bytes. Raises NotFoundError.
 
         Args:
             path: the file.
-            most: how many bytes at most; None for all.
+            most: most bytes to read; None for all.
         """
         return self._ask("read", path, lambda backend, key: backend.read(key, most))
 
@@ -102,20 +106,20 @@ class Store:
 
         Args:
             path: the file.
-            memory: gives memory of so many bytes, to be written to; a local file is read into it, others come in
-                memory of their own.
+            memory: returns writable memory of a number of bytes; a local file is read into it. Other stores do not call
+                it.
 
         Raises:
-            NotFoundError: there is no such file.
+            NotFoundError: the file does not exist.
         """
         return self._ask("read", path, lambda backend, key: backend.read_view(key, memory)).toreadonly()
 
     def read_range(self, path: str, start: int, stop: int) -> bytes:
-        """Return the bytes from start up to stop. Raises ShortReadError if there are not as many."""
+        """Return the bytes from ``start`` to ``stop``. Raises ShortReadError if the file is shorter."""
         return self.read_ranges(path, [(start, stop)])[0]
 
     def read_ranges(self, path: str, ranges: Sequence[Range]) -> list[bytes]:
-        """Return the bytes of every range, in the order asked. Raises ShortReadError if there are not as many."""
+        """Return the bytes of every range, in the given order. Raises ShortReadError if the file is shorter."""
         plan = plan_ranges(ranges)
         answers: dict[Range, bytes] = {}
 
@@ -137,9 +141,9 @@ class Store:
         return plan.cut([answers[each] for each in plan.requests])
 
     def list_many(self, paths: Sequence[str]) -> list[list[FileInfo]]:
-        """Return the listings of several folders, in the order asked. Raises NotFoundError.
+        """Return the listings of several folders, in the given order. Raises NotFoundError.
 
-        They are made at once, but for a few local ones.
+        Threads list them at once, except a few local folders.
         """
         backend, _ = self._open_backend()
         width = min(backend.parallel, len(paths))
@@ -151,7 +155,7 @@ class Store:
             return list(pool.map(self.list, paths))
 
     def list(self, path: str) -> list[FileInfo]:
-        """Return what is right inside a folder, by name. Raises NotFoundError."""
+        """Return the files and folders directly inside a folder, by name. Raises NotFoundError."""
         entries = self._ask("list", path, lambda backend, key: backend.list(key))
         found = [
             FileInfo(join_paths(path, each.name), each.size, each.is_dir, each.modified, each.is_link)
@@ -160,12 +164,12 @@ class Store:
         return sorted(found, key=lambda info: (info.path, info.is_dir))
 
     def stat(self, path: str) -> FileInfo:
-        """Return kind and size. Raises NotFoundError."""
+        """Return the kind and size of a file or folder. Raises NotFoundError."""
         found: Entry = self._ask("stat", path, lambda backend, key: backend.stat(key))
         return FileInfo(path, found.size, found.is_dir, found.modified, found.is_link)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Say whether a file or folder exists."""
         try:
             self.stat(path)
         except NotFoundError:
@@ -173,20 +177,20 @@ class Store:
         return True
 
     def put(self, path: str, data: bytes) -> None:
-        """Write a file, or write over it."""
+        """Write a file, or overwrite it."""
         self._ask("write", path, lambda backend, key: backend.put(key, data), again=classify.is_refusal)
 
     def put_if_absent(self, path: str, data: bytes, *, unique: bool = False) -> None:
-        """Write a file if there is none.
+        """Write a file that does not exist.
 
         Args:
-            path: where.
+            path: the file.
             data: the content.
-            unique: nobody else would write these very bytes, so a file that holds them is this writer's own.
+            unique: no other writer writes the same bytes, so a file with these bytes is this writer's.
 
         Raises:
-            AlreadyExistsError: there is one; ``identical`` tells whether it has the same content.
-            UnknownOutcomeError: the answer got lost and reading back did not tell.
+            AlreadyExistsError: the file exists; ``identical`` tells whether it has the same content.
+            UnknownOutcomeError: the answer was lost, and reading the file did not tell whether it was written.
         """
         check_path(path)
         backend, key = self._open_backend(path)
@@ -208,15 +212,15 @@ class Store:
         )
 
     def create_from(self, path: str, source: str) -> None:
-        """Copy a local file to a place that nobody else uses; a file of its size there counts as this copy.
+        """Copy a local file to a path that no other writer uses; an existing file of its size counts as this copy.
 
         Args:
-            path: where.
+            path: the new file.
             source: path of the local file.
 
         Raises:
-            AlreadyExistsError: there is a file of another size.
-            UnknownOutcomeError: the answer got lost and asking again did not tell.
+            AlreadyExistsError: a file of another size exists.
+            UnknownOutcomeError: the answer was lost, and a look at the file did not tell whether it was written.
         """
         check_path(path)
         backend, key = self._open_backend(path)
@@ -235,22 +239,22 @@ class Store:
             raise AlreadyExistsError("there is another file already", operation="create", path=self._make_uri(path))
 
     def read_with_etag(self, path: str) -> tuple[bytes, str]:
-        """Return a whole file and the mark of its version. Raises NotFoundError, UnsupportedStoreError."""
+        """Return a whole file and its ETag. Raises NotFoundError, UnsupportedStoreError."""
         return self._ask("read", path, lambda backend, key: backend.read_with_etag(key))
 
     def put_if_match(self, path: str, data: bytes, etag: str, *, unique: bool = False) -> str:
-        """Write over a file if it still is the version with this mark, and return the new one's.
+        """Overwrite a file if it still has an ETag, and return its new ETag.
 
         Args:
-            path: where.
+            path: the file.
             data: the content.
-            etag: the mark of the version to replace.
-            unique: nobody else would write these very bytes, so a file that holds them is this writer's own.
+            etag: ETag of the version to replace.
+            unique: no other writer writes the same bytes, so a file with these bytes is this writer's.
 
         Raises:
-            ChangedError: it is another version by now, or is gone.
-            UnknownOutcomeError: the answer got lost and reading back did not tell.
-            UnsupportedStoreError: this store cannot do it.
+            ChangedError: the file has another ETag, or does not exist.
+            UnknownOutcomeError: the answer was lost, and reading the file did not tell whether it was written.
+            UnsupportedStoreError: the store has no conditional writes.
         """
         check_path(path)
         backend, key = self._open_backend(path)
@@ -269,46 +273,48 @@ class Store:
             raise self._make_unknown_outcome(problem, path, "replace") from fault
         if mark and there == data and unique:
             return mark
-        if lost and mark == etag:  # still the old one: the request may yet arrive
+        if lost and mark == etag:  # still the old version, but the request may arrive later
             raise self._make_unknown_outcome(problem, path, "replace")
         raise ChangedError("the file is another version by now", operation="replace", path=self._make_uri(path))
 
     def delete(self, path: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file; a missing file is no error."""
         try:
             self._ask("delete", path, lambda backend, key: backend.delete(key), again=classify.is_refusal)
         except NotFoundError:
             return
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder if it is empty; one that is not there, or where a file came meanwhile, is no error."""
+        """Remove a folder if it is empty; a missing folder, or one that is not empty, is no error."""
         try:
             self._ask("delete", path, lambda backend, key: backend.remove_folder(key), again=classify.is_refusal)
         except NotFoundError:
             return
 
     def remove_scratch(self, path: str) -> int:
-        """Remove what killed processes left below a folder while they wrote files, as far as that is certain to be
-        nobody's, and return how many files that were; other stores than local disks keep no such files.
+        """Remove abandoned scratch files of killed processes below a folder, and return their number.
+
+        Only local disks have such files.
         """
         return self._ask(
             "delete", path, lambda backend, key: backend.remove_scratch(key) if isinstance(backend, LocalBackend) else 0
         )
 
     def local_path(self, path: str) -> str | None:
-        """Return the path in the local file system, symbolic links followed, for memory mapping; None if it is
-        elsewhere. Raises PathError where there is a pipe, socket or device.
+        """Return the path in the local file system, for memory mapping; None for other stores.
+
+        Symbolic links are followed. Raises PathError for a pipe, socket or device.
         """
         check_path(path)
         backend, key = self._open_backend(path)
         return backend.find_file(key) if isinstance(backend, LocalBackend) else None
 
     def open(self, path: str, size: int | None = None) -> RangedFile:
-        """Return a seekable file over range requests; the size is asked for where it is not given."""
+        """Return a seekable file over range requests; without ``size``, the store is asked for it."""
         return RangedFile(self, check_path(path), self.stat(path).size if size is None else size)
 
     def open_folder(self, path: str) -> Store:
-        """Return the store of a folder; its links still may lead as far as this store's root."""
+        """Return the store of a folder; its symbolic links may still lead anywhere below this store's root."""
         inner = Store(self._location, self._options, join_paths(self._prefix, check_path(path)), self._retries)
         inner._opened = self._opened
         return inner
@@ -326,7 +332,7 @@ class Store:
         return f"Store({self.uri!r})"
 
     def _open_backend(self, path: str = "") -> tuple[Backend, str]:
-        """Return the backend of this process, and a path's key."""
+        """Return the backend of this process and the key of a path; connect at the first use and after a fork."""
         if self._opened is None or self._opened[0] != os.getpid():
             self._opened = (os.getpid(), *self._connect())
         _, backend, root = self._opened
@@ -338,7 +344,7 @@ class Store:
     def _connect(self) -> tuple[Backend, str]:
         if self._location.protocol == "file":
             return LocalBackend(self._location.root), self._location.root
-        from hoodie_storage.remote import open_remote  # local tables do without fsspec
+        from hoodie_storage.remote import open_remote  # imported here, since local tables do not need fsspec
 
         try:
             return open_remote(self._location, self._options)
@@ -361,7 +367,8 @@ class Store:
             return call_with_retries(lambda: call(backend, key), self._retries, again)
         except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
             problem = error
-        # Raised out here, so that an exception with a secret in its text is not dragged along as context.
+        # Raised outside of the except block: there the exception would become the context, and its text may have a
+        # secret.
         raise self._make_fault(problem, operation, path)
 
     def _make_fault(self, error: Exception, operation: str, path: str) -> StorageFault:
@@ -380,7 +387,7 @@ class Store:
         return fault
 
     def _has_content(self, path: str, data: bytes) -> bool | None:
-        """Whether a file holds these bytes; None if there is none, or it cannot be read."""
+        """Say whether a file has these bytes; None if it does not exist or cannot be read."""
         try:
             return self.stat(path).size == len(data) and self.read(path) == data
         except StorageFault:
@@ -412,8 +419,9 @@ def _is_other_version(error: Exception) -> bool:
 
 
 def _may_create_again(error: Exception) -> bool:
-    """Whether a creation certainly did nothing and may do better next time: the store was busy, or another was under
-    way.
+    """Say whether a creation certainly did nothing and may succeed next time.
+
+    That is so if the store was busy, or if it was just creating the same file for another request (status 409).
     """
     return classify.is_refusal(error) or (
         not isinstance(error, FileExistsError) and classify.find_http_status(error) == _CONFLICT

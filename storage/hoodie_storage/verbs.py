@@ -1,8 +1,7 @@
-"""What can be asked of a store: one protocol for each verb, so that a function asks for no more than it uses.
+"""The verbs of a store: one protocol for each, so that a function requires only the verbs that it uses.
 
 Paths are relative to the store's root, ``/``-separated, without leading slash; ``""`` is the root. Every verb raises
-StorageFault or one of its kinds; a path that leads out of the store is a PathError before anything is asked of the
-store.
+StorageFault or a subclass. For a path that leads out of the store it raises PathError, before any request.
 """
 
 from __future__ import annotations
@@ -14,11 +13,16 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file or folder: path relative to the store's root, size in bytes (0 for folders).
+    """A file or folder.
 
-    ``modified`` is when the file was written, in milliseconds since 1970 by the store's clock; None where the store
-    does not say. ``is_link`` says that it is a symbolic link itself, which only local disks have.
-    Both are no part of the value.
+    ``modified`` and ``is_link`` do not count in comparisons.
+
+    Attributes:
+        path: path relative to the store's root.
+        size: size in bytes, 0 for a folder.
+        is_dir: whether it is a folder.
+        modified: when the file was written, in milliseconds since 1970 by the store's clock; None if it is not known.
+        is_link: whether it is a symbolic link, which only local disks have.
     """
 
     path: str
@@ -37,12 +41,13 @@ class Read(Protocol):
     """Whole files."""
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """Return the whole file as it was at one moment, or ``most`` bytes of a longer one. Raises NotFoundError."""
+        """Return the whole file, or its first ``most`` bytes: one version of it. Raises NotFoundError."""
         ...
 
     def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
-        """Return the whole file for reading only, as ``read`` does; a local one in the memory that is given for its
-        size in bytes.
+        """Return the whole file as a read-only view.
+
+        ``memory`` returns writable memory of a number of bytes; a local file is read into it.
         """
         ...
 
@@ -51,11 +56,11 @@ class ReadRanges(Protocol):
     """Parts of files."""
 
     def read_range(self, path: str, start: int, stop: int) -> bytes:
-        """Return the bytes from start up to stop: exactly that many, else ShortReadError."""
+        """Return the bytes from ``start`` to ``stop``. Raises ShortReadError if the file is shorter."""
         ...
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return the bytes of every range, in the order asked; ranges may overlap and are fetched in few requests."""
+        """Return the bytes of every range, in the given order; ranges may overlap and are fetched in few requests."""
         ...
 
 
@@ -63,14 +68,13 @@ class List(Protocol):
     """Folders."""
 
     def list_many(self, paths: Sequence[str]) -> list[list[FileInfo]]:
-        """List several folders at once and return the listings in the order asked."""
+        """List several folders at once and return the listings in the given order."""
         ...
 
     def list(self, path: str) -> list[FileInfo]:
-        """Return the files and folders right inside a folder, by name, never from a cache.
+        """Return the files and folders directly inside a folder, by name, never from a cache.
 
-        A store without folders has the folders that files are in. Raises NotFoundError for a folder that does not
-        exist.
+        In a store without real folders, a folder exists if a file is in it. Raises NotFoundError.
         """
         ...
 
@@ -79,77 +83,80 @@ class Stat(Protocol):
     """Facts about one path."""
 
     def stat(self, path: str) -> FileInfo:
-        """Return kind and size. Raises NotFoundError."""
+        """Return the kind and size of a file or folder. Raises NotFoundError."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Say whether a file or folder exists."""
         ...
 
 
 class Put(Protocol):
-    """Files written, or written over."""
+    """Files written or overwritten."""
 
     def put(self, path: str, data: bytes) -> None:
-        """Write a file whole: readers see the old file or the new one, never a part. Folders are made as needed.
+        """Write a whole file: readers see the old file or the new one, never a part. Missing folders are made.
 
-        Tried again only where the store said that it did nothing.
+        It is retried only if the store certainly did nothing.
         """
         ...
 
 
 class PutIfAbsent(Protocol):
-    """Files written once: what commits are made of."""
+    """Files written once: commits need this verb."""
 
     def put_if_absent(self, path: str, data: bytes, *, unique: bool = False) -> None:
-        """Write a file whole if there is none; of several writers at once exactly one returns.
+        """Write a whole file that does not exist; of several writers at once, exactly one succeeds.
 
         Args:
-            path: where.
+            path: the file.
             data: the content.
-            unique: nobody else would write these very bytes. A file that holds them is then this writer's own, from an
-                attempt whose answer got lost, and counts as written. (HTTP clients repeat a request by themselves when
-                a connection breaks, and then are told that the file is there.)
+            unique: no other writer writes the same bytes. A file with these bytes is then this writer's, from an
+                attempt whose answer was lost, and counts as written. (HTTP clients repeat a request when a connection
+                breaks, and the store then answers that the file exists.)
 
         Raises:
-            AlreadyExistsError: a file is there, and ``identical`` tells whether with the same content.
-            UnknownOutcomeError: the answer got lost and reading back did not tell; nothing may be cleaned up.
+            AlreadyExistsError: the file exists; ``identical`` tells whether it has the same content.
+            UnknownOutcomeError: the answer was lost, and reading the file did not tell whether it was written. The
+                caller must not clean up.
         """
         ...
 
     def create_from(self, path: str, source: str) -> None:
-        """Copy a local file to a place that nobody else uses; a file of its size there counts as this copy.
+        """Copy a local file to a path that no other writer uses; an existing file of its size counts as this copy.
 
-        Raises AlreadyExistsError where a file of another size is, UnknownOutcomeError where the store did not say.
+        Raises:
+            AlreadyExistsError: a file of another size exists.
+            UnknownOutcomeError: it is not known whether the file was written.
         """
         ...
 
 
 class PutIfMatch(Protocol):
-    """Files replaced by one of several who try: what locks are made of. Not every store can."""
+    """Files replaced conditionally: locks need this verb. Not every store has it."""
 
     def read_with_etag(self, path: str) -> tuple[bytes, str]:
-        """Return a whole file and the store's mark of this version of it.
+        """Return a whole file and its ETag, the store's mark of this version.
 
         Raises:
-            NotFoundError: there is no such file.
-            UnsupportedStoreError: the store cannot replace a file by its mark.
+            NotFoundError: the file does not exist.
+            UnsupportedStoreError: the store has no conditional writes.
         """
         ...
 
     def put_if_match(self, path: str, data: bytes, etag: str, *, unique: bool = False) -> str:
-        """Write over a file if it still is the version with this mark, and return the mark of the new one.
+        """Overwrite a file if it still has an ETag, and return its new ETag.
 
         Args:
-            path: where.
+            path: the file.
             data: the content.
-            etag: the mark of the version to replace.
-            unique: nobody else would write these very bytes, so a file that holds them is this writer's own.
+            etag: ETag of the version to replace.
+            unique: no other writer writes the same bytes, so a file with these bytes is this writer's.
 
         Raises:
-            ChangedError: the file is another version by now, or is gone.
-            UnknownOutcomeError: the answer got lost and reading back did not tell.
-            UnsupportedStoreError: the store cannot do it.
+            ChangedError: the file has another ETag, or does not exist.
+            UnknownOutcomeError: the answer was lost, and reading the file did not tell whether it was written.
+            UnsupportedStoreError: the store has no conditional writes.
         """
         ...
 
@@ -158,9 +165,9 @@ class Delete(Protocol):
     """Files removed."""
 
     def delete(self, path: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file; a missing file is no error."""
         ...
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder if it is empty; one that is not there, or where a file came meanwhile, is no error."""
+        """Remove a folder if it is empty; a missing folder, or one that is not empty, is no error."""
         ...
