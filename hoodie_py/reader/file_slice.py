@@ -1,10 +1,10 @@
-"""What one file group looks like at an instant: a base file, its log files, and which of their blocks count.
+"""FileSlice: a file group at an instant, that is a base file and its log files, and which of their blocks count.
 
-A file slice is the unit a reader opens: at most one base file plus the log files laid over it, in read order. Values
-only; which files belong to a slice is decided by the table layer. Everything here is small and picklable, as scan tasks
-carry it to other processes.
+A reader opens one file slice: at most one base file, and the log files on top of it in read order. These are plain
+values; the table layer decides which files belong to a slice. They are small and picklable, as scan tasks carry them to
+other processes.
 
-Log files are ordered by (time in the name, version as a number, write token, suffix) (Hudi
+Log files are ordered by the time in the name, the version as a number, the write token and the suffix (Hudi
 ``HoodieLogFile.LogFileComparator``).
 """
 

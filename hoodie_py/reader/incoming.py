@@ -1,8 +1,8 @@
-"""A writer's rows in the place of log files: merged into a file group before they are written.
+"""IncomingReader: merges a writer's rows into a file group instead of log files.
 
-Hudi's StreamingFileGroupRecordBufferLoader.  Rows come with what the writer knows of them: an operation where it has
-one, keys where rows do not hold them.  A row that the flag column or the table's delete marker marks is a delete, and
-stays -U if the writer says so; the operation column is not looked at, as operations come with the rows.
+This is Hudi's StreamingFileGroupRecordBufferLoader. The writer may give operations with the rows, and keys where the
+rows lack them. A row is a delete if the flag column or the table's delete marker says so; the operation -U stays -U.
+The operation column is not read, as operations come with the rows.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class IncomingRows:
 
     Attributes:
         rows: the data, columns by name; meta columns may be missing.
-        operations: operation codes of the rows, -1 for none; None for none at all.
-        keys: record keys; None where they are read from the rows.
+        operations: operation code of each row, -1 for none; None if no row has one.
+        keys: record keys; None to read them from the rows.
     """
 
     rows: pa.RecordBatch
@@ -51,7 +51,7 @@ class IncomingDeletes:
     Attributes:
         keys: string array of record keys.
         ordering: one ordering value per key: of the field's type, a tuple for several fields, or DEFAULT_ORDERING; or
-            a column of them. Empty where none has one.
+            a column of them. Empty if no key has one.
     """
 
     keys: pa.Array
@@ -59,16 +59,16 @@ class IncomingDeletes:
 
 
 class IncomingReader(LogReader):
-    """What a writer says of the keys of a file group, folded as a log would be.
+    """Folds the rows and deletes of a write as if they were a log.
 
     Args:
-        incoming: rows and deletes in the order in which they count.
+        incoming: rows and deletes, older ones first.
         file_slice: the file group's slice; its log files are not read.
         info: the table's facts.
-        read: columns the caller wants; the merge's own come on top.
-        merger: decides instead of the table's merge mode.
+        read: columns that the caller wants; the columns that the merge needs are added.
+        merger: replaces the table's merge mode.
         options: settings of the read.
-        stats: counts what was met.
+        stats: counts rows.
     """
 
     writing = True
@@ -104,7 +104,7 @@ class IncomingReader(LogReader):
         return BufferedBatch(self.context, part.keys, entries.rows, entries.order, entries.codes)
 
     def _get_delete_ordering(self, part: IncomingDeletes) -> OrderingColumn | Sequence[Any]:
-        if not self.context.ordering_fields:  # of this write, whatever the table's are
+        if not self.context.ordering_fields:  # those of this write, which may differ from the table's
             return ()
         if len(part.ordering) or not len(part.keys):
             return part.ordering

@@ -1,4 +1,7 @@
-"""The log side of one read: blocks scanned, decoded to the merge's columns, buffered and folded."""
+"""LogReader: scans the log files of one file slice, decodes their blocks, and folds them to one record per key.
+
+Hudi's HoodieMergedLogRecordReader with its file group record buffer.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +48,13 @@ from hoodie_py.runtime.fold_gate import FoldGate
 
 @dataclass(frozen=True, slots=True)
 class BlockEntries:
-    """What one log block says.
+    """The entries of one log block, or of a part of it.
 
     Attributes:
         scanned: the block and its file.
-        entries: its records or deletes.
-        positions: the base row of each entry; None where rows pair by key.
-        partial: whether its rows lack columns.
+        entries: the block's records or deletes.
+        positions: int64 base row of each entry; None where entries match by key.
+        partial: whether the block's rows lack columns.
     """
 
     scanned: ScannedBlock
@@ -61,15 +64,15 @@ class BlockEntries:
 
 
 class LogReader:
-    """Everything the log files say, one record a key after ``fold``.
+    """Reads the log of one file slice, and merges its records with base rows.
 
     Args:
-        file_slice: whose log files.
+        file_slice: the slice.
         info: the table's facts.
-        read: columns the caller wants; the merge's own come on top.
-        merger: decides instead of the table's merge mode.
+        read: columns that the caller wants; the columns that the merge needs are added.
+        merger: replaces the table's merge mode.
         options: settings of the read.
-        stats: counts what was met.
+        stats: counts blocks and rows.
         gate: entered while blocks are decoded and folded; None where no other slice is read at the same time.
 
     Raises:
@@ -128,9 +131,7 @@ class LogReader:
         self.kept = False
 
     def make_base_schema(self, read: Sequence[str]) -> pa.Schema:
-        """Return the columns that base rows need: all of the merge's for a custom merger, else those read and the
-        ordering.
-        """
+        """Return the columns to read of base rows: all of the merge for a custom merger, else ``read`` and ordering."""
         if self._custom:
             return self.schema
         wanted = {*read, *self.deciding.names}
@@ -138,11 +139,11 @@ class LogReader:
 
     @property
     def whole_rows(self) -> bool:
-        """Whether one version wins as it is, so that merging looks at ordering values alone; known after ``fold``."""
+        """Whether one of two versions wins unchanged, so that a merge reads ordering values; known after ``fold``."""
         return isinstance(self._buffer.final_strategy, OrderedStrategy)
 
     def fold(self) -> FoldedLog | None:
-        """Scan, decode and fold, once; None if the log files hold no record."""
+        """Scan, decode and fold the log on the first call; None if it holds no record."""
         if not self._is_folded:
             self._folded = self._fold()
             self._is_folded = True
@@ -167,14 +168,14 @@ class LogReader:
         return folded
 
     def read_blocks(self) -> Iterator[BlockEntries]:
-        """Give the entries of every block that counts, in merge order; their rows go into the store.
+        """Yield the entries of every block that counts, in merge order; their rows go into the store.
 
         A large block comes in parts.
 
         Raises:
             CorruptFileError: a block's content is damaged.
-            UnsupportedFeatureError: a block of a type that is not handled.
-            StorageError: rows had to be spilled and could not be.
+            UnsupportedFeatureError: a block's type is not supported.
+            StorageError: rows could not be spilled.
         """
         return self._read_entries(self._scan())
 
@@ -183,7 +184,9 @@ class LogReader:
         together = SmallDataBlocks(self.context, self.deletes, self._conform, decoder)
         deletes = SmallDeleteBlocks(self.context, blocks, self.spill.budget.portion)
         for index in range(len(blocks)):
-            scanned = blocks[index].drop_content()  # or its file would be held while it is decoded
+            scanned = blocks[
+                index
+            ].drop_content()  # else this frame would keep the file's bytes while the block is decoded
             with _locate_errors(scanned):
                 if scanned.block.type is BlockType.DELETE:
                     yield self._read_deletes(blocks[index], deletes.take_entries(index))
@@ -191,7 +194,7 @@ class LogReader:
                     yield from self._read_rows(scanned, decoder, together, index)
 
     def read_rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of every data block in block order, unmerged; deletes are not looked at."""
+        """Yield the rows of every data block in block order, unmerged; delete blocks are skipped."""
         blocks = self._scan()
         decoder = self._make_decoder(blocks)
         for index, scanned in enumerate(blocks):
@@ -215,19 +218,19 @@ class LogReader:
             yield batch.slice(start, at_once)
 
     def iterate_unmatched(self, folded: FoldedLog, met: np.ndarray) -> Iterator[BufferedBatch]:
-        """Yield the records that no base row met, as many at a time as the memory budget has room for."""
+        """Yield the records that no base row matched, in portions of the memory budget."""
         at_once = self.spill.budget.count_rows_at_once(2 * self.store.row_bytes + self.strategy.bytes_a_pair)
         yield from folded.iterate_chosen(met, at_once, value=False)
 
     def forget(self) -> None:
-        """Let go of all records, unless the log side is kept for further use; ``fold`` would read them again."""
+        """Free all records, unless ``kept`` is set; ``fold`` would read them again."""
         if not self.kept:
             self._folded, self._is_folded = None, False
             self._buffer = LogBuffer(self.strategy, self.spill)
             self.store.release(0)
 
     def close(self) -> None:
-        """Remove the spill files, unless the log side is kept for further use; what was read from them is void."""
+        """Remove the spill files, unless ``kept`` is set; arrays that were read from them become invalid."""
         if not self.kept:
             self.spill.close()
 
@@ -254,7 +257,7 @@ class LogReader:
         return blocks
 
     def merge_with_base(self, base: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        """Merge what the log says on base rows.
+        """Merge base rows with the log records that they match.
 
         Raises:
             MergeError: with the instants of the key's versions in the log.
@@ -266,11 +269,11 @@ class LogReader:
             raise
 
     def merge_inserted(self, entries: BufferedBatch) -> BufferedBatch:
-        """Return what becomes of log records that meet no base row."""
+        """Merge log records that match no base row."""
         return self._buffer.final_strategy.convert_inserts(entries)
 
     def _read_deletes(self, scanned: ScannedBlock, entries: BufferedBatch | None) -> BlockEntries:
-        """Return the entries of a delete block, which may be made already."""
+        """Return the entries of a delete block; make them if None are given."""
         if entries is None:
             deleted = decode_delete_block(scanned.load())
             ordering = make_delete_ordering_column(deleted, self.context.declared_ordering_types)
@@ -300,7 +303,11 @@ class LogReader:
             done += len(entries)
 
     def _conform_rows(self, decoded: pa.RecordBatch, *, partial: bool) -> tuple[pa.RecordBatch, dict[str, np.ndarray]]:
-        """Return a block's rows in the merge's columns, and which columns the rows of a partial block lack."""
+        """Bring a block's rows to the columns of the merge.
+
+        Returns:
+            the rows, and for each column that a partial block lacks a mask of its rows.
+        """
         if not partial:
             return self._conform(decoded), {}
         lacks = np.broadcast_to(np.True_, decoded.num_rows)
@@ -308,7 +315,7 @@ class LogReader:
         return conform_batch(decoded, self.schema), absent
 
     def _read_positions(self, scanned: ScannedBlock, count_of: Callable[[], int]) -> np.ndarray | None:
-        """Return the base row of each of a block's entries, where the block has that and it is about this base file."""
+        """Return the base row of each entry; None unless the block has positions in this slice's base file."""
         base = self.file_slice.base_file
         if not self._use_positions or base is None or not self._buffer.by_position:
             return None
@@ -321,7 +328,7 @@ class LogReader:
 
 @contextmanager
 def _locate_errors(scanned: ScannedBlock) -> Iterator[None]:
-    """Say in which block an error was met."""
+    """Add the block to errors."""
     try:
         yield
     except HoodieError as error:

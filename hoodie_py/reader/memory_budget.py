@@ -1,8 +1,8 @@
-"""How much memory the log side of one file slice may take, and what of it each part of the work gets.
+"""MemoryBudget: the memory that the log of one file slice may take, and the share of each step.
 
-The limit holds for everything the log side needs beside the base file's own batches: log bytes, decoded rows, keys,
-ordering values, handles, and what is made of them for a moment.  Rows and entries are held in memory while they fit,
-with room left for the fold; beyond that they are written to spill files and worked on a portion at a time.
+The limit covers everything of the log: bytes of files, decoded rows, keys, ordering values, handles, and temporary
+arrays. Batches of base rows do not count. Rows and entries stay in memory while they fit and leave room for the fold.
+Beyond that they are written to spill files and processed in portions. (Hudi: hoodie.memory.merge.max.size.)
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from hoodie_py.options.read import MERGE_MEMORY, SPILL_PATH
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.runtime.machine import count_cores, find_address_space_limit, find_memory_limit
 
-_SHARE = 4  # a quarter of the machine's memory is for log sides
-_OWN_SHARE = 8  # an eighth of the process's own limit, as addresses that are reserved or mapped count there too
-_FOLD_COPIES = 6  # what a fold makes of entries: joined, numbered, sorted, gathered
+_SHARE = 4  # a quarter of the machine's memory is for logs
+_OWN_SHARE = 8  # an eighth of the process's own limit, which counts reserved and mapped addresses, too
+_FOLD_COPIES = 6  # a fold joins, numbers, sorts and gathers entries: about six copies in all
 _SMALL_FILE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
-    """The limit of one slice's log side and what follows from it.
+    """The memory limit of one slice's log.
 
     Attributes:
         limit: bytes.
-        directory: where spill files go; None for the system's directory for temporary files.
+        directory: for spill files; None for the system's directory for temporary files.
     """
 
     limit: int
@@ -33,7 +33,7 @@ class MemoryBudget:
 
     @classmethod
     def from_options(cls, options: ReadOptions) -> MemoryBudget:
-        """Return the budget that a read's settings give each slice."""
+        """Return the budget of each slice of a read."""
         limit = options.memory_limit
         if limit is None:
             limit = MERGE_MEMORY.read(options.options) or None
@@ -42,51 +42,52 @@ class MemoryBudget:
 
     @property
     def portion(self) -> int:
-        """Bytes of rows or entries that are worked on at once."""
+        """Bytes of rows or entries that are processed at once."""
         return max(1, self.limit // 16)
 
     @property
     def rows_most(self) -> int:
-        """Bytes of rows held at most while all of the log side is in memory."""
+        """Most bytes of rows in memory before the log is spilled."""
         return self.limit * 3 // 4
 
     @property
     def rows_held(self) -> int:
-        """Bytes of rows held before they are written out, once the log side spills."""
+        """Most bytes of rows in memory once the log is spilled."""
         return max(1, self.limit // 8)
 
     @property
     def log_bytes_held(self) -> int:
-        """Bytes of log files held at once; a larger one is mapped."""
+        """Most bytes of log files in memory; a larger file is mapped."""
         return self.limit // 8
 
     @property
     def mapped_bytes(self) -> int | None:
-        """Bytes of spill files mapped at once; None for no bound, as only a limit of address space makes them count."""
+        """Most bytes of spill files mapped at once; None without a limit of address space, as only there maps count."""
         return None if find_address_space_limit() is None else self.limit // 2
 
     @property
     def file_bytes(self) -> int:
-        """Bytes of a spill file after which another is begun, as a file is mapped whole."""
+        """Bytes after which a new spill file begins, as a file is mapped whole."""
         return max(_SMALL_FILE, self.limit // 4)
 
     def fits(self, row_bytes: int, entry_bytes: int) -> bool:
-        """Say whether rows and the entries that speak of them can stay in memory and be folded there."""
+        """Say whether rows and their entries can stay in memory and be folded there."""
         return row_bytes + _FOLD_COPIES * entry_bytes + self.limit // 4 <= self.limit
 
     def count_rows_at_once(self, row_bytes: int) -> int:
-        """Return how many rows of a size make a portion, at least one."""
+        """Count the rows of this size that make a portion, at least one."""
         return max(1, self.portion // max(1, row_bytes))
 
 
 def compute_memory_share(limit: int | None, readers: int) -> int:
-    """Return the bytes that the log side of one slice may take.
+    """Return the bytes that the log of one slice may take.
+
+    The default is a quarter of the memory of the machine or container, divided by its cores, as each core may read a
+    slice. Where the process has a limit of its own (RLIMIT_AS, which Spark sets from
+    ``spark.executor.pyspark.memory``), it is at most an eighth of that limit, divided by ``readers``.
 
     Args:
-        limit: the user's ``memory_limit``; None for the default: a quarter of the memory that the machine or the
-            container has, divided by its processors, as each of them may read a slice; where the process has a limit
-            of its own (RLIMIT_AS, which Spark sets from ``spark.executor.pyspark.memory``), at most an eighth of that
-            divided by ``readers``.
+        limit: the user's ``memory_limit``; None for the default.
         readers: slices that are read at the same time under this limit.
     """
     readers = max(1, readers)

@@ -1,13 +1,13 @@
-"""A file group read for a writer or a table service: records with what happened to them, in an order one can rely on.
+"""MergeReader: reads a file group for a writer or a table service, as records with operations in a defined order.
 
-Queries need rows, in no order; whoever rewrites a file group needs records, in the base file's order or by key, deletes
-too if they are to be kept, from log files or from the rows of a write (Hudi's HoodieFileGroupReader with its sorted,
-streaming and reusable record buffers):
+Queries need rows in any order. A writer that rewrites a file group needs records in the base file's order or by key,
+sometimes with deletes, merged with log files or with the rows of a write. This is Hudi's HoodieFileGroupReader with its
+sorted, streaming and reusable record buffers:
 
-* base rows come in file order with the log rows they met, then what only the log has;
-* sorted: the base file is sorted by key, and what only the log has comes where its key belongs (by UTF-16 units, as
-  Java compares strings);
-* unmerged: base rows, then every log row in log order, none with an operation.
+* merged: base rows in file order, merged with their log records, then the records that only the log has;
+* sorted: the same, but the base file is sorted by key, and each record that only the log has comes in key order (by
+  UTF-16 units, as Java compares strings);
+* unmerged: base rows, then every log row in log order, all without operations.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class MergeReader(FileGroupReader):
 
     Args:
         file_slice: what to read.
-        table: the table, or the facts of it that reading takes.
-        merger: decides instead of the table's merge mode.
+        table: the table, or the facts of it that a read needs.
+        merger: replaces the table's merge mode.
         options: settings of the read.
-        incoming: a write's rows and deletes, which take the place of the slice's log files.
+        incoming: a write's rows and deletes, which replace the slice's log files.
         sort_output: whether records come in key order; the base file must be sorted by key.
 
     Raises:
@@ -83,29 +83,29 @@ class MergeReader(FileGroupReader):
 
     @property
     def context(self) -> ArrowRecordContext:
-        """The door to the data of the records that come out; each is valid until the next one is asked for."""
+        """The context of the records; a record is valid until the next one is read."""
         return self._scan().log.context
 
     @property
     def by_position(self) -> bool:
-        """Whether log rows pair with base rows by position; one log block without positions makes all pair by key."""
+        """Whether log records match base rows by position; one log block without positions makes all match by key."""
         folded = self._scan().folded
         return self.kind is BufferKind.POSITION and (folded is None or folded.positions is not None)
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Records:
-        """Yield the records of the result with the operation the log did to them; untouched base rows have none.
+        """Yield the records of the result with the log's operation on them; base rows without log records have none.
 
         Args:
-            emit_deletes: yield deleted records too (operation D or -U), with data where there is any.
+            emit_deletes: yield deleted records too (operation D or -U), with data where they have any.
         """
         if self.kind is BufferKind.UNMERGED:
             return self._read_unmerged_records()
         return self._read_merged_records(emit_deletes, None)
 
     def look_up(self, keys: Sequence[str], *, emit_deletes: bool = False) -> Records:
-        """Yield base rows, and of what only the log has the records of some keys; the log is read once for many calls.
+        """Yield all base rows, and those records of some keys that only the log has; many calls read the log once.
 
-        Every base row meets the log record of its key, also where the base file holds a key more than once.
+        Every base row matches the log record of its key, even where the base file holds a key more than once.
 
         Args:
             keys: record keys.
@@ -154,7 +154,7 @@ class MergeReader(FileGroupReader):
             yield from _iterate_records(records)
 
     def _match_rows(self, base: BaseFileReader, scanned: _LoadedLog, *, again: bool) -> np.ndarray:
-        """Return for each base row the log record it meets, -1 for none; ``again`` lets a record meet many rows."""
+        """Find for each base row the log record that it matches, -1 for none; ``again`` lets one match many rows."""
         if scanned.folded is None:
             return np.broadcast_to(np.int64(-1), base.num_rows)
         return self._base.match_rows(base, scanned.log, scanned.folded, again=again)
@@ -185,7 +185,7 @@ class MergeReader(FileGroupReader):
     def _read_log_only(
         self, scanned: _LoadedLog, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool
     ) -> Iterator[BufferedBatch]:
-        """Yield what no base row meets, of all keys or of those asked for."""
+        """Yield the log records that match no base row, of all keys or of the wanted ones."""
         log, folded = scanned.log, scanned.folded
         if folded is None:
             return
@@ -214,7 +214,7 @@ class MergeReader(FileGroupReader):
 
 
 class _LogOnlyRecords:
-    """What only the log has, in key order."""
+    """The records that only the log has, in key order."""
 
     def __init__(self, records: Sequence[BufferedBatch]) -> None:
         self._records = BufferedBatch.concat(records) if records else None
@@ -224,7 +224,7 @@ class _LogOnlyRecords:
         self._next = 0
 
     def take_before(self, key: str) -> Records:
-        """Yield the records whose keys come before a base row's."""
+        """Yield the next records whose keys come before a base row's key."""
         first = self._next
         if first == len(self._keys):
             return iter(())
@@ -234,7 +234,7 @@ class _LogOnlyRecords:
         return self._take(first, self._next)
 
     def take_all(self) -> Records:
-        """Yield what is left."""
+        """Yield the remaining records."""
         first, self._next = self._next, len(self._order)
         return self._take(first, self._next)
 
@@ -246,14 +246,14 @@ class _LogOnlyRecords:
 def _iterate_in_file_order(
     untouched: pa.RecordBatch | None, merged: MergedRecords | None, at: np.ndarray, log: LogReader, emit_deletes: bool
 ) -> Records:
-    """Yield the records of one base batch, those that the log changed in between those that it did not.
+    """Yield the records of one base batch in file order.
 
     Args:
-        untouched: base rows that stay as they are.
-        merged: the base rows that met log records; among them some that stay as they are.
-        at: for each row of the batch the log record it met, -1 for none.
-        log: holds the rows.
-        emit_deletes: whether deletes come out.
+        untouched: base rows that stay unchanged.
+        merged: the base rows that match log records, some of which stay unchanged, too.
+        at: for each row of the batch the log record that it matches, -1 for none.
+        log: the log, whose store holds the rows.
+        emit_deletes: whether to yield deletes.
     """
     stays = np.ones(len(at), bool)
     touched: BufferedBatch | None = None
@@ -278,11 +278,11 @@ def _make_plain_records(log: LogReader, batch: pa.RecordBatch) -> Records:
 
 
 def _iterate_records(batch: BufferedBatch) -> Records:
-    """Yield records whose data the context gathers together; handles are used again, so values of earlier rows go."""
+    """Yield records; the context gathers their values at once, and drops earlier ones as the store reuses handles."""
     batch.context.focus(batch.rows)
     yield from batch.to_records()
 
 
 def _make_sort_key(key: str) -> bytes:
-    """A key that sorts as Java's String.compareTo does: by UTF-16 units."""
+    """Return a key that sorts as by Java's String.compareTo: by UTF-16 units."""
     return key.encode("utf-16-be", "surrogatepass")

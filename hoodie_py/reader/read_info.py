@@ -1,4 +1,4 @@
-"""What a file group's reader has to know of its table: small, immutable, picklable."""
+"""The facts of a table and the settings that the reader of a file group needs: small, immutable, picklable."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DEFAULT_BATCH_ROWS = 65_536
 
 
 class CommittedFiles(Protocol):
-    """Knows which log files hold rows that count; picklable."""
+    """Knows which log files a completed commit wrote; picklable."""
 
     def find_committed(self, log_files: Collection[LogFile]) -> set[str]:
-        """Return paths of those that a completed commit names."""
+        """Return the paths of the log files that a completed commit names."""
         ...
 
 
@@ -37,9 +37,9 @@ class ReadInfo:
         constants: columns whose value comes from the partition path, whatever the files hold.
         fallbacks: columns whose value comes from the partition path where a file lacks them.
         times: columns with times as the Avro schema declares them (``declared_times``); None without.
-        numbers: columns of texts whose times log blocks give as their numbers.
-        expected_sizes: what the commits say of file sizes in bytes, by path; checked when integrity is "strict".
-        committed: tells log files that counted from those of writes taken back since; None where names tell.
+        numbers: string columns that log blocks hold as times; a read returns the numbers of those times as text.
+        expected_sizes: file sizes in bytes of the commits' statistics, by path; checked if integrity is "strict".
+        committed: knows which missing log files counted before a rollback deleted them; None where their names tell.
     """
 
     files: TableFiles
@@ -55,7 +55,7 @@ class ReadInfo:
     numbers: frozenset[str] = frozenset()
 
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
-        """Return what reading takes when rows are wanted as files have them, not as a query shows them.
+        """Return the facts for reading rows in the form that files store, not in that of a query.
 
         Args:
             schema: of the files that the rows go to.
@@ -72,7 +72,7 @@ class ReadInfo:
 
 
 class Readable(Protocol):
-    """A table that can say what reading one of its slices takes."""
+    """A table that gives the facts for reading one of its slices."""
 
     def read_info(self, file_slice: FileSlice) -> ReadInfo:
         """Return the facts for one slice."""
@@ -87,13 +87,13 @@ class ReadOptions:
         batch_rows: most rows in a batch.
         integrity: "strict" makes corrupt log blocks, sizes that differ from the commits' statistics and missing files
             errors; the last are looked for where tasks are made.
-        memory_limit: most bytes of memory for log sides: of all slices that a scan reads at a time in this process
-            together, of each task in Spark.  A log side that needs more is folded in parts and spilled to disk.  None
-            for a share of what the process may use, see ``memory_budget.memory_share``.
+        memory_limit: most bytes of memory for logs: in one process for all slices that a scan reads at the same time,
+            in Spark for each task. A larger log is folded in parts and spilled to disk. None for a share of what the
+            process may use (``memory_budget.compute_memory_share``).
         options: the user's reader options, by Hudi's keys.
-        readers: how many slices share ``memory_limit`` because they are read at the same time.
-        column_threads: whether the columns of base files are decoded on Arrow's threads, because there are too few
-            slices to keep all cores busy.
+        readers: how many slices are read at the same time and share ``memory_limit``.
+        column_threads: whether the columns of base files are decoded on Arrow's threads, as there are fewer slices than
+            cores.
     """
 
     batch_rows: int = DEFAULT_BATCH_ROWS

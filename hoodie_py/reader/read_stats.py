@@ -1,4 +1,4 @@
-"""What one read of a file group did, counted (Hudi's HoodieReadStats)."""
+"""Counts of one read of a file group (Hudi's HoodieReadStats)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class SpillStats:
-    """What a read wrote to spill files: how many files, and their bytes."""
+    """Spill files of a read: how many, and their bytes."""
 
     files: int = 0
     bytes: int = 0
@@ -15,16 +15,16 @@ class SpillStats:
 
 @dataclass(slots=True)
 class ReadStats:
-    """What one read did.
+    """Counts of one read.
 
     Attributes:
         base_rows: rows of the base file that were read.
         inserts, updates, deletes: rows that only the log has, base rows that the log changed, keys the log deleted.
         log_records: entries of all log blocks that count.
-        blocks, skipped_blocks, corrupt_blocks, rollback_blocks: log blocks met, and of them not counting, corrupt,
-            rollbacks.
+        blocks: all log blocks.
+        skipped_blocks, corrupt_blocks, rollback_blocks: log blocks that do not count, are corrupt, are rollbacks.
         log_bytes: bytes of log files read.
-        spill: what was written to disk to stay within ``memory_limit``.
+        spill: files written to disk to stay within ``memory_limit``.
     """
 
     base_rows: int = 0

@@ -1,4 +1,4 @@
-"""Strict integrity: the files of a slice must have the sizes that the commits' write statistics say."""
+"""Checks for ``integrity="strict"`` that a slice's files have the sizes of the commits' write statistics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hoodie_py.reader.file_slice import FileSlice
 
 
 def check_sizes(files: TableFiles, file_slice: FileSlice, expected: Mapping[str, int]) -> None:
-    """Compare each file with the statistics, where they speak of it.
+    """Compare the size of each file with the statistics, where they name the file.
 
     Raises:
         CorruptFileError: a file is shorter or longer than its commit says.

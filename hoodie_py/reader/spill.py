@@ -1,8 +1,8 @@
-"""Spill files: record batches and arrays on disk, read through memory maps.
+"""Spill: record batches and arrays in files on disk, read through memory maps (Hudi's ExternalSpillableMap).
 
-Batches are Arrow IPC files, uncompressed, so that reading one back is a map and no copy: its pages belong to the file
-and the kernel can drop them.  Maps that were used last stay open, up to some number and, where the process's address
-space is limited, some bytes.
+Batches are written as uncompressed Arrow IPC files. To read one back is to map it, without a copy: its pages belong to
+the file, and the kernel can drop them. The maps that were used last stay open, up to a number of files and, where the
+process's address space is limited, up to a number of bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.spill_directory import SpillDirectory
 
 _OPEN_MAPS = 64
-_SMALL = 1 << 16  # bytes of an array that is not worth a file
+_SMALL = 1 << 16  # an array of fewer bytes stays in memory
 _FILLED = 1 << 16
 _COPY_THREADS = 4
 _COPY_BYTES = 8 << 20
@@ -36,7 +36,7 @@ _COPY_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """A record batch in a spill file: which file, which batch of it, how many rows."""
+    """The place of a record batch: its spill file, its number there, its count of rows."""
 
     file: str
     number: int
@@ -44,10 +44,10 @@ class Spilled:
 
 
 class Spill:
-    """The spill files of one log side; the directory is made when the first is written.
+    """The spill files of one log; their directory is made with the first file.
 
     Args:
-        budget: where files go and how large maps may be.
+        budget: says where files go and how large maps may be.
         stats: counts files and bytes.
     """
 
@@ -68,10 +68,10 @@ class Spill:
         return self._directory.path
 
     def release_free_memory(self) -> None:
-        """Give back memory that is free but held on to, if anything was spilled; some 50 MB are common."""
+        """Return free memory that the allocators keep to the system, if anything was spilled; 50 MB are common."""
         if self._directory is not None:
             pa.default_memory_pool().release_unused()
-            trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # where NumPy's memory comes from, on glibc
+            trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc, which NumPy's memory comes from
             if trim is not None:
                 trim(0)
 
@@ -87,32 +87,34 @@ class Spill:
         return SpillWriter(self, schema)
 
     def read_batch(self, spilled: Spilled) -> pa.RecordBatch:
-        """Return a batch that was written; its buffers are the map's."""
+        """Return a batch that was written; its buffers lie in the mapped file."""
         with self.guard():
             return self._map(spilled.file).get_batch(spilled.number)
 
     def read_copy(self, spilled: Spilled) -> pa.RecordBatch:
-        """Return a batch that was written, which keeps no map open where maps are scarce."""
+        """Return a batch that was written, copied to memory where address space is limited: its map can be closed."""
         batch = self.read_batch(spilled)
         if self.budget.mapped_bytes is None:
             return batch
         return batch.take(pa.array(np.arange(batch.num_rows)))
 
     def make_array(self, length: int, dtype: Any, fill: int) -> np.ndarray:
-        """Return an array for values to be set in, in a file unless it is small."""
+        """Return a writable array filled with one value, in a file unless it is small."""
         size = length * np.dtype(dtype).itemsize
         if size <= max(_SMALL, self.budget.portion // 4):
             return np.full(length, fill, dtype)
         path = self.new_file()
         with self.guard(), path.open("w+b") as file:
-            for start in range(0, length, _FILLED):  # written out, as a full disk is an error here and a signal later
+            for start in range(
+                0, length, _FILLED
+            ):  # write all pages: a full disk is an error here, but a fatal signal when a mapped page is touched later
                 np.full(min(_FILLED, length - start), fill, dtype).tofile(file)
             array: np.ndarray = np.memmap(file, dtype, "r+", shape=(length,))
         self.count_file(size)
         return array
 
     def copy_file(self, files: TableFiles, path: str, size: int) -> str:
-        """Copy a table's file here, by ranges, and return the copy's path."""
+        """Copy a table's file by ranges, and return the copy's path."""
         from concurrent.futures import ThreadPoolExecutor
 
         step = min(_COPY_BYTES, max(1, self.budget.portion // _COPY_THREADS))
@@ -129,13 +131,13 @@ class Spill:
         return str(copy)
 
     def count_file(self, size: int) -> None:
-        """Note a file that is complete."""
+        """Count a complete file and its bytes."""
         self._stats.files += 1
         self._stats.bytes += size
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Say of an error that it was met with spill files, and where they are."""
+        """Turn errors of the operating system into a StorageError that names the spill directory."""
         try:
             yield
         except OSError as error:
@@ -144,7 +146,7 @@ class Spill:
             raise make_spill_error(error, str(self.path)) from error
 
     def new_file(self) -> Path:
-        """Return the path of another file."""
+        """Return the path of a new file."""
         self._files += 1
         return self.path / str(self._files)
 
@@ -166,14 +168,14 @@ class Spill:
 
 
 class SpillWriter:
-    """Writes record batches of one schema, to a file or several; they can be read once it is closed.
+    """Writes record batches of one schema to one or more files; they can be read after ``close``.
 
     Args:
-        spill: what the files belong to.
+        spill: owns the files.
         schema: the batches' schema.
 
     Raises:
-        StorageError: from every method, the disk is full or fails.
+        StorageError: by every method, if the disk is full or fails.
     """
 
     def __init__(self, spill: Spill, schema: pa.Schema) -> None:
@@ -200,7 +202,7 @@ class SpillWriter:
         return spilled
 
     def close(self) -> None:
-        """Complete the file that is being written, if one is."""
+        """Complete the open file, if there is one."""
         if self._writer is None:
             return
         with self._spill.guard():

@@ -1,8 +1,8 @@
-"""A private directory for spill files that does not outlive its owner.
+"""SpillDirectory: a private directory for spill files, removed when its process ends or soon after.
 
-It is made with mode 0700 and a lock file that its owner holds locked (flock) for as long as it lives; the kernel lets
-go of the lock in every ending, SIGKILL included.  Whoever makes a directory first removes those of the same user whose
-lock nobody holds.  Nothing is followed through symbolic links.
+It has mode 0700 and a lock file that its process keeps locked (flock). The kernel releases the lock whatever ends the
+process, SIGKILL included. A process that makes a directory first removes the directories of the same user that nobody
+has locked. Symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from hoodie_py.errors import StorageError
 PREFIX = "hoodie_py-spill-"
 _LOCK = "lock"
 _ATTEMPTS = 10
-_UNLOCKED_SECONDS = 3600  # a directory without a lock file may be one whose owner has not come that far
+_UNLOCKED_SECONDS = 3600  # a younger directory without a lock file may be one that another process is making
 _HINT = "Free space there, give another directory by hoodie.memory.spillable.map.path, or raise memory_limit."
 
 
 class SpillDirectory:
-    """A directory of this process, removed by ``close``, at the latest when the object or the interpreter goes.
+    """A directory of this process, removed by ``close``, at the latest with the object or at the interpreter's end.
 
     Args:
-        parent: where to make it; None for the system's directory for temporary files.
+        parent: the directory to make it in; None for the system's directory for temporary files.
 
     Raises:
-        StorageError: it cannot be made.
+        StorageError: the directory cannot be made.
     """
 
     def __init__(self, parent: str | None = None) -> None:
@@ -46,20 +46,20 @@ class SpillDirectory:
         self._close = weakref.finalize(self, _remove, str(self.path), lock, os.getpid())
 
     def close(self) -> None:
-        """Remove the directory and all in it; closing again does nothing."""
+        """Remove the directory with its files; closing again does nothing."""
         self._close()
 
 
 def make_spill_error(error: OSError, directory: str) -> StorageError:
-    """Return the error that says that spilling to a directory failed, and what helps."""
+    """Return the error for a spill directory that failed, with a remedy."""
     reason = (error.strerror or str(error)).rstrip(".")
     return StorageError(f"Log rows cannot be spilled to disk: {reason}.", hint=_HINT, operation="spill", path=directory)
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove the spill directories of this user whose owners are gone; what cannot be removed stays."""
+    """Remove the spill directories of this user whose processes have ended; those that cannot be removed stay."""
     for entry in parent.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):  # somebody else removes it, or it is not ours to remove
+        with contextlib.suppress(OSError):  # another process removes it, or this user may not
             if _is_own_directory(entry) and _is_abandoned(entry):
                 shutil.rmtree(entry)
 
@@ -84,7 +84,7 @@ def _is_abandoned(directory: Path) -> bool:
 
 
 def _make(parent: Path) -> tuple[Path, int]:
-    """Make a directory and lock it; another process that took it for abandoned meanwhile makes us try again."""
+    """Make a directory and lock it; try again if another process removes it before it is locked."""
     for _ in range(_ATTEMPTS):
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -93,7 +93,7 @@ def _make(parent: Path) -> tuple[Path, int]:
             if os.fstat(lock).st_nlink:
                 return path, lock
         except BlockingIOError:
-            pass  # somebody has it locked in order to remove it
+            pass  # another process has locked it to remove it
         except OSError:
             os.close(lock)
             shutil.rmtree(path, ignore_errors=True)
@@ -103,6 +103,6 @@ def _make(parent: Path) -> tuple[Path, int]:
 
 
 def _remove(path: str, lock: int, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child has inherited the object, not the directory
+    if os.getpid() == owner:  # a forked child has the object, but the directory belongs to its parent
         shutil.rmtree(path, ignore_errors=True)
     os.close(lock)

@@ -1,9 +1,9 @@
-"""Log entries on disk, folded part by part.
+"""SpilledEntries: log entries on disk, folded part by part, as in a grace hash join.
 
-Entries are written in log order as they come.  Once the last is there, and with it known whether rows pair by position
-or by key, they are split by a hash of that into parts small enough to be folded in memory, as a grace hash join does;
-their rows stay where the row store has spilled them.  Within a part log order is kept, and a fold may be cut anywhere
-as long as what it gave so far comes first, so that many versions of one key do no harm.
+Entries are written in log order. After the last one it is known whether they match by position or by key. They are then
+split by a hash of the position or key into parts that can be folded in memory. Their rows stay in the row store's spill
+files. A part keeps the log order. A fold may stop after any entry and go on from its result, so a part may be folded in
+portions, however many versions one key has.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from hoodie_py.reader.key_hash import KeyHash
 from hoodie_py.reader.spill import Spill, Spilled, SpillWriter
 
 _MOST_PARTS = 4096
-_PARTS_FOR_LIMIT = 16  # parts that entries as large as the whole limit are split into
+_PARTS_FOR_LIMIT = 16  # entries as large as the memory limit are split into 16 parts
 _NO_POSITION = -1
 
 Fold = Callable[[BufferedBatch, np.ndarray | None, int | None], tuple[BufferedBatch, np.ndarray | None]]
 
 
 class SpilledEntries:
-    """Entries in log order, in a spill file.
+    """Entries in log order, in spill files.
 
     Args:
-        context: the door to their rows.
-        spill: holds the file.
+        context: the context of the entries.
+        spill: holds the files.
     """
 
     def __init__(self, context: ArrowRecordContext, spill: Spill) -> None:
@@ -51,9 +51,9 @@ class SpilledEntries:
 
         Args:
             entries: the entries.
-            positions: the base row of each; None without.
-            block: number of the block they come from.
-            late: whether they come after the first partial block began.
+            positions: int64 base row of each; None without.
+            block: the number of their block.
+            late: whether they come from the first partial block or after it.
         """
         at_once = max(1, self._spill.budget.portion * len(entries) // max(1, count_entry_bytes(entries)))
         for start in range(0, len(entries), at_once):
@@ -71,11 +71,11 @@ class SpilledEntries:
                 self._write()
 
     def fold(self, fold: Fold, *, by_position: bool) -> FoldedLog:
-        """Return one record a key or position.
+        """Fold the entries to one record per key or position.
 
         Args:
             fold: folds (entries, their positions, index of the first late one) to (records, their positions).
-            by_position: whether entries pair by their positions.
+            by_position: whether entries match by their positions.
 
         Raises:
             StorageError: the disk is full or fails.
@@ -107,7 +107,7 @@ class SpilledEntries:
         return FoldedLog([from_entry_batch(self._context, batch) for batch in batches], positions_of, partition)
 
     def find_blocks(self, key: str) -> list[int]:
-        """Return the numbers of the blocks that have versions of a key; entries must be complete."""
+        """Return the numbers of the blocks that have versions of a key; to be called after the last ``add``."""
         found: list[int] = []
         for batch in self._read_batches(self._written):
             has = to_booleans(call("equal", batch.column("key"), pa.scalar(key)))
@@ -141,7 +141,7 @@ class SpilledEntries:
     def _fold_part(
         self, part: Sequence[Spilled], fold: Fold, *, by_position: bool
     ) -> tuple[BufferedBatch, np.ndarray | None]:
-        """Fold the entries of a part, as many at a time as make a portion."""
+        """Fold the entries of a part, a portion at a time."""
         records: BufferedBatch | None = None
         positions: np.ndarray | None = None
         for batch in join_to_size(map(self._spill.read_copy, part), self._spill.budget.portion):
@@ -167,12 +167,12 @@ def split_by_part(
     part_of: Callable[[pa.RecordBatch], np.ndarray],
     parts: int,
 ) -> list[list[Spilled]]:
-    """Write the rows of batches again, by parts, and return the batches of each part; rows keep their order.
+    """Write the rows of batches again by parts, in the same order, and return the batches of each part.
 
     Args:
-        spill: where to write.
+        spill: holds the new files.
         batches: at least one.
-        part_of: says of each row of a batch the number of its part.
+        part_of: returns the part of each row of a batch.
         parts: how many parts there are.
     """
     found: list[list[Spilled]] = [[] for _ in range(parts)]
@@ -192,7 +192,7 @@ def split_by_part(
 
 
 def join_to_size(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """Join batches that follow each other up to some bytes."""
+    """Join consecutive batches up to ``size`` bytes."""
     waiting: list[pa.RecordBatch] = []
     held = 0
     for batch in batches:

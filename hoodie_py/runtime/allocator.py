@@ -1,9 +1,9 @@
-"""Where the memory of a process comes from: what a program may settle, and importing this package never does.
+"""Chooses the allocator of a process for less memory. Only programs call it; importing this package changes nothing.
 
-Arrow's own allocator, mimalloc, is quick with values of every size, and keeps much of what was freed: what one thread
-gave back lies idle while another needs as much. glibc's takes no more time for narrow tables and a quarter less memory,
-and for wide values a little more time (docs/memory.md). It gives threads heaps of their own, too, up to eight for a
-core; with one for each core they share, and do not wait for each other.
+Arrow's own allocator, mimalloc, is fast with values of every size, but each thread keeps much of the memory that it
+freed, while other threads allocate more. glibc's allocator needs a quarter less memory, no more time for narrow tables,
+and a little more time for wide values (docs/memory.md). By default glibc makes up to eight heaps per core. With one
+heap per core threads share memory, and still do not wait for each other.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _ARENA_MAX = -8  # of mallopt, in malloc.h
 
 
 def settle_allocators() -> None:
-    """Have Arrow and NumPy share the heaps of the C library, one for each core, for less memory.
+    """Make Arrow and NumPy share the heaps of the C library, one per core.
 
-    For programs that are about reading and writing tables, as the ``hoodie`` command is. Call it before pyarrow is
-    imported, as Arrow looks at the environment then; processes that are started later inherit its choice. What the
-    environment says already stays, and nothing is changed where the C library is not glibc.
+    For programs whose work is reading and writing tables, like the ``hoodie`` command. Call it before pyarrow is
+    imported, as Arrow reads the environment then; processes that are started later inherit the choice. Settings of the
+    environment win. Nothing changes where the C library is not glibc.
     """
     if sys.platform != "linux" or _GLIBC not in os.confstr_names:
         return

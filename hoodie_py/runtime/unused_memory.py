@@ -1,6 +1,6 @@
-"""Memory that mimalloc keeps: given back now and then, as it adds up over many slices.
+"""Returns the memory that mimalloc keeps to the system now and then, as it adds up over many slices.
 
-That is Arrow's own allocator, which a process has unless something else was settled (``hoodie_py.runtime.allocator``).
+mimalloc is Arrow's own allocator. A process uses it unless a program chose another one (``runtime.allocator``).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import threading
 
 import pyarrow as pa
 
-_KEEPING = "mimalloc"  # with the others, giving back after slices changes neither memory nor time
-_BETWEEN = 16 << 20  # bytes of files read between two calls: what is given back has to be fetched again, page by page
+_KEEPING = "mimalloc"  # other allocators gain nothing
+_BETWEEN = 16 << 20  # bytes of files to read between two releases, as released pages cost time when they are used again
 
 
 class _Read(threading.local):
@@ -21,9 +21,9 @@ _read = _Read()
 
 
 def release_after(size: int) -> None:
-    """Note that a thread has read a slice, and give unused memory back to the system when it has read much.
+    """Count the bytes of a slice that this thread has read, and release unused memory after every 16 MB.
 
-    Nothing is done for other allocators. Memory is kept by thread, so each thread gives back its own.
+    Nothing is done for other allocators. mimalloc keeps memory by thread, so each thread releases its own.
 
     Args:
         size: bytes of the slice's files.

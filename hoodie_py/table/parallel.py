@@ -1,15 +1,14 @@
-"""Several slices read at the same time, on threads of this process.
+"""Reads several slices at the same time, on threads of this process.
 
-Arrow and NumPy let go of Python's lock while they work, so two threads keep two cores busy.  Logs are folded in turn,
-though, see ``runtime.fold_gate``.
+Arrow and NumPy release Python's lock while they work, so two threads keep two cores busy. Only one thread at a time
+folds a log (``runtime.fold_gate``).
 
-What the threads have read waits in a queue with room for a few batches of each; a thread that finds no room waits, so
-memory stays bounded however slow the reader of the rows is.  Batches come out as they are ready, each with the number
-of its slice.
+Batches wait in a queue with room for a few. A thread that finds no room waits, so memory stays bounded even if the
+caller is slow. Batches come out when they are ready, each with the number of its slice.
 
-Whoever stops early (a limit, ``break``, an error, Ctrl-C) closes the queue: threads end at their next batch or log
-block, and are waited for.  Threads do not live on in a forked process, where going on is an error instead of an
-endless wait.
+A caller that stops early (a limit, ``break``, an error, Ctrl-C) closes the queue: the threads end at their next batch
+or log block, and the caller waits for them. A forked process has no threads of its parent; to go on reading there is an
+error, as it would wait for ever.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Numbered = tuple[int, pa.RecordBatch]
 
 
 def count_threads(options: Mapping[str, str]) -> int:
-    """Return how many slices to read at once: what the option or HOODIE_PY_READ_THREADS says, else one a core.
+    """Return how many slices to read at once: by the option, or HOODIE_PY_READ_THREADS, or else one per core.
 
     Cores are those that this process may use (CPU affinity, cgroup quota), and no more than ``pyarrow.cpu_count()``.
 
@@ -63,13 +62,13 @@ def read_in_threads(
     """Yield the batches of slices with the number of their slice, in any order.
 
     Args:
-        slices: each starts to read one.
-        threads: how many to read at once.
+        slices: functions that start to read a slice.
+        threads: how many slices to read at once.
         gate: what the slices enter to fold their logs, if they do; it is given up when reading ends.
 
     Raises:
-        InvalidQueryError: the iterator was carried over into a forked process.
-        Exception: whatever reading a slice raises; the other slices are given up.
+        InvalidQueryError: the iterator is used in a forked process.
+        Exception: by reading a slice; the other slices are given up.
     """
     queue = _Queue(_WAITING * threads)
     work = iter(list(enumerate(slices)))
@@ -107,7 +106,7 @@ def read_in_threads(
 
 
 def _wait_for(workers: Sequence[threading.Thread]) -> None:
-    """Wait until threads have ended; not in one of them, where Python may clear up an iterator that was given up."""
+    """Wait until threads have ended, unless Python closes a forgotten iterator in one of them."""
     if threading.current_thread() not in workers:
         for worker in workers:
             if worker.ident is not None:
@@ -115,7 +114,7 @@ def _wait_for(workers: Sequence[threading.Thread]) -> None:
 
 
 def _read_slice(number: int, start: Batches, queue: _Queue) -> bool:
-    """Read one slice; say whether more are wanted."""
+    """Read one slice; say whether more slices are wanted."""
     with closing(start()) as batches:
         for batch in batches:
             if not queue.put((number, batch)):
@@ -125,7 +124,7 @@ def _read_slice(number: int, start: Batches, queue: _Queue) -> bool:
 
 
 class _Queue:
-    """Batches on their way from some threads to one reader."""
+    """Passes batches from several threads to one reader."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -138,21 +137,21 @@ class _Queue:
 
     @property
     def own(self) -> bool:
-        """Whether the threads are of this process."""
+        """Whether the threads belong to this process."""
         return self._process == os.getpid()
 
     def add_thread(self) -> None:
-        """Note that a thread is about to start."""
+        """Count a thread that is about to start."""
         self._working += 1
 
     def remove_thread(self) -> None:
-        """Note that a thread has nothing more to do."""
+        """Count a thread that ends."""
         with self._changed:
             self._working -= 1
             self._changed.notify_all()
 
     def put(self, batch: Numbered) -> bool:
-        """Hand over a batch as soon as there is room; False once nobody wants more."""
+        """Pass on a batch when there is room; False if no more batches are wanted."""
         with self._changed:
             while len(self._waiting) >= self._room and not self.closed:
                 self._changed.wait()
@@ -162,13 +161,13 @@ class _Queue:
             return not self.closed
 
     def fail(self, error: BaseException) -> None:
-        """Hand over an error; the first one counts."""
+        """Pass on an error; the first one counts."""
         with self._changed:
             self._error = self._error or error
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let every thread end."""
+        """Make every thread end at its next batch."""
         if self.own:
             with self._changed:
                 self.closed = True
@@ -176,7 +175,7 @@ class _Queue:
                 self._changed.notify_all()
 
     def take_batches(self) -> Iterator[Numbered]:
-        """Yield batches until all threads are done, or raise the error of one."""
+        """Yield batches until all threads have ended, or raise a thread's error."""
         while True:
             if not self.own:
                 raise InvalidQueryError(

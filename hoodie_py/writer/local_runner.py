@@ -1,4 +1,4 @@
-"""Run compaction tasks in this process: threads, as many as cores and memory allow, the largest tasks first."""
+"""LocalRunner: runs compaction tasks on threads of this process, as many as cores and memory allow."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SHARE_OF_MEMORY = 0.5
 
 @runtime_checkable
 class Runner(Protocol):
-    """What carries out tasks: threads here, an engine's workers elsewhere."""
+    """Runs tasks: on threads of this process, or on the workers of an engine."""
 
     def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
-        """Yield the result of each task as it becomes known; tasks may be attempted more than once.
+        """Yield the result of each task when it ends; a task may be attempted more than once.
 
         Raises:
-            HoodieError: a task failed; none is running any more.
+            HoodieError: a task failed; the other tasks have ended.
         """
         ...
 
@@ -32,7 +32,7 @@ class LocalRunner:
 
     Args:
         workers: most tasks at once; None for as many as cores and memory allow.
-        memory: bytes of memory to plan with; None for what the machine has free.
+        memory: bytes of memory for tasks; None for the memory that is free now.
     """
 
     def __init__(self, workers: int | None = None, memory: int | None = None) -> None:
@@ -40,7 +40,7 @@ class LocalRunner:
         self._memory = memory
 
     def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
-        """Yield results in the order in which tasks end; after a failure no further task begins."""
+        """Yield results in the order in which tasks end; after a failure no task begins."""
         width = self._workers or self._count_workers(tasks)
         with ThreadPoolExecutor(max(1, min(width, len(tasks))), "hoodie-compaction") as pool:
             waiting: set[Future[TaskResult]] = {pool.submit(_run_task, task, on_rows) for task in tasks}
