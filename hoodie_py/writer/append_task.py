@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.arrays import join_chunks, repeat_value, to_booleans
+from hoodie_py.formats.arrays import join_chunks, repeat_value
 from hoodie_py.formats.avro import AvroSchema
 from hoodie_py.formats.avro_encoder import encode_records
 from hoodie_py.formats.commit_metadata import WriteStat
@@ -97,7 +97,7 @@ class AppendTask:
         marker = Marker(self.partition_path, name, MarkerType.CREATE if self.is_named_by_commit else MarkerType.APPEND)
         order, known = self._sort_by_position(positions)
         ordered = records if order is None else records.take(order)
-        deleted = _deleted(ordered)
+        deleted = ordered.delete_mask
         as_rows = ~deleted | self._find_self_marked_deletes(ordered)
         try:
             with DataFile(self.facts, marker) as file:
@@ -181,9 +181,3 @@ class AppendTask:
             base_file=None if by_commit else self.base_file,
             log_files=(marker.file_name,) if by_commit else (*self.log_files, marker.file_name),
         )
-
-
-def _deleted(records: WriteRecords) -> np.ndarray:
-    if records.deletes is None:
-        return np.zeros(len(records), bool)
-    return to_booleans(join_chunks(records.deletes))

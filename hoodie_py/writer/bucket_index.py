@@ -15,7 +15,7 @@ bound is not less than the hash.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,11 @@ from hoodie_py.formats.arrays import from_numpy, to_booleans, to_numbers
 from hoodie_py.formats.xxhash import hash_xxhash32
 
 _DIGITS = 8
-_CHUNK_KEYS = 1 << 14  # a chunk's arrays stay in the processor's cache
+_LIKELY_BUCKETS = 10_000
+_CHUNK_KEYS = 1 << 14
 _NULL, _EMPTY = "__null__", "__empty__"
 _FACTOR = np.uint32(31)  # of Java's hashes
-_POSITIVE = 0x7FFFFFFF  # a hash without its sign
+_POSITIVE = np.uint32(0x7FFFFFFF)  # a hash without its sign
 
 
 def compute_buckets(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets: int) -> np.ndarray:
@@ -42,22 +43,12 @@ def compute_buckets(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets
     Returns:
         int64, from 0 to ``buckets`` - 1.
     """
-    parts = [
-        _compute_chunk_buckets(chunk.slice(start, _CHUNK_KEYS), hash_fields, buckets)
-        for chunk in keys.chunks
-        for start in range(0, len(chunk), _CHUNK_KEYS)
-    ]
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+    return _map_chunks(keys, lambda chunk: _hash_keys(chunk, hash_fields) % np.uint32(buckets))
 
 
 def compute_hashes(keys: pa.ChunkedArray, hash_fields: Collection[str]) -> np.ndarray:
     """Return the hash that ``compute_buckets`` divides, as int64 from 0 to 2^31 - 1; the arguments are the same."""
-    parts = [
-        _hash_keys(chunk.slice(start, _CHUNK_KEYS), hash_fields) & np.uint32(_POSITIVE)
-        for chunk in keys.chunks
-        for start in range(0, len(chunk), _CHUNK_KEYS)
-    ]
-    return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, np.int64)
+    return _map_chunks(keys, lambda chunk: _hash_keys(chunk, hash_fields))
 
 
 def find_hash_ranges(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds: Sequence[int]) -> np.ndarray:
@@ -72,19 +63,32 @@ def find_hash_ranges(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds
         int64, from 0 to ``len(bounds)`` - 1.
     """
     edges = np.array(bounds, np.int64)
-    parts = [np.empty(0, np.int64)]
-    for chunk in keys.chunks:
-        for start in range(0, len(chunk), _CHUNK_KEYS):
-            texts = _join_values(chunk.slice(start, _CHUNK_KEYS), hash_fields)
-            hashes = (hash_xxhash32(texts) & np.uint32(_POSITIVE)).astype(np.int64)
-            parts.append(np.searchsorted(edges, hashes, side="left") % len(edges))
-    return np.concatenate(parts)
+
+    def find(chunk: pa.Array) -> np.ndarray:
+        hashes = (hash_xxhash32(_join_values(chunk, hash_fields)) & _POSITIVE).astype(np.int64)
+        return np.asarray(np.searchsorted(edges, hashes, side="left") % len(edges))
+
+    return _map_chunks(keys, find)
+
+
+def _map_chunks(keys: pa.ChunkedArray, compute: Callable[[pa.Array], np.ndarray]) -> np.ndarray:
+    """Compute a number for each key, as int64, in pieces whose arrays stay in the processor's cache."""
+    parts = [
+        compute(chunk.slice(start, _CHUNK_KEYS)) for chunk in keys.chunks for start in range(0, len(chunk), _CHUNK_KEYS)
+    ]
+    return np.concatenate(parts).astype(np.int64, copy=False) if parts else np.empty(0, np.int64)
 
 
 def parse_bucket(file_id: str) -> int | None:
     """Return the bucket in a file id; None if it has none."""
     digits = file_id[:_DIGITS]
     return int(digits) if len(digits) == _DIGITS and digits.isascii() and digits.isdigit() else None
+
+
+def is_likely_bucket(file_id: str) -> bool:
+    """Say whether a file id begins with a small number in eight digits: hardly any random id does."""
+    bucket = parse_bucket(file_id)
+    return bucket is not None and bucket < _LIKELY_BUCKETS
 
 
 def make_bucket_file_id(bucket: int) -> str:
@@ -130,22 +134,23 @@ def _split_utf16(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.diff(places), places[:-1], units
 
 
-def _compute_chunk_buckets(keys: pa.Array, hash_fields: Collection[str], buckets: int) -> np.ndarray:
-    hashes = _hash_keys(keys, hash_fields)
-    return np.asarray((hashes & np.uint32(_POSITIVE)) % np.uint32(buckets)).astype(np.int64)
-
-
 def _hash_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
-    composite = to_booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
+    """Hash keys as Java hashes lists of strings: 31 + hash for a list of one string; uint32 without the sign."""
+    composite = _find_composite(keys)
     if not composite.any():
-        return compute_java_hashes(keys) + _FACTOR
+        return (compute_java_hashes(keys) + _FACTOR) & _POSITIVE
     hashes = np.empty(len(keys), np.uint32)
     plain = np.flatnonzero(~composite)
     if len(plain):
         hashes[plain] = compute_java_hashes(keys.take(from_numpy(plain))) + _FACTOR
     at = np.flatnonzero(composite)
     hashes[at] = _hash_composite_keys(keys.take(from_numpy(at)), hash_fields)
-    return hashes
+    return hashes & _POSITIVE
+
+
+def _find_composite(keys: pa.Array) -> np.ndarray:
+    """Return which keys have a comma and a colon, so that they may be of several fields."""
+    return to_booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
 
 
 def _hash_composite_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
@@ -201,7 +206,7 @@ def _hash_regular_keys(
 
 def _join_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
     """Join the values of each key's hash fields; keys of one value stay unchanged."""
-    composite = to_booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
+    composite = _find_composite(keys)
     if not composite.any():
         return keys
     at = np.flatnonzero(composite)

@@ -22,6 +22,7 @@ from hoodie_py.errors import (
     InvalidTableError,
     UnsupportedFeatureError,
 )
+from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.formats.hashing_metadata import (
     COMMIT_SUFFIX,
@@ -55,13 +56,13 @@ class PartitionBuckets:
 
     Attributes:
         partition: its path.
-        members: numbers of the partition's records, rising; None for all records.
+        members: numbers of the partition's records, rising.
         numbers: bucket of each.
         ranges: the ranges of hashes; None for numbered buckets.
     """
 
     partition: str
-    members: np.ndarray | None
+    members: np.ndarray
     numbers: np.ndarray
     ranges: HashingMetadata | None
 
@@ -82,7 +83,7 @@ def assign_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettin
     assert records.partition_paths is not None
     fields = index.hash_fields or snapshot.config.record_key_fields
     for partition, members in group_by_partition(records.partition_paths).items():
-        keys = records.keys if members is None else records.keys.take(from_numpy(members))
+        keys = take_keys(records, members)
         if index.consistent:
             ranges = load_hash_ranges(snapshot, partition, index.buckets)
             yield PartitionBuckets(partition, members, find_hash_ranges(keys, fields, ranges.bounds), ranges)
@@ -105,11 +106,7 @@ def tag_by_bucket(snapshot: Snapshot, records: WriteRecords, index: IndexSetting
     slices = find_slices_by_partition(snapshot, [each.partition for each in parts])
     for part in parts:
         numbers, inverse = np.unique(part.numbers, return_inverse=True)
-        places = len(everywhere) + inverse.reshape(-1)
-        if part.members is None:
-            at = places
-        else:
-            at[part.members] = places
+        at[part.members] = len(everywhere) + inverse.reshape(-1)
         own = slices.get(part.partition, [])
         if part.ranges is None:
             everywhere += _find_bucket_slices(
@@ -195,20 +192,28 @@ def read_first_keys(lookup: KeyLookup, file_slice: FileSlice) -> pa.ChunkedArray
     return pa.chunked_array(chunks, pa.string())
 
 
-def group_by_partition(paths: pa.ChunkedArray) -> dict[str, np.ndarray | None]:
-    """Return the numbers of each partition's records, rising; None stands for all records."""
+def group_by_partition(paths: pa.ChunkedArray) -> dict[str, np.ndarray]:
+    """Return the numbers of each partition's records, rising."""
     names, codes = number_strings(paths)
-    if len(names) == 1:
-        return {names[0].as_py(): None}
     order = np.argsort(codes, kind="stable")
     cuts = np.searchsorted(codes[order], np.arange(1, len(names)))
     return dict(zip(names.to_pylist(), np.split(order, cuts), strict=True)) if len(names) else {}
 
 
+def take_keys(records: WriteRecords, members: np.ndarray) -> pa.ChunkedArray:
+    """Return the keys of some records, whose numbers rise; no copy is made for all records."""
+    return records.keys if len(members) == len(records) else records.keys.take(from_numpy(members))
+
+
 def find_slices_by_partition(snapshot: Snapshot, partitions: Iterable[str]) -> dict[str, list[FileSlice]]:
     """Find the file slices of some partitions, by partition path."""
+    return group_slices(snapshot.view.list_slices(None, list(partitions)))
+
+
+def group_slices(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
+    """Group file slices by partition path."""
     found: dict[str, list[FileSlice]] = {}
-    for each in snapshot.view.list_slices(None, list(partitions)):
+    for each in slices:
         found.setdefault(each.partition_path, []).append(each)
     return found
 
@@ -228,7 +233,7 @@ def load_hash_ranges(snapshot: Snapshot, partition: str, buckets: int) -> Hashin
                 hint="Let the clustering finish, or roll it back.",
             )
     folder = f"{CONSISTENT_FOLDER}/{partition}".rstrip("/")
-    known = _list_files(snapshot, folder)
+    known = sorted(each.name for each in list_folder(snapshot.files, folder) if not each.is_dir)
     if any(name.endswith(HASHING_SUFFIX) for name in known):
         path = f"{folder}/{_find_instant_in_force(snapshot, known, folder)}{HASHING_SUFFIX}"
         found = HashingMetadata.from_bytes(read_bounded(snapshot.files, path))
@@ -267,9 +272,10 @@ def _find_instant_in_force(snapshot: Snapshot, names: Sequence[str], folder: str
     )
 
 
-def _list_files(snapshot: Snapshot, folder: str) -> list[str]:
+def list_folder(files: TableFiles, folder: str) -> list[FileInfo]:
+    """List a folder; empty if it does not exist."""
     try:
-        return sorted(each.name for each in snapshot.files.list(folder) if not each.is_dir)
+        return list(files.list(folder))
     except FileMissingError:
         return []
 

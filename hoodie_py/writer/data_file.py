@@ -131,13 +131,12 @@ class DataFile:
         if not self._facts.files.exists(inflight):
             self._markers.remove(self._marker)
             raise self._make_outlived_error()
-        self._output.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._output.__exit__(kind, error, trace)
+        self._output.close()
 
     def _is_under_way(self) -> bool:
         """Whether the commit is still inflight: neither completed nor rolled back."""

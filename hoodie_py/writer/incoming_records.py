@@ -26,7 +26,7 @@ from hoodie_py.formats.names import OPERATION_FIELD, PARTITION_PATH_FIELD, RECOR
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.write import ROW_WRITER
 from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.fields import find_field_type, find_top_level_name
+from hoodie_py.reader.fields import find_field_type, find_top_level_name, read_field_values
 from hoodie_py.reader.records import is_delete_code
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.conform_input import check_names, conform_columns, conform_input, find_write_schema
@@ -115,14 +115,7 @@ def _read_ordering_values(
         raise InvalidQueryError(
             f"The ordering field {missing[0]!r} is neither in the rows nor in the table.", column=missing[0]
         )
-    return tuple(_read_field(rows, name) for name in fields)
-
-
-def _read_field(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    if name in rows.column_names:
-        return rows.column(name)
-    head, *path = name.split(".")
-    return pc.struct_field(rows.column(head), path)
+    return tuple(read_field_values(rows, name) for name in fields)
 
 
 def _make_deletes(data: Any, snapshot: Snapshot, options: Mapping[str, str]) -> tuple[WriteRecords, OutputSchema]:

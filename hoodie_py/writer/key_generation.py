@@ -15,7 +15,7 @@ Agrees with Hudi's column key generators (``SimpleAvroKeyGenerator``, ``ComplexA
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ from hoodie_py.formats.arrays import join_chunks
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
 from hoodie_py.formats.table_config import TableConfig, find_timestamp_keygen_settings
 from hoodie_py.options import input as input_keys
-from hoodie_py.reader.fields import find_field_type
+from hoodie_py.reader.fields import find_field_type, read_field_values
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.offending_rows import refuse_rows
 from hoodie_py.writer.partition_time import PartitionTime
@@ -84,7 +84,8 @@ class KeyGenerator:
         """
         given = options or {}
         fields = config.record_key_fields
-        generator = config.key_generator or _infer_key_generator(config)
+        typed = any(type_ is not None for type_ in config.partition_field_types[:1])
+        generator = config.key_generator or infer_key_generator(fields, config.partition_fields, typed=typed)
         if not fields:
             raise UnsupportedFeatureError("Writing to a table whose keys writers make up.", table=config.name)
         if generator not in _HANDLED:
@@ -251,10 +252,7 @@ def _read_column(table: pa.Table, name: str, role: str) -> pa.ChunkedArray:
             hint=f"They have the columns {', '.join(table.schema.names[:20])}.",
             column=name,
         )
-    if name in table.schema.names:
-        return table.column(name)
-    head, *path = name.split(".")
-    return pc.struct_field(table.column(head), path)
+    return read_field_values(table, name)
 
 
 def _join_columns(parts: list[pa.ChunkedArray | pa.Scalar], separator: str) -> pa.ChunkedArray:
@@ -262,13 +260,19 @@ def _join_columns(parts: list[pa.ChunkedArray | pa.Scalar], separator: str) -> p
     return pa.chunked_array([pc.binary_join_element_wise(*whole, separator)])
 
 
-def _infer_key_generator(config: TableConfig) -> str:
-    """Infer the key generator of a table that does not name one (Hudi ``KeyGenUtils.inferKeyGeneratorType``)."""
-    if not config.partition_fields:
+def infer_key_generator(key_fields: Sequence[str], partition_fields: Sequence[str], *, typed: bool) -> str:
+    """Infer the key generator of a table that does not name one (Hudi ``KeyGenUtils.inferKeyGeneratorType``).
+
+    Args:
+        key_fields: of record keys.
+        partition_fields: of partition paths.
+        typed: whether partition fields have types, as only those of a custom key generator do.
+    """
+    if not partition_fields:
         return "NON_PARTITION"
-    if config.partition_field_types[0] is not None:
+    if typed:
         return "CUSTOM"
-    return "COMPLEX" if len(config.partition_fields) > 1 or len(config.record_key_fields) > 1 else "SIMPLE"
+    return "COMPLEX" if len(partition_fields) > 1 or len(key_fields) > 1 else "SIMPLE"
 
 
 def _is_single_key_named(config: TableConfig, options: Mapping[str, str]) -> bool:

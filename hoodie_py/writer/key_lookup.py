@@ -37,7 +37,7 @@ from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.table.parallel import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.append_task import writes_positions
-from hoodie_py.writer.bucket_index import parse_bucket
+from hoodie_py.writer.bucket_index import is_likely_bucket
 from hoodie_py.writer.key_filter import KeyFilter
 from hoodie_py.writer.settings import WriteSettings
 
@@ -49,7 +49,6 @@ _BATCH_ROWS = 1 << 17
 # Arrow hashes the wanted keys for each look-up: gather at least this many keys of files, and 8 times the wanted keys.
 _AT_ONCE = 1 << 18
 _TIMES = 8
-_LIKELY_BUCKETS = 10_000  # a file id that begins with a smaller number is a bucket's: a random id hardly ever does
 _KEY = "key"
 
 
@@ -90,11 +89,16 @@ class KeyLookupResult:
 
     def deduplicate_by_slice(self) -> KeyLookupResult:
         """Return one entry for each key and file slice; ``SEVERAL_ROWS`` stands for rows of a repeated key."""
-        again = np.zeros(len(self.keys), bool)
-        again[1:] = (np.diff(self.groups) == 0) & (np.diff(self.keys) == 0) & (np.diff(self.slices) == 0)
+        repeats = self.find_repeats()
         rows = self.rows.copy()
-        rows[np.flatnonzero(again) - 1] = SEVERAL_ROWS
-        return KeyLookupResult(self.groups, self.keys, self.slices, rows).take(np.flatnonzero(~again))
+        rows[np.flatnonzero(repeats) - 1] = SEVERAL_ROWS
+        return KeyLookupResult(self.groups, self.keys, self.slices, rows).take(np.flatnonzero(~repeats))
+
+    def find_repeats(self) -> np.ndarray:
+        """Return which entries have the key and file slice of the entry before."""
+        repeats = np.zeros(len(self.keys), bool)
+        repeats[1:] = (np.diff(self.groups) == 0) & (np.diff(self.keys) == 0) & (np.diff(self.slices) == 0)
+        return repeats
 
 
 class KeyLookup:
@@ -225,8 +229,7 @@ class KeyLookup:
         """Whether a slice's log may hold keys that its base file lacks."""
         if not file_slice.log_files:
             return False
-        bucket = parse_bucket(file_slice.file_id)
-        if file_slice.base_file is None or self._by_bucket or (bucket is not None and bucket < _LIKELY_BUCKETS):
+        if file_slice.base_file is None or self._by_bucket or is_likely_bucket(file_slice.file_id):
             return True
         said = self._snapshot.timeline.stats_by_path
         for log in file_slice.log_files:
@@ -316,10 +319,8 @@ def deduplicate(hits: Sequence[KeyLookupResult]) -> KeyLookupResult:
         return KeyLookupResult(none, none, none, none)
     columns = zip(*((each.groups, each.keys, each.slices, each.rows) for each in hits), strict=True)
     groups, keys, slices, rows = map(np.concatenate, columns)
-    # Entries of logs sort behind those of the base file, so that ``again`` marks them where the base file has the key.
+    # Entries of logs sort behind those of the base file, so that they are repeats if the base file has the key.
     last = np.where(rows == UNKNOWN_ROW, np.iinfo(np.int64).max, rows)
     order = np.lexsort((last, slices, keys, groups))
     found = KeyLookupResult(groups, keys, slices, rows).take(order)
-    again = np.zeros(len(order), bool)
-    again[1:] = (np.diff(found.groups) == 0) & (np.diff(found.keys) == 0) & (np.diff(found.slices) == 0)
-    return found.take(np.flatnonzero(~again | (found.rows != UNKNOWN_ROW)))
+    return found.take(np.flatnonzero(~found.find_repeats() | (found.rows != UNKNOWN_ROW)))

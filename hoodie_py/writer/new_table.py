@@ -23,6 +23,7 @@ from hoodie_py.options.check import check_table_properties
 from hoodie_py.options.input import OUTPUT_DATE_FORMAT, PARTITION_EXTRACTOR, TIMESTAMP_TYPE
 from hoodie_py.reader.fields import find_field_type
 from hoodie_py.writer.data_columns import select_user_columns
+from hoodie_py.writer.key_generation import infer_key_generator
 
 KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
 FIRST_LAYOUT_2 = 8  # first table version with timeline layout 2
@@ -154,16 +155,8 @@ class NewTable:
     def _resolve_key_generator(self) -> str:
         """Return the caller's key generator if it fits the fields, else the one that Hudi infers from them."""
         typed = [each for each in self.partition_by if ":" in each]
-        if not self.partition_by:
-            inferred = "NON_PARTITION"
-        elif typed:
-            inferred = "CUSTOM"
-        elif len(self.partition_by) > 1 or len(self.record_key) > 1:
-            inferred = "COMPLEX"
-        else:
-            inferred = "SIMPLE"
         if self.key_generator is None:
-            chosen = inferred
+            chosen = infer_key_generator(self.record_key, self.partition_by, typed=bool(typed))
         else:
             chosen = self.key_generator.upper().removesuffix("_AVRO")
             if chosen not in KEY_GENERATORS:

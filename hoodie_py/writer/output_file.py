@@ -40,7 +40,7 @@ class OutputFile:
     def write(self, data: bytes) -> int:
         """Append bytes."""
         if self._scratch is None and self._size + len(data) > self._most:
-            self._scratch = NamedTemporaryFile(prefix="hoodie-")  # noqa: SIM115 - closed in __exit__
+            self._scratch = NamedTemporaryFile(prefix="hoodie-")  # noqa: SIM115 - closed by ``close``
             self._scratch.write(self._memory.getbuffer())
             self._memory = io.BytesIO()
         (self._memory if self._scratch is None else self._scratch).write(data)
@@ -62,11 +62,15 @@ class OutputFile:
             self._files.create_from(self._path, self._scratch.name)
         return self._size
 
+    def close(self) -> None:
+        """Delete the scratch file."""
+        if self._scratch is not None:
+            self._scratch.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._scratch is not None:
-            self._scratch.close()
+        self.close()

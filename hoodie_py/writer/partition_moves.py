@@ -38,7 +38,7 @@ Merger = RecordMerger | type[RecordMerger] | None
 def merge_partition_updates(
     snapshot: Snapshot,
     records: WriteRecords,
-    places: RecordLocations,
+    locations: RecordLocations,
     lookup: KeyLookup,
     settings: WriteSettings,
     merger: Merger,
@@ -49,7 +49,7 @@ def merge_partition_updates(
     Args:
         snapshot: the table.
         records: the write's, each key once.
-        places: their locations in the table, in any partition.
+        locations: their locations in the table, in any partition.
         lookup: reads the table's records.
         settings: the writer's options.
         merger: decides instead of the table's merge mode.
@@ -60,37 +60,36 @@ def merge_partition_updates(
         UnsupportedFeatureError: a merge made a new row, and ``partition_paths`` is missing.
     """
     assert records.partition_paths is not None
-    homes = pa.array([each.partition_path for each in places.slices], pa.string())
-    missing = places.at == NOWHERE
-    home = homes.take(from_numpy(np.where(missing, 0, places.at), missing))
+    homes = pa.array([each.partition_path for each in locations.slices], pa.string())
+    missing = locations.slice_numbers == NOWHERE
+    home = homes.take(from_numpy(np.where(missing, 0, locations.slice_numbers), missing))
     own = join_chunks(records.partition_paths)
     elsewhere = ~missing & ~to_booleans(pc.equal(home, own).fill_null(True))
     if not elsewhere.any():
-        return places.tag_records(records)
+        return locations.tag_records(records)
     stay = elsewhere.copy()
     if settings.index.update_partition and snapshot.config.partition_fields:
-        deletes = np.zeros(len(records), bool) if records.deletes is None else to_booleans(join_chunks(records.deletes))
-        stay &= deletes
+        stay &= records.delete_mask
     paths = pc.if_else(from_numpy(stay), home, own)
     records = _replace_paths(records, paths)
     moving = np.flatnonzero(elsewhere & ~stay)
     if not len(moving):
-        return places.tag_records(records)
-    existing, which = _read_existing(snapshot, records, places.take(moving), moving, lookup)
+        return locations.tag_records(records)
+    existing, which = _read_existing(snapshot, records, locations.take(moving), moving, lookup)
     versions = RecordVersions(records, snapshot, settings, merger, existing)
     met = versions.merge_with_existing(moving, which)
-    return _split_moves(records, places, home, versions, met, partition_paths)
+    return _split_moves(records, locations, home, versions, met, partition_paths)
 
 
 def _read_existing(
-    snapshot: Snapshot, records: WriteRecords, places: RecordLocations, moving: np.ndarray, lookup: KeyLookup
+    snapshot: Snapshot, records: WriteRecords, locations: RecordLocations, moving: np.ndarray, lookup: KeyLookup
 ) -> tuple[WriteRecords, np.ndarray]:
     """Read the table's records of moving keys; also return the number of the existing record for each moving one."""
     keys = join_chunks(records.keys.take(from_numpy(moving)))
     tables, which, read = [], np.full(len(moving), NOWHERE), 0
-    for number in np.unique(places.at).tolist():
-        here = np.flatnonzero(places.at == number)
-        rows, key_numbers = lookup.read_rows(places.slices[number], keys.take(from_numpy(here)))
+    for number in np.unique(locations.slice_numbers).tolist():
+        here = np.flatnonzero(locations.slice_numbers == number)
+        rows, key_numbers = lookup.read_rows(locations.slices[number], keys.take(from_numpy(here)))
         which[here[key_numbers]] = read + np.arange(len(key_numbers))
         read += len(key_numbers)
         tables.append(rows)
@@ -116,7 +115,7 @@ def _read_existing(
 
 def _split_moves(
     records: WriteRecords,
-    places: RecordLocations,
+    locations: RecordLocations,
     home: pa.Array,
     versions: RecordVersions,
     met: MergedVersions,
@@ -144,12 +143,12 @@ def _split_moves(
     stays = dead | (goes & to_booleans(pc.equal(homes, paths).fill_null(False)))
     result = _replace_paths(result, pc.if_else(from_numpy(dead), homes, paths))
     leaves = np.flatnonzero(goes & ~stays)
-    here = places.take(kept)
-    at, rows = here.at.copy(), here.rows.copy()
+    here = locations.take(kept)
+    at, rows = here.slice_numbers.copy(), here.rows.copy()
     at[leaves], rows[leaves] = NOWHERE, UNKNOWN_ROW
     old = _make_deletes(result.take(leaves), homes.take(from_numpy(leaves)))
     both = RecordLocations(
-        places.slices, np.concatenate([at, here.at[leaves]]), np.concatenate([rows, here.rows[leaves]])
+        locations.slices, np.concatenate([at, here.slice_numbers[leaves]]), np.concatenate([rows, here.rows[leaves]])
     )
     return both.tag_records(_concatenate(result, old))
 
@@ -177,22 +176,19 @@ def _make_deletes(records: WriteRecords, paths: pa.Array) -> WriteRecords:
 
 
 def _concatenate(first: WriteRecords, second: WriteRecords) -> WriteRecords:
-    def both(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-        return pa.chunked_array([*one.chunks, *other.chunks], one.type)
-
     assert first.partition_paths is not None
     assert second.partition_paths is not None
-    deletes = [
-        each.deletes if each.deletes is not None else pa.chunked_array([from_numpy(np.zeros(len(each), bool))])
-        for each in (first, second)
-    ]
     return WriteRecords(
         pa.concat_tables([first.rows, second.rows]),
-        both(first.keys, second.keys),
-        both(first.partition_paths, second.partition_paths),
-        both(*deletes),
-        tuple(both(*pair) for pair in zip(first.ordering, second.ordering, strict=True)),
+        _concatenate_chunks(first.keys, second.keys),
+        _concatenate_chunks(first.partition_paths, second.partition_paths),
+        pa.chunked_array([from_numpy(first.delete_mask), from_numpy(second.delete_mask)]),
+        tuple(_concatenate_chunks(*pair) for pair in zip(first.ordering, second.ordering, strict=True)),
     )
+
+
+def _concatenate_chunks(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([*first.chunks, *second.chunks], first.type)
 
 
 def _replace_paths(records: WriteRecords, paths: pa.Array) -> WriteRecords:

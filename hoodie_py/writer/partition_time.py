@@ -19,7 +19,7 @@ from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.table_config import TIMESTAMP_KEYGEN_PREFIXES
 from hoodie_py.options import input as keys
 from hoodie_py.writer.offending_rows import refuse_rows
-from hoodie_py.writer.time_pattern import TimePattern
+from hoodie_py.writer.time_pattern import UTC_MILLIS, TimePattern
 
 _TEXT_TYPES = ("DATE_STRING", "MIXED")
 _UNIT_OF_TYPE = {
@@ -31,7 +31,6 @@ _MILLIS_OF_UNIT = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000, "S
 _UNITS_IN_MILLI = {"MICROSECONDS": 1000, "NANOSECONDS": 1_000_000}
 _GMT_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _FIRST_MILLI, _LAST_MILLI = -62_135_596_800_000, 253_402_300_799_999  # of the years 1 to 9999
-_UTC_MILLIS = pa.timestamp("ms", "UTC")
 _NULL_MILLIS = 1
 _PREFIX = TIMESTAMP_KEYGEN_PREFIXES[0]
 
@@ -97,7 +96,7 @@ class PartitionTime:
         millis = self._parse_texts(values, column) if _is_text(values.type) else self._parse_numbers(values, column)
         outside = pc.or_(pc.less(millis, _FIRST_MILLI), pc.greater(millis, _LAST_MILLI))
         refuse_rows(outside, "Times outside the years 1 to 9999.", column=column, values=values)
-        return self.output.format(millis.cast(_UTC_MILLIS).cast(pa.timestamp("ms", self.output_zone)))
+        return self.output.format(millis.cast(UTC_MILLIS).cast(pa.timestamp("ms", self.output_zone)))
 
     def _parse_numbers(self, values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
         if self.unit is None:

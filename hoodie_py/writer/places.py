@@ -27,16 +27,16 @@ class RecordLocations:
 
     Attributes:
         slices: the file slices that are numbered.
-        at: int64 per entry: number of the file slice, -1 for none.
+        slice_numbers: int64 per entry: number of the file slice, -1 for none.
         rows: int64 per entry: row number in the slice's base file, below 0 if unknown.
-        of: int64, rising: number of each entry's record. A record whose key is in several file groups has an entry for
-            each. None if every record has one entry.
+        record_numbers: int64, rising: number of each entry's record. A record whose key is in several file groups has
+            an entry for each. None if every record has one entry.
     """
 
     slices: tuple[FileSlice, ...]
-    at: np.ndarray
+    slice_numbers: np.ndarray
     rows: np.ndarray
-    of: np.ndarray | None = None
+    record_numbers: np.ndarray | None = None
 
     @classmethod
     def concatenate(cls, parts: Sequence[RecordLocations], counts: Sequence[int]) -> RecordLocations:
@@ -44,37 +44,39 @@ class RecordLocations:
         slices: list[FileSlice] = []
         at, of, first = [], [], 0
         for part, count in zip(parts, counts, strict=True):
-            at.append(np.where(part.at == NOWHERE, NOWHERE, part.at + len(slices)))
-            of.append(first + (np.arange(count) if part.of is None else part.of))
+            at.append(np.where(part.slice_numbers == NOWHERE, NOWHERE, part.slice_numbers + len(slices)))
+            of.append(first + (np.arange(count) if part.record_numbers is None else part.record_numbers))
             slices.extend(part.slices)
             first += count
         none = np.empty(0, np.int64)
         rows = np.concatenate([none, *(part.rows for part in parts)])
-        single = all(part.of is None for part in parts)
+        single = all(part.record_numbers is None for part in parts)
         return cls(tuple(slices), np.concatenate([none, *at]), rows, None if single else np.concatenate([none, *of]))
 
     def take(self, records: np.ndarray) -> RecordLocations:
         """Return the locations of some records; each record has one."""
-        return RecordLocations(self.slices, self.at[records], self.rows[records])
+        return RecordLocations(self.slices, self.slice_numbers[records], self.rows[records])
 
     def expand(self, records: WriteRecords) -> tuple[WriteRecords, RecordLocations]:
         """Repeat each record for each of its locations; return the records and one location for each."""
-        if self.of is None:
+        if self.record_numbers is None:
             return records, self
-        return records.take(from_numpy(self.of)), RecordLocations(self.slices, self.at, self.rows)
+        return records.take(from_numpy(self.record_numbers)), RecordLocations(
+            self.slices, self.slice_numbers, self.rows
+        )
 
     def tag_records(self, records: WriteRecords) -> TaggedRecords:
         """Tag records with their locations; a record with several locations is repeated."""
-        if self.of is not None:
-            records, places = self.expand(records)
-            return places.tag_records(records)
+        if self.record_numbers is not None:
+            repeated, single = self.expand(records)
+            return single.tag_records(repeated)
         file_ids = pa.array([each.file_id for each in self.slices], pa.string())
         bases = [None if each.base_file is None else each.base_file.instant for each in self.slices]
-        missing = self.at == NOWHERE
-        places = from_numpy(np.where(missing, 0, self.at), missing)
-        in_base = from_numpy(np.where(missing, 0, self.at), missing | (self.rows == UNKNOWN_ROW))
+        missing = self.slice_numbers == NOWHERE
+        in_slice = from_numpy(np.where(missing, 0, self.slice_numbers), missing)
+        in_base = from_numpy(np.where(missing, 0, self.slice_numbers), missing | (self.rows == UNKNOWN_ROW))
         return TaggedRecords(
-            records, file_ids.take(places), pa.array(bases, pa.string()).take(in_base), self.rows.astype(np.int64)
+            records, file_ids.take(in_slice), pa.array(bases, pa.string()).take(in_base), self.rows.astype(np.int64)
         )
 
 

@@ -172,11 +172,7 @@ class RecordVersions:
                 pa.Table.from_batches([self._store.take(made.rows, rows.schema.names)]), own, rows, at
             )
             rows = pa.concat_tables([rows, fresh]).take(from_numpy(back))
-        flags = (
-            np.zeros(len(records), bool)
-            if records.deletes is None
-            else to_booleans(join_chunks(records.deletes)).copy()
-        )
+        flags = records.delete_mask
         flags[at] = made.deletes
         ordering = records.ordering
         if made.order.parts:

@@ -108,7 +108,7 @@ class RewriteTask:
         A custom merger may look at a delete's row, so deletes keep their rows if they have any. A delete without
         ordering value, in a table with ordering fields, is ordered by commit time whatever its row says.
         """
-        deletes = np.zeros(len(records), bool) if records.deletes is None else to_booleans(join_chunks(records.deletes))
+        deletes = records.delete_mask
         by_key = deletes.copy()
         if self._keeps_rows and not find_missing_columns(records, self.facts.schema.arrow):
             by_key &= _find_unordered(records.ordering, len(records))

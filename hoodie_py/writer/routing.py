@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.formats.arrays import from_numpy, join_chunks, to_booleans, to_numbers
+from hoodie_py.formats.arrays import from_numpy, to_numbers
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_index import make_bucket_file_id, parse_bucket
@@ -161,7 +161,7 @@ class _Run:
 def _assign(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_bytes: int) -> AssignedRecords:
     records = tagged.records
     names, codes = _number_groups(tagged)
-    deletes = _deletes(records)
+    deletes = records.delete_mask
     there = np.array([name in slices for name in names], bool)
     order = np.flatnonzero(there[codes] | ~deletes) if len(codes) else np.empty(0, np.int64)
     order = order[np.argsort(codes[order], kind="stable")]
@@ -204,10 +204,6 @@ def _require_partition_paths(records: WriteRecords) -> pa.ChunkedArray:
     if records.partition_paths is None or records.partition_paths.null_count:
         raise ValueError("records without partition paths cannot be routed")
     return records.partition_paths
-
-
-def _deletes(records: WriteRecords) -> np.ndarray:
-    return np.zeros(len(records), bool) if records.deletes is None else to_booleans(join_chunks(records.deletes))
 
 
 def _is_all(order: np.ndarray, count: int) -> bool:

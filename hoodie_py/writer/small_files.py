@@ -43,10 +43,7 @@ def fill_small_files(
         return tagged
     records = tagged.records
     assert records.partition_paths is not None
-    new = to_booleans(tagged.file_ids.is_null())
-    if records.deletes is not None:
-        new &= ~to_booleans(join_chunks(records.deletes))
-    at = np.flatnonzero(new)
+    at = np.flatnonzero(to_booleans(tagged.file_ids.is_null()) & ~records.delete_mask)
     paths = join_chunks(records.partition_paths).dictionary_encode()
     codes = to_numbers(paths.indices)[at]
     at = at[np.argsort(codes, kind="stable")]

@@ -11,14 +11,14 @@ bucket. A given number that contradicts the keys is refused. If several numbers 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.errors import FileMissingError, InvalidQueryError, InvalidTableError
+from hoodie_py.errors import InvalidQueryError, InvalidTableError
 from hoodie_py.formats.hashing_metadata import (
     BUCKET_FOLDER,
     CONSISTENT_FOLDER,
@@ -32,8 +32,8 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.bucket_index import compute_hashes, parse_bucket
-from hoodie_py.writer.bucket_places import read_first_keys, sample_slices
+from hoodie_py.writer.bucket_index import compute_hashes, is_likely_bucket, parse_bucket
+from hoodie_py.writer.bucket_places import list_folder, read_first_keys, sample_slices
 from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.index_settings import (
     DEFAULT_BUCKETS,
@@ -50,7 +50,6 @@ from hoodie_py.writer.write_records import WriteOperation
 _BUCKET, _SIMPLE, _CONSISTENT = "BUCKET", "SIMPLE", "CONSISTENT_HASHING"
 _BITS_OF_AN_ID = 32  # the first eight characters of a random file id
 _CERTAIN_BITS = 18  # accept ids as buckets if random ids look like that at most once in 2^18 tables
-_SMALL = 10_000  # hardly any random id begins with a smaller number
 _COMMITS = 8  # commits whose file ids are read
 _MOST_SLICES = 16  # slices whose keys are read for the number of buckets
 _SURE_BITS = 32  # a decision about a number of buckets is wrong at most once in 2^32 tables
@@ -91,7 +90,7 @@ def _find_index(
     merger: RecordMerger | type[RecordMerger] | None,
 ) -> IndexSettings:
     groups = _find_newest_groups(snapshot)
-    names = _list_names(snapshot, BUCKET_FOLDER) if groups else frozenset()
+    names = {each.name for each in list_folder(snapshot.files, BUCKET_FOLDER)} if groups else set[str]()
     shown = _classify(groups, names)
     options = settings.options
     if shown in (_FileGroupKind.NOTHING, _FileGroupKind.OTHER):
@@ -141,7 +140,7 @@ def _find_newest_groups(snapshot: Snapshot) -> list[GroupKey]:
     return list(found)
 
 
-def _classify(groups: list[GroupKey], names: frozenset[str]) -> _FileGroupKind:
+def _classify(groups: list[GroupKey], names: Collection[str]) -> _FileGroupKind:
     if not groups:
         return _FileGroupKind.NOTHING
     if CONSISTENT_FOLDER.rpartition("/")[2] in names:
@@ -151,20 +150,14 @@ def _classify(groups: list[GroupKey], names: frozenset[str]) -> _FileGroupKind:
 
 def _has_bucket_ids(file_ids: Iterable[str]) -> bool | None:
     """Say whether file ids are those of buckets; None if random ids might look the same."""
-    numbers = [parse_bucket(each) for each in file_ids]
+    ids = list(file_ids)
+    numbers = [parse_bucket(each) for each in ids]
     known = [each for each in numbers if each is not None]
-    small = [each for each in known if each < _SMALL]
+    likely = sum(map(is_likely_bucket, ids))
     if len(known) < len(numbers):  # a writer with another index may have added groups to a table of buckets
-        return len(small) > 1 and 2 * len(small) >= len(numbers)
+        return likely > 1 and 2 * likely >= len(numbers)
     bits = len(known) * (_BITS_OF_AN_ID - math.log2(max(known) + 1))
     return True if bits >= _CERTAIN_BITS else None
-
-
-def _list_names(snapshot: Snapshot, folder: str) -> frozenset[str]:
-    try:
-        return frozenset(each.name for each in snapshot.files.list(folder))
-    except FileMissingError:
-        return frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +254,7 @@ def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -
     if not kept:
         return said
     pending = {each.request_time for each in snapshot.timeline.timeline.select_pending()}
-    names = [name for name in _list_names(snapshot, RULES_FOLDER) if name.endswith(RULES_SUFFIX)]
+    names = [each.name for each in list_folder(snapshot.files, RULES_FOLDER) if each.name.endswith(RULES_SUFFIX)]
     in_force = [name for name in sorted(names) if parse_instant(name) not in pending]
     if not in_force:
         raise InvalidTableError("the rules for numbers of buckets are missing", path=RULES_FOLDER)

@@ -17,7 +17,6 @@ its record goes to all of them.
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -26,10 +25,15 @@ import pyarrow as pa
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.arrays import from_numpy
-from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.bucket_places import find_slices_by_partition, group_by_partition, tag_by_bucket
+from hoodie_py.writer.bucket_places import (
+    find_slices_by_partition,
+    group_by_partition,
+    group_slices,
+    tag_by_bucket,
+    take_keys,
+)
 from hoodie_py.writer.combine import number_strings
 from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup, KeyLookupRequest, KeyLookupResult
@@ -80,8 +84,8 @@ def tag(
         if records.partition_paths is None:
             tagged = _tag_everywhere(snapshot, records, lookup, index)
         elif index.is_global:
-            records, places = _look_up_in_passes(_look_up_globally, snapshot, records, lookup).expand(records)
-            tagged = merge_partition_updates(snapshot, records, places, lookup, settings, merger, partition_paths)
+            records, locations = _look_up_in_passes(_look_up_globally, snapshot, records, lookup).expand(records)
+            tagged = merge_partition_updates(snapshot, records, locations, lookup, settings, merger, partition_paths)
         else:
             tagged = _look_up_in_passes(_look_up_in_partitions, snapshot, records, lookup).tag_records(records)
     _check_clustering(snapshot, tagged)
@@ -110,19 +114,19 @@ def _look_up_in_partitions(snapshot: Snapshot, records: WriteRecords, lookup: Ke
     assert records.partition_paths is not None
     members = group_by_partition(records.partition_paths)
     slices = find_slices_by_partition(snapshot, members)
-    wanted, of = [], []
+    wanted, groups = [], []
     for partition, at in members.items():
         if partition in slices:
-            keys, codes = number_strings(records.keys if at is None else records.keys.take(from_numpy(at)))
+            keys, codes = number_strings(take_keys(records, at))
             wanted.append(KeyLookupRequest(keys, slices[partition]))
-            of.append((np.arange(len(records)) if at is None else at, codes))
+            groups.append((at, codes))
     found = choose_live_locations(
         lookup.find(wanted), wanted, lookup, only_alive=False, every_row=lookup.writes_positions
     )
     at, rows = np.full(len(records), NOWHERE), np.full(len(records), UNKNOWN_ROW)
     cuts = np.searchsorted(found.groups, np.arange(len(wanted) + 1))
     copies, first = [], 0
-    for group, (group_members, codes) in enumerate(of):
+    for group, (group_members, codes) in enumerate(groups):
         here = found.take(np.arange(cuts[group], cuts[group + 1]))
         at[group_members], rows[group_members] = _spread_locations(here, codes, len(wanted[group].keys), first)
         copies.append(_find_copies(here, codes, group_members, first))
@@ -152,10 +156,7 @@ def _tag_everywhere(
     if index.is_global:
         wanted = [KeyLookupRequest(keys, slices)]
     else:
-        by_partition: dict[str, list[FileSlice]] = defaultdict(list)
-        for each in slices:
-            by_partition[each.partition_path].append(each)
-        wanted = [KeyLookupRequest(keys, each) for each in by_partition.values()]
+        wanted = [KeyLookupRequest(keys, each) for each in group_slices(slices).values()]
     every_row = lookup.writes_positions and not index.is_global
     found = choose_live_locations(lookup.find(wanted), wanted, lookup, only_alive=index.is_global, every_row=every_row)
     starts = np.cumsum([0, *(len(each.slices) for each in wanted)])
@@ -189,15 +190,15 @@ def _find_copies(found: KeyLookupResult, codes: np.ndarray, members: np.ndarray,
     return np.stack([members[order[starts[copy] + within]], slices[copy], rows[copy]])
 
 
-def _add_copies(places: RecordLocations, copies: Sequence[np.ndarray]) -> RecordLocations:
+def _add_copies(locations: RecordLocations, copies: Sequence[np.ndarray]) -> RecordLocations:
     """Return locations with the further ones of some records, in the order of the records."""
     of, at, rows = np.concatenate([np.empty((3, 0), np.int64), *copies], axis=1)
     if not len(of):
-        return places
-    of = np.concatenate([np.arange(len(places.at)), of])
+        return locations
+    of = np.concatenate([np.arange(len(locations.slice_numbers)), of])
     order = np.argsort(of, kind="stable")
-    at, rows = np.concatenate([places.at, at])[order], np.concatenate([places.rows, rows])[order]
-    return RecordLocations(places.slices, at, rows, of[order])
+    at, rows = np.concatenate([locations.slice_numbers, at])[order], np.concatenate([locations.rows, rows])[order]
+    return RecordLocations(locations.slices, at, rows, of[order])
 
 
 def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:

@@ -19,6 +19,7 @@ _FIELDS = {"y": "year", "Y": "year", "M": "month", "d": "day", "H": "hour", "m":
 _NUMERIC_MONTH = 2  # more letters mean a name
 _MILLIS_DIGITS = 3
 _MILLIS = pa.timestamp("ms")
+UTC_MILLIS = pa.timestamp("ms", "UTC")
 _MINUTE, _HOUR = 60_000, 3_600_000
 
 
@@ -96,7 +97,7 @@ class TimePattern:
         """
         pattern = "^" + "".join(self._make_group(at, part) for at, part in enumerate(self.parts)) + "$"
         found = [self._parse_chunk(chunk, pattern, zone) for chunk in texts.chunks]
-        return pa.chunked_array(found, pa.timestamp("ms", "UTC"))
+        return pa.chunked_array(found, UTC_MILLIS)
 
     def _make_group(self, at: int, part: _Part) -> str:
         if not part.field:
@@ -129,14 +130,12 @@ class TimePattern:
             millis = pc.add(millis, pc.multiply(fits, weight))
         millis = pc.add(millis, self._parse_fraction(groups, fields))
         if "offset" in fields:
-            return pc.subtract(millis, _parse_offsets(pc.struct_field(groups, fields["offset"]))).cast(
-                pa.timestamp("ms", "UTC")
-            )
+            return pc.subtract(millis, _parse_offsets(pc.struct_field(groups, fields["offset"]))).cast(UTC_MILLIS)
         local = millis.cast(_MILLIS)
         if zone == "UTC":
-            return local.cast(pa.timestamp("ms", "UTC"))
+            return local.cast(UTC_MILLIS)
         known = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest")
-        return known.cast(pa.timestamp("ms", "UTC"))
+        return known.cast(UTC_MILLIS)
 
     def _parse_fraction(self, groups: pa.Array, fields: dict[str, str]) -> pa.Array:
         if "fraction" not in fields:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.writer.offending_rows import refuse_rows
+from hoodie_py.writer.time_pattern import UTC_MILLIS
 
 _FIRST_DAY = pa.scalar(
     -12_219_292_800_000, pa.int64()
@@ -33,5 +34,5 @@ def format_java_timestamps(values: pa.ChunkedArray, column: str, zone: str) -> p
     millis = pc.divide(micros, _MICROS_IN_MILLI)
     outside = pc.or_(pc.less(millis, _FIRST_DAY), pc.greater(millis, _LAST_MILLI))
     refuse_rows(outside, "Times in keys outside the years 1582 to 9999.", column=column, values=values)
-    local = pc.local_timestamp(millis.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("ms", zone)))
+    local = pc.local_timestamp(millis.cast(UTC_MILLIS).cast(pa.timestamp("ms", zone)))
     return pc.replace_substring_regex(local.cast(pa.string()), r"(\.\d+?)0+$", r"\1")

@@ -12,6 +12,8 @@ from enum import StrEnum
 import numpy as np
 import pyarrow as pa
 
+from hoodie_py.formats.arrays import join_chunks, to_booleans
+
 
 class WriteOperation(StrEnum):
     """List the operations of a write; the values are those of Hudi's option (Hudi ``WriteOperationType``)."""
@@ -63,6 +65,13 @@ class WriteRecords:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def delete_mask(self) -> np.ndarray:
+        """Which records are deletes, as booleans; a new array that the caller may change."""
+        if self.deletes is None:
+            return np.zeros(len(self), bool)
+        return to_booleans(join_chunks(self.deletes))
 
     def take(self, indices: pa.Array | pa.ChunkedArray | np.ndarray) -> WriteRecords:
         """Return the records at some places, in the order of the places.
