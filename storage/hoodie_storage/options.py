@@ -204,7 +204,7 @@ def _configure(config: dict[str, Any], named: Mapping[str, Any], endpoint: str |
 
 
 def _choose_addressing_style(named: Mapping[str, Any], endpoint: str | None) -> str | None:
-    """Return the addressing style: path style for stores other than Amazon's, which rarely have buckets in host names."""
+    """Return the addressing style: path style for stores other than Amazon's: few have buckets in host names."""
     if "path_style" in named:
         return "path" if parse_flag(named["path_style"]) else "virtual"
     if "virtual_hosted" in named:
