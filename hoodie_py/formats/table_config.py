@@ -65,6 +65,7 @@ SLASH_SEPARATED_DATES = "hoodie.datasource.write.slash.separated.date.partitioni
 KEY_GENERATOR_CLASS = "hoodie.table.keygenerator.class"
 KEY_GENERATOR_TYPE = "hoodie.table.keygenerator.type"
 TIMESTAMP_KEYGEN_PREFIXES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
+PARTITION_EXTRACTOR = "hoodie.table.partition_extractor_class"  # for catalogs
 CREATE_SCHEMA = "hoodie.table.create.schema"
 BASE_FILE_FORMAT = "hoodie.table.base.file.format"
 MULTIPLE_BASE_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
@@ -78,6 +79,7 @@ BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 TABLE_FORMAT = "hoodie.table.format"
 
 SUPPORTED_VERSIONS = (6, 8, 9)
+FIRST_VERSION_OF_LAYOUT_2 = 8  # of the timeline
 TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 CDC_MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
 
@@ -342,7 +344,7 @@ class _PropertyReader:
         return version
 
     def read_layout(self, version: int) -> int:
-        expected = 1 if version < 8 else 2
+        expected = 1 if version < FIRST_VERSION_OF_LAYOUT_2 else 2
         layout = self.read_number(TIMELINE_LAYOUT)
         if layout not in (None, expected):
             raise InvalidTableError(f"timeline layout {layout} contradicts table version {version}")

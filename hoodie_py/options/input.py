@@ -5,9 +5,6 @@ from __future__ import annotations
 from hoodie_py.formats.table_config import TIMESTAMP_KEYGEN_PREFIXES
 from hoodie_py.options.parse import Flag, Option, Text
 
-# A new table
-PARTITION_EXTRACTOR = "hoodie.table.partition_extractor_class"  # for catalogs
-
 # Keys and partition paths
 # Below table version 9, complex keys of one field: whether a key is the bare value, and whether to refuse such keys.
 COMPLEX_KEY_VALUE_ONLY = Flag("hoodie.write.complex.keygen.new.encoding", default=False)

@@ -6,7 +6,7 @@ table properties are in ``formats.table_config``.
 
 from __future__ import annotations
 
-from hoodie_py.formats import merge_config
+from hoodie_py.formats import merge_config, table_config
 from hoodie_py.options.parse import Choice, Flag, Names, Number, Option, Size, Text
 
 SKIP_MERGE = "skip_merge"
@@ -31,7 +31,7 @@ CUSTOM_MERGER_CLASSES = Names(
 DELETE_FIELD = Text(merge_config.DELETE_FIELD)  # column whose value marks a row as deleted ...
 DELETE_MARKER = Text(merge_config.DELETE_MARKER)  # ... when it equals this text
 UNAVAILABLE_VALUE = Text(merge_config.UNAVAILABLE_VALUE)  # placeholder that keeps the older value
-ORDERING_FIELDS_PROPERTY = Names("hoodie.table.ordering.fields")  # where mergers look for their ordering fields
+ORDERING_FIELDS_PROPERTY = Names(table_config.ORDERING_FIELDS)  # where mergers look for their ordering fields
 ORDERING_FIELD_PROPERTY = Names("hoodie.payload.ordering.field")  # where payload classes look for theirs
 SAME_ORDERING_UPDATES = Flag("hoodie.payload.update.on.same.ordering.field", default=True)  # equal values update
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.options.parse import Flag, Option, Text
+from hoodie_py.options.read import READ_PATHS
 
 _NO_CATALOG = "No catalog is told of the table."
 _NO_CLUSTERING = "Tables are not clustered."
@@ -85,7 +86,7 @@ OF_READS = (
         "Partition columns are read from the files, not from paths.",
     ),
     _refuse_flag("hoodie.bootstrap.data.queries.only", "Meta columns are always read."),
-    _refuse_text("hoodie.datasource.read.paths", "A read is of one table.", "Read each and put them together."),
+    _refuse_text(READ_PATHS, "A read is of one table.", "Read each and put them together."),
 )
 
 OF_WRITES = (

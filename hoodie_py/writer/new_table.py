@@ -20,13 +20,12 @@ from hoodie_py.formats.merge_config import DEFAULT_PAYLOAD, OVERWRITE_WITH_LATES
 from hoodie_py.formats.merge_creation import find_payload_class, make_creation_properties
 from hoodie_py.formats.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, TableConfig, compute_table_checksum
 from hoodie_py.options.check import check_table_properties
-from hoodie_py.options.input import OUTPUT_DATE_FORMAT, PARTITION_EXTRACTOR, TIMESTAMP_TYPE
+from hoodie_py.options.input import OUTPUT_DATE_FORMAT, TIMESTAMP_TYPE
 from hoodie_py.reader.fields import find_field_type
 from hoodie_py.writer.data_columns import select_user_columns
 from hoodie_py.writer.key_generation import infer_key_generator
 
 KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
-FIRST_LAYOUT_2 = 8  # first table version with timeline layout 2
 _EXTRACTORS = "org.apache.hudi.hive"
 _PARTITION_TYPES = ("SIMPLE", "TIMESTAMP")
 _TYPE_NAMES = {"MOR": "MERGE_ON_READ", "COW": "COPY_ON_WRITE"}
@@ -101,7 +100,7 @@ class NewTable:
             keys.RECORD_KEY_FIELDS: ",".join(self.record_key),
             keys.PARTITION_FIELDS: ",".join(self.partition_by),
             keys.KEY_GENERATOR_TYPE: generator,
-            PARTITION_EXTRACTOR: self._choose_partition_extractor(),
+            keys.PARTITION_EXTRACTOR: self._choose_partition_extractor(),
             keys.CREATE_SCHEMA: make_schema_text(columns, self.name),
             keys.TIMEZONE: "UTC",
             **_make_defaults(self.version),
@@ -140,7 +139,7 @@ class NewTable:
 
     def _is_for_old_readers(self, key: str) -> bool:
         """Whether a property repeats the ordering fields under the name that Hudi before 1.1 knows."""
-        again = key == keys.PRECOMBINE_FIELD and self.version < FIRST_LAYOUT_2
+        again = key == keys.PRECOMBINE_FIELD and self.version < keys.FIRST_VERSION_OF_LAYOUT_2
         return again and self.properties[key] == ",".join(self.ordering)
 
     def _resolve_table_type(self) -> str:
@@ -187,7 +186,7 @@ class NewTable:
                     raise InvalidQueryError(f"A timestamp key generator needs the property {wanted}.")
 
     def _check_custom(self, typed: Sequence[str]) -> None:
-        if self.version < FIRST_LAYOUT_2:
+        if self.version < keys.FIRST_VERSION_OF_LAYOUT_2:
             raise UnsupportedFeatureError(
                 "Custom key generators on table version 6, which does not record the types of partition fields."
             )
@@ -236,9 +235,9 @@ class NewTable:
         except InvalidTableError as error:
             raise InvalidQueryError(error.message, hint=error.hint) from None
         stored = {keys.MERGE_STRATEGY_ID: merge.strategy_id or ""}
-        if self.version >= FIRST_LAYOUT_2:
+        if self.version >= keys.FIRST_VERSION_OF_LAYOUT_2:
             stored[keys.MERGE_MODE] = merge.mode.value
-        if self.version >= FIRST_LAYOUT_2 or merge.mode is not MergeMode.CUSTOM or payload:
+        if self.version >= keys.FIRST_VERSION_OF_LAYOUT_2 or merge.mode is not MergeMode.CUSTOM or payload:
             stored[keys.PAYLOAD_CLASS] = merge.payload_class or DEFAULT_PAYLOAD
         return stored
 
@@ -253,7 +252,7 @@ def _check_result(found: Mapping[str, str]) -> None:
 
 
 def _make_defaults(version: int) -> dict[str, str]:
-    layout_2 = version >= FIRST_LAYOUT_2
+    layout_2 = version >= keys.FIRST_VERSION_OF_LAYOUT_2
     stored = {
         keys.TIMELINE_LAYOUT: "2" if layout_2 else "1",
         keys.TIMELINE_PATH: "timeline",
