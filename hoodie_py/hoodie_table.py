@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hoodie_py.formats.table_config import TableConfig
     from hoodie_py.formats.timeline import Timeline
     from hoodie_py.reader.file_slice import FileSlice
-    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.merger import Merger
     from hoodie_py.reader.read_info import ReadInfo
     from hoodie_py.spark.compaction import Engine
     from hoodie_py.table.inspect import TableInspect
@@ -80,7 +80,7 @@ class HoodieTable(TableWrites):
         properties: Mapping[str, Any] | None = None,
         merge_mode: str | None = None,
         merge_strategy_id: str | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         key_generator: str | None = None,
         timezone: str | None = None,
     ) -> HoodieTable:
@@ -189,7 +189,7 @@ class HoodieTable(TableWrites):
         as_of: AsOf | None = None,
         query_type: str | None = None,
         limit: int | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         memory_limit: int | None = None,
         batch_rows: int | None = None,
         integrity: str = "default",
@@ -299,7 +299,7 @@ class HoodieTable(TableWrites):
         instant: str | None = None,
         engine: Engine | None = None,
         options: Mapping[str, Any] | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         lock: Lock | None = None,
         on_progress: OnProgress | None = None,
         override_merger: bool = False,
@@ -345,7 +345,7 @@ class HoodieTable(TableWrites):
         engine: Engine | None = None,
         strategy: str | None = None,
         options: Mapping[str, Any] | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         lock: Lock | None = None,
         on_progress: OnProgress | None = None,
         override_merger: bool = False,

@@ -39,7 +39,7 @@ from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.mapping_context import MappingRecordContext
-from hoodie_py.reader.merger import RecordMerger, merge_pair, merge_rows
+from hoodie_py.reader.merger import Merger, RecordMerger, merge_pair, merge_rows
 from hoodie_py.reader.record_key import RecordKeys
 from hoodie_py.reader.records import BufferedRecord
 from hoodie_py.reader.registry import as_merger
@@ -71,7 +71,7 @@ class RecordMergerTests:
         examples: the number of random batches.
     """
 
-    merger: ClassVar[RecordMerger | type[RecordMerger]]
+    merger: ClassVar[Merger]
     schema: ClassVar[pa.Schema] = pa.schema(
         [("ts", pa.int64()), ("name", pa.string()), ("price", pa.float64()), ("qty", pa.int64())]
     )

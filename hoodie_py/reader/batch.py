@@ -7,6 +7,7 @@ means the same here as in Hudi's BufferedRecord.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,39 +58,26 @@ class LazyKeys:
         return LazyKeys(self._keys, at if self._at is None else self._at[at])
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class BufferedBatch:
     """Columns of BufferedRecords of one file group; immutable.
 
     Args:
         context: reads the rows; all batches of one merge share it.
-        keys: string array of record keys.
+        late_keys: string array of record keys, or what gathers it on first use.
         rows: int64 handles in the row store; -1 for a delete without data.
         order: the ordering values.
         codes: int8 operation codes (``HoodieOperation.code``); -1 for none.
     """
 
-    __slots__ = ("codes", "context", "late_keys", "order", "rows")
-    codes: np.ndarray
     context: ArrowRecordContext
-    late_keys: LazyKeys
-    order: OrderingColumn
+    late_keys: pa.Array | LazyKeys
     rows: np.ndarray
+    order: OrderingColumn
+    codes: np.ndarray
 
-    def __init__(
-        self,
-        context: ArrowRecordContext,
-        keys: pa.Array | LazyKeys,
-        rows: np.ndarray,
-        order: OrderingColumn,
-        codes: np.ndarray,
-    ) -> None:
-        rows.flags.writeable = codes.flags.writeable = False
-        late_keys = keys if isinstance(keys, LazyKeys) else LazyKeys(keys)
-        for name, value in zip(self.__slots__, (codes, context, late_keys, order, rows), strict=True):
-            object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"A BufferedBatch does not change: {name} cannot be set.")
+    def __post_init__(self) -> None:
+        self.rows.flags.writeable = self.codes.flags.writeable = False  # batches share these arrays
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -100,7 +88,7 @@ class BufferedBatch:
     @property
     def keys(self) -> pa.Array:
         """The record keys, a string array."""
-        return self.late_keys.array
+        return self.late_keys.array if isinstance(self.late_keys, LazyKeys) else self.late_keys
 
     @property
     def deletes(self) -> np.ndarray:
@@ -158,7 +146,8 @@ class BufferedBatch:
     def take(self, indices: np.ndarray | pa.Array) -> BufferedBatch:
         """Return the records at the indices."""
         at = np.asarray(indices)
-        return BufferedBatch(self.context, self.late_keys.take(at), self.rows[at], self.order.take(at), self.codes[at])
+        keys = self.late_keys if isinstance(self.late_keys, LazyKeys) else LazyKeys(self.late_keys)
+        return BufferedBatch(self.context, keys.take(at), self.rows[at], self.order.take(at), self.codes[at])
 
     def where(self, mask: np.ndarray | pa.Array, other: BufferedBatch) -> BufferedBatch:
         """Return this batch's records where the mask is true, the other batch's elsewhere; keys stay."""

@@ -8,6 +8,7 @@ record, so that the error names its key. The buffer and the file group reader ad
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import FrozenInstanceError
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -99,6 +100,12 @@ class CustomStrategy(MergeStrategy):
         except HoodieError as error:
             error.locate(merger=merger)
             raise
+        except FrozenInstanceError as error:
+            raise MergeError(
+                f"{merger}.{method} tried to change a batch, which does not change: {error}.",
+                hint="Return batch.with_columns(...), batch.where(...) or batch.deleted(...) instead.",
+                merger=merger,
+            ) from error
         except Exception as error:
             raise MergeError(f"{merger}.{method} failed: {type(error).__name__}: {error}", merger=merger) from error
         return result

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from hoodie_py.errors import InvalidQueryError
+
 
 def find_top_level_name(schema: pa.Schema, name: str) -> str:
     """Return the column that holds a field: the name itself if it is a column, else the part before the first dot."""
@@ -61,6 +63,22 @@ def read_field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
 
     head, *path = name.split(".")
     return pc.struct_field(batch.column(head), path)
+
+
+def check_columns(names: Sequence[str], schema: pa.Schema) -> None:
+    """Check the columns that a read asks for.
+
+    Raises:
+        InvalidQueryError: a column is unknown or asked for twice.
+    """
+    seen: set[str] = set()
+    known = frozenset(schema.names)
+    for name in names:
+        if name not in known:
+            raise InvalidQueryError(f"Unknown column {name!r}.", hint=f"The table has: {', '.join(schema.names)}.")
+        if name in seen:
+            raise InvalidQueryError(f"Column {name!r} is asked for twice.")
+        seen.add(name)
 
 
 def make_nullable(fields: Iterable[pa.Field]) -> pa.Schema:

@@ -20,11 +20,11 @@ from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
 from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.coded import Decoder
-from hoodie_py.reader.fields import make_nullable
+from hoodie_py.reader.fields import check_columns, make_nullable
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.merge_kinds import needs_merge
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import BufferedRecord
@@ -56,7 +56,7 @@ class FileGroupReader:
         file_slice: FileSlice,
         table: Readable | ReadInfo,
         columns: Sequence[str] | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         options: ReadOptions | None = None,
         row_groups: RowGroupFilter | None = None,
         gate: FoldGate | None = None,
@@ -73,7 +73,7 @@ class FileGroupReader:
         self._decoder = Decoder()
         self._base = BaseMerge(file_slice, self.info, self.options, self.stats)
         names = self.info.schema.names if columns is None else list(columns)
-        self._check_columns(names)
+        check_columns(names, self.info.schema)
         self.schema = make_nullable(self.info.schema.field(name) for name in names)
         self._stored = [name for name in names if name not in self.info.constants]
         constants = self.info.constants
@@ -290,14 +290,6 @@ class FileGroupReader:
             else:
                 arrays.append(self._decoder.repeat_value(field, value, batch.num_rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _check_columns(self, names: Sequence[str]) -> None:
-        known = self.info.schema.names
-        for position, name in enumerate(names):
-            if name not in known:
-                raise InvalidQueryError(f"Unknown column {name!r}.", hint=f"The table has: {', '.join(known)}.")
-            if name in names[:position]:
-                raise InvalidQueryError(f"Column {name!r} is asked for twice.")
 
     @contextmanager
     def _locate_errors(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log_side import LogReader
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.records import DEFAULT_ORDERING
@@ -88,7 +88,7 @@ def trace_record_history(
     info: ReadInfo,
     key: str,
     options: ReadOptions | None = None,
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
 ) -> RecordHistory | None:
     """Trace one key through a file slice; None if the slice has no version of it.
 

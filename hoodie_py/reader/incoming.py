@@ -20,7 +20,7 @@ from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.log_side import LogReader
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
@@ -79,7 +79,7 @@ class IncomingReader(LogReader):
         file_slice: FileSlice,
         info: ReadInfo,
         read: Sequence[str],
-        merger: RecordMerger | type[RecordMerger] | None,
+        merger: Merger | None,
         options: ReadOptions,
         stats: ReadStats,
     ) -> None:

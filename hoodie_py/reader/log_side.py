@@ -34,7 +34,7 @@ from hoodie_py.reader.identity import list_identity_fields
 from hoodie_py.reader.log_bytes import ScannedBlock
 from hoodie_py.reader.log_scan import ScanStats, scan_log_files
 from hoodie_py.reader.memory_budget import MemoryBudget
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_plan import MergeNeeds, make_merge_schema
 from hoodie_py.reader.read_stats import ReadStats
@@ -90,7 +90,7 @@ class LogReader:
         file_slice: FileSlice,
         info: ReadInfo,
         read: Sequence[str],
-        merger: RecordMerger | type[RecordMerger] | None,
+        merger: Merger | None,
         options: ReadOptions,
         stats: ReadStats,
         gate: FoldGate | None = None,

@@ -31,7 +31,7 @@ from hoodie_py.reader.folded_log import FoldedLog
 from hoodie_py.reader.incoming import IncomingDeletes, IncomingReader, IncomingRows
 from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.merge_kinds import BufferKind, choose_buffer_kind
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.records import BufferedRecord
 
@@ -66,7 +66,7 @@ class MergeReader(FileGroupReader):
         file_slice: FileSlice,
         table: Readable | ReadInfo,
         *,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         options: ReadOptions | None = None,
         incoming: Sequence[IncomingRows | IncomingDeletes] | None = None,
         sort_output: bool = False,

@@ -148,6 +148,7 @@ class RecordMerger(ABC):
         return newer
 
 
+Merger = RecordMerger | type[RecordMerger]  # as users give one
 Merge = Callable[[BufferedRecord[Any], BufferedRecord[Any]], BufferedRecord[Any]]
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hoodie_py.errors import InvalidQueryError, MergeError
 from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger, RecordMerger
 
 ENTRY_POINT_GROUP = "hoodie_py.record_mergers"
 _registered: list[type[RecordMerger]] = []
@@ -41,7 +41,7 @@ def register_merger(cls: type[RecordMerger]) -> type[RecordMerger]:
     return cls
 
 
-def as_merger(merger: RecordMerger | type[RecordMerger]) -> RecordMerger:
+def as_merger(merger: Merger) -> RecordMerger:
     """Return the instance of a merger that is given as class or instance.
 
     Raises:
@@ -60,18 +60,25 @@ def as_merger(merger: RecordMerger | type[RecordMerger]) -> RecordMerger:
         ) from error
 
 
-def find_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger:
-    """Return the supplied merger of a table whose merge mode is CUSTOM.
+def find_merger(config: TableConfig, options: Mapping[str, str], builtin: RecordMerger | None = None) -> RecordMerger:
+    """Return the supplied merger of a table whose merge mode is CUSTOM, else its built-in merger.
+
+    Args:
+        config: the table's properties.
+        options: the user's options.
+        builtin: the merger of the table's payload class, if it is built in.
 
     Raises:
-        MergeError: no merger was supplied, or two classes stand for one name; the message names the strategy id or
-            payload class and the ways to supply a merger.
+        MergeError: there is no merger, or two classes stand for one name; the message names the strategy id or payload
+            class and the ways to supply a merger.
         InvalidQueryError: a dotted path in the option cannot be imported.
     """
     passed_over: list[str] = []
     found = _search(config, options, passed_over)
     if found is not None:
         return as_merger(found)
+    if builtin is not None:
+        return builtin
     notes = f" Passed over: {'; '.join(passed_over)}." if passed_over else ""
     raise MergeError(
         f"The table needs a merger for {_describe_wanted(config)} and none was supplied.",
@@ -84,8 +91,15 @@ def find_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger
     )
 
 
-def find_supplied_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger | None:
-    """Return what ``find_merger`` returns, but None if no merger was supplied; other errors are the same."""
+def find_supplied_merger(
+    config: TableConfig, options: Mapping[str, str], merger: Merger | None = None
+) -> Merger | None:
+    """Return the merger that the user supplied for a table: the argument, else for merge mode CUSTOM a registered one.
+
+    None if no merger was supplied; errors are those of ``find_merger``.
+    """
+    if merger is not None or config.merge_mode is not MergeMode.CUSTOM:
+        return merger
     found = _search(config, options, [])
     return None if found is None else as_merger(found)
 
@@ -133,7 +147,7 @@ def stands_for(cls: type[RecordMerger], config: TableConfig) -> bool:
     return strategy is not None and strategy == config.merge_strategy_id
 
 
-def is_merger_of(merger: RecordMerger | type[RecordMerger], config: TableConfig) -> bool:
+def is_merger_of(merger: Merger, config: TableConfig) -> bool:
     """Say whether a merger is the one that the table names; only a table of merge mode CUSTOM names one.
 
     Raises:

@@ -15,9 +15,9 @@ from hoodie_py.formats.merge_creation import DEBEZIUM_UNAVAILABLE, resolve_confi
 from hoodie_py.formats.table_config import MergeMode, TableConfig
 from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, UNAVAILABLE_VALUE
 from hoodie_py.reader.custom_strategy import CustomStrategy
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger, RecordMerger
 from hoodie_py.reader.partial import make_partial_update_handler
-from hoodie_py.reader.registry import as_merger, find_merger, find_supplied_merger
+from hoodie_py.reader.registry import as_merger, find_merger
 from hoodie_py.reader.strategies import (
     CommitTimeStrategy,
     EventTimeStrategy,
@@ -47,7 +47,7 @@ class Selection:
 def select_strategy(
     config: TableConfig,
     options: Mapping[str, str],
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
     *,
     writing: bool = False,
     batch: bool = False,
@@ -70,7 +70,7 @@ def select_strategy(
     props = make_merge_props(config, options)
     custom = as_merger(merger) if merger is not None else None
     if custom is None and config.merge_mode is MergeMode.CUSTOM:
-        custom = _find_custom_merger(config, options)
+        custom = find_merger(config, options, _make_builtin_merger(config))
     if custom is not None:
         return Selection(CustomStrategy(custom, props), custom, config.ordering_fields, props)
     commit_time = config.merge_mode is MergeMode.COMMIT_TIME_ORDERING
@@ -92,15 +92,10 @@ def make_merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[st
     return props
 
 
-def _find_custom_merger(config: TableConfig, options: Mapping[str, str]) -> RecordMerger:
-    """Return the supplied merger, else the built-in merger of the table's payload class."""
-    supplied = find_supplied_merger(config, options)
-    if supplied is not None:
-        return supplied
-    if config.is_payload_based and config.payload_class:
-        from hoodie_py.reader.payloads import make_builtin_payload_merger
+def _make_builtin_merger(config: TableConfig) -> RecordMerger | None:
+    """Make the built-in merger of a table's payload class; None if it has none."""
+    if not config.is_payload_based or not config.payload_class:
+        return None
+    from hoodie_py.reader.payloads import make_builtin_payload_merger
 
-        builtin = make_builtin_payload_merger(config.payload_class)
-        if builtin is not None:
-            return builtin
-    return find_merger(config, options)
+    return make_builtin_payload_merger(config.payload_class)

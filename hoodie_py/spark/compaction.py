@@ -25,7 +25,6 @@ import pyarrow as pa
 from pyspark.util import inheritable_thread_target
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader.registry import find_supplied_merger
 from hoodie_py.spark.attempts import (
     OUTCOME,
@@ -166,7 +165,5 @@ def split_tasks(tasks: Sequence[CompactionTask]) -> list[Sequence[CompactionTask
 
 def _pack_merger(task: CompactionTask) -> bytes:
     """Pack the merger of a compaction; all its tasks have the same one."""
-    merger = task.merger
-    if merger is None and task.info.config.merge_mode is MergeMode.CUSTOM:
-        merger = find_supplied_merger(task.info.config, task.options.options)
+    merger = find_supplied_merger(task.info.config, task.options.options, task.merger)
     return b"" if merger is None else pack_mergers([merger])

@@ -33,7 +33,7 @@ from hoodie_py.table.scan import Scan
 from hoodie_py.table.scan_task import ScanTask
 
 if TYPE_CHECKING:
-    from hoodie_py.spark.mergers import Merger
+    from hoodie_py.reader.merger import Merger
 
 
 @dataclass(frozen=True, slots=True)

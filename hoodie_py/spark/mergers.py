@@ -22,9 +22,8 @@ from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.formats.table_config import TableConfig
 
 if TYPE_CHECKING:
-    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.merger import Merger
 
-    Merger = RecordMerger | type[RecordMerger]
 cloudpickle: Any = pyspark.cloudpickle  # untyped
 
 

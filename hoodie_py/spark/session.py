@@ -12,7 +12,7 @@ from hoodie_py.spark.options import pick_s3_settings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from hoodie_py.spark.mergers import Merger
+    from hoodie_py.reader.merger import Merger
     from hoodie_py.writer.lock import Lock
     from hoodie_py.writer.write_result import WriteResult
 

@@ -27,7 +27,7 @@ from hoodie_py.spark.reader import HoodieReader, make_load_scan
 from hoodie_py.spark.types import as_spark_schema
 
 if TYPE_CHECKING:
-    from hoodie_py.spark.mergers import Merger
+    from hoodie_py.reader.merger import Merger
     from hoodie_py.spark.stream_write import HoodieStreamWriter
     from hoodie_py.spark.write_batch import HoodieWriter
     from hoodie_py.spark.write_job import WriteJob

@@ -38,7 +38,7 @@ from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 
 if TYPE_CHECKING:
-    from hoodie_py.spark.mergers import Merger
+    from hoodie_py.reader.merger import Merger
 
 RECORDS, ENTRIES, SKETCH = 0, 1, 2
 """Kinds of payloads: records of the write, keys of the table, and a packed sketch of some records' keys.

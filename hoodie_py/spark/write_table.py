@@ -30,7 +30,6 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import ConflictError, InvalidQueryError
-from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.formats.merge_creation import resolve_config_for_write
 from hoodie_py.options import source as source_keys
 from hoodie_py.reader.registry import find_supplied_merger
@@ -71,7 +70,7 @@ from hoodie_py.writer.write_result import WriteResult
 
 if TYPE_CHECKING:
     from hoodie_py.reader.file_slice import FileSlice
-    from hoodie_py.spark.mergers import Merger
+    from hoodie_py.reader.merger import Merger
     from hoodie_py.writer.compaction_task import TaskResult
     from hoodie_py.writer.data_file import CommitFacts
     from hoodie_py.writer.lock import Lock
@@ -177,10 +176,8 @@ class DistributedWrite:
             check_spelling(snapshot, options, empty.made_of, partitions, self.merger)
 
     def _make_facts(self, snapshot: Snapshot, payload_format: PayloadFormat) -> WriteFacts:
-        merger = self.merger
         config = resolve_config_for_write(snapshot.config, self.session.settings.options, batch=False)
-        if merger is None and config.merge_mode is MergeMode.CUSTOM:
-            merger = find_supplied_merger(config, self.session.settings.options)
+        merger = find_supplied_merger(config, self.session.settings.options, self.merger)
         return WriteFacts(
             pin=Pin.from_snapshot(snapshot),
             timezone=snapshot.timezone,

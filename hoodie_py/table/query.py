@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.options.check import check_read_options
 from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
+from hoodie_py.reader.fields import check_columns
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
 from hoodie_py.table.scan import Scan
 from hoodie_py.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.merger import Merger
     from hoodie_py.table.predicate import Predicate
 
 _QUERY_TYPES = ("snapshot", "read_optimized")
@@ -32,7 +34,7 @@ def make_scan(
     filter: str | pc.Expression | Predicate | None = None,  # noqa: A002 - users know the name
     query_type: str | None = None,
     limit: int | None = None,
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
     memory_limit: int | None = None,
     batch_rows: int | None = None,
     integrity: str = "default",
@@ -66,7 +68,7 @@ def make_scan(
         from hoodie_py.table.filters import as_predicate
 
         predicate = as_predicate(filter, schema)
-    wanted = _check_columns(columns, schema.names)
+    wanted = _choose_columns(columns, schema)
     settings = ReadOptions(
         batch_rows or choose_batch_rows(len(wanted)),
         "strict" if integrity == "strict" else "default",
@@ -95,16 +97,12 @@ def _check_query_type(text: str) -> str:
     return kind
 
 
-def _check_columns(columns: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
+def _choose_columns(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str, ...]:
     if columns is None:
-        return tuple(known)
+        return tuple(schema.names)
     if isinstance(columns, str):
         raise InvalidQueryError(f"columns must be a list of names, not the text {columns!r}.")
-    for position, name in enumerate(columns):
-        if name not in known:
-            raise InvalidQueryError(f"Unknown column {name!r}.", hint=f"The table has: {', '.join(known)}.")
-        if name in columns[:position]:
-            raise InvalidQueryError(f"Column {name!r} is asked for twice.")
+    check_columns(columns, schema)
     return tuple(columns)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.merger import Merger
     from hoodie_py.table.predicate import Predicate
 
 _FEW_BATCHES = 4
@@ -54,7 +54,7 @@ class Scan:
     query_type: str
     options: ReadOptions
     limit: int | None = None
-    merger: RecordMerger | type[RecordMerger] | None = None
+    merger: Merger | None = None
 
     @property
     def schema(self) -> pa.Schema:

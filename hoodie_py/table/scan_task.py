@@ -18,7 +18,7 @@ from hoodie_py.runtime.unused_memory import release_after
 
 if TYPE_CHECKING:
     from hoodie_py.reader.file_group import FileGroupReader, RowGroupFilter
-    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.merger import Merger
     from hoodie_py.runtime.fold_gate import FoldGate
     from hoodie_py.table.predicate import Predicate
 
@@ -42,7 +42,7 @@ class ScanTask:
     columns: tuple[str, ...]
     predicate: Predicate | None
     options: ReadOptions
-    merger: RecordMerger | type[RecordMerger] | None = None
+    merger: Merger | None = None
     limit: int | None = None
 
     @property

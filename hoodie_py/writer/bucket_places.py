@@ -34,7 +34,7 @@ from hoodie_py.formats.hashing_metadata import (
 )
 from hoodie_py.options.write import BUCKET_COUNT, BUCKET_EXPRESSIONS, BUCKET_HASH_FIELD
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.parallel import count_threads
 from hoodie_py.table.snapshot import Snapshot
@@ -123,7 +123,7 @@ def check_buckets(
     snapshot: Snapshot,
     settings: WriteSettings,
     partitions: Sequence[str],
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
 ) -> None:
     """Refuse a write whose bucket index disagrees with keys of the table; some keys of each partition are read.
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hoodie_py.formats.arrays import to_numbers
 from hoodie_py.options import write as write_keys
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.record_versions import RecordVersions
 from hoodie_py.writer.settings import WriteSettings
@@ -36,7 +36,7 @@ def combine(
     records: WriteRecords,
     snapshot: Snapshot,
     settings: WriteSettings,
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
 ) -> WriteRecords:
     """Merge records of the same key.
 

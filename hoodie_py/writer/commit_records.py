@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hoodie_py.formats.commit_metadata import WriteStat
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts
@@ -43,7 +43,7 @@ class Write:
     snapshot: Snapshot
     operation: WriteOperation
     schema: OutputSchema
-    merger: RecordMerger | type[RecordMerger] | None = None
+    merger: Merger | None = None
     replaced: Mapping[str, tuple[str, ...]] | None = None
     looked_up: bool = True
     extra_metadata: Mapping[str, str] = field(default_factory=dict)

@@ -36,7 +36,7 @@ from hoodie_py.formats.metadata_writers import write_commit_metadata
 from hoodie_py.formats.plans import CompactionPlan
 from hoodie_py.options.read import COMPACTION_MEMORY
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
@@ -86,7 +86,7 @@ def run(
     instant: str | None = None,
     *,
     runner: Runner | None = None,
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
     override_merger: bool = False,
     on_progress: OnProgress | None = None,
 ) -> CompactionResult:
@@ -167,9 +167,7 @@ def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
     return found
 
 
-def _begin(
-    session: WriteSession, instant: str, merger: RecordMerger | type[RecordMerger] | None, alive: GuardedRun
-) -> _OpenCompaction:
+def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: GuardedRun) -> _OpenCompaction:
     with session.hold_lock() as holding:
         snapshot = session.look()
         pending = snapshot.timeline.timeline.select_pending_compactions().find(instant)
@@ -207,7 +205,7 @@ def _plan_tasks(
     pending: Instant,
     plan: CompactionPlan,
     slices: Sequence[FileSlice],
-    merger: RecordMerger | type[RecordMerger] | None,
+    merger: Merger | None,
 ) -> _OpenCompaction:
     schema = load_output_schema(snapshot)
     facts = CommitFacts(

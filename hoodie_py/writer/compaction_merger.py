@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.table_config import MergeMode, TableConfig
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.registry import as_merger, is_merger_of
-
-Merger = RecordMerger | type[RecordMerger]
 
 
 def check_merger(config: TableConfig, merger: Merger | None, *, override: bool) -> None:

@@ -23,7 +23,7 @@ from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.formats.names import FILE_NAME_FIELD, MarkerType, make_base_file_name
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.writer.data_file import CommitFacts, DataFile
@@ -74,7 +74,7 @@ class CompactionTask:
     info: ReadInfo
     facts: CommitFacts
     index: int
-    merger: RecordMerger | type[RecordMerger] | None = None
+    merger: Merger | None = None
     options: ReadOptions = field(default_factory=ReadOptions)
 
     @property

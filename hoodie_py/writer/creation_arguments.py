@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.files import TableFiles
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 
 
 def make_default_name(files: TableFiles) -> str:
@@ -36,7 +36,7 @@ def split_field_names(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(each.strip() for each in names if each.strip())
 
 
-def resolve_strategy_id(merger: RecordMerger | type[RecordMerger] | None, strategy_id: str | None) -> str | None:
+def resolve_strategy_id(merger: Merger | None, strategy_id: str | None) -> str | None:
     """Return the merge strategy id of a merger, or ``strategy_id`` if there is no merger.
 
     Raises:

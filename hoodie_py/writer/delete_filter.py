@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.names import FILE_NAME_FIELD, PARTITION_PATH_FIELD, RECORD_KEY_FIELD
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.table.query import make_scan
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.merge_options import check_merge_options
@@ -25,7 +25,7 @@ def make_deletes_by_filter(
     snapshot: Snapshot,
     chosen: str | pc.Expression,
     options: Mapping[str, str],
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
 ) -> TaggedRecords:
     """Return deletes of the rows that a filter selects.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.options.write import AUTOMATIC_CLEAN, INLINE_COMPACT, INLINE_SCHEDULE, TABLE_SERVICES, TRIGGERS
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.writer import clean, compaction, compaction_plan
 from hoodie_py.writer.clean import CleanResult
 from hoodie_py.writer.compaction_merger import keep_if_own
@@ -33,7 +33,7 @@ def run_inline_services(
     *,
     merge_on_read: bool,
     runner: Runner | None = None,
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
 ) -> ServiceResults:
     """Plan and run a compaction when it is due, then clean, as far as the options ask for it.
 

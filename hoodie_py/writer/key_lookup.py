@@ -30,7 +30,7 @@ from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.reader.log_side import LogReader
 from hoodie_py.reader.memory_budget import MemoryBudget
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
 from hoodie_py.reader.record_key import RecordKeys
@@ -114,9 +114,7 @@ class KeyLookup:
         record_keys: makes the table's record keys of rows.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, settings: WriteSettings, merger: RecordMerger | type[RecordMerger] | None = None
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, settings: WriteSettings, merger: Merger | None = None) -> None:
         self._snapshot = snapshot
         self._merger = merger
         self._options = ReadOptions(options=settings.options)

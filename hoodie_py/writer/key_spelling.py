@@ -24,7 +24,7 @@ from hoodie_py.options import input as input_keys
 from hoodie_py.reader.fields import find_field_type, find_top_level_name
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.key_generation import KeyGenerator
@@ -38,7 +38,7 @@ def check_spelling(
     options: Mapping[str, str],
     made_of: Collection[str],
     partitions: Sequence[str] = (),
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
 ) -> None:
     """Refuse a write that makes other keys than the table has.
 
@@ -107,7 +107,7 @@ def _read_first_rows(
     snapshot: Snapshot,
     file_slice: FileSlice,
     columns: list[str],
-    merger: RecordMerger | type[RecordMerger] | None,
+    merger: Merger | None,
     options: Mapping[str, str],
 ) -> pa.Table:
     """Read the first rows of a base file, or of a log without one, in the types of files."""

@@ -23,7 +23,7 @@ from hoodie_py.formats.arrays import from_numpy, join_chunks, to_booleans
 from hoodie_py.formats.names import PARTITION_PATH_FIELD
 from hoodie_py.reader.conform import conform_batch
 from hoodie_py.reader.fields import read_field_values
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.places import NOWHERE, RecordLocations
@@ -32,7 +32,6 @@ from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
 PartitionPaths = Callable[[pa.Table], pa.ChunkedArray]
-Merger = RecordMerger | type[RecordMerger] | None
 
 
 def merge_partition_updates(
@@ -41,7 +40,7 @@ def merge_partition_updates(
     locations: RecordLocations,
     lookup: KeyLookup,
     settings: WriteSettings,
-    merger: Merger,
+    merger: Merger | None,
     partition_paths: PartitionPaths | None,
 ) -> TaggedRecords:
     """Tag records; those that the table has in other partitions move, or stay in the old partition.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.arrays import from_numpy
 from hoodie_py.options.write import BULK_INSERT_SORT, INSERT_DUPLICATES
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.combine import needs_combining
 from hoodie_py.writer.key_generation import KeyGenerator
@@ -27,8 +27,6 @@ from hoodie_py.writer.write_records import TaggedRecords, WriteOperation, WriteR
 LOOKED_UP = (WriteOperation.UPSERT, WriteOperation.DELETE)
 OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
 _SHOWN = 5
-
-Merger = RecordMerger | type[RecordMerger]
 
 
 def assign_records(

@@ -29,7 +29,7 @@ from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.fields import find_top_level_name
 from hoodie_py.reader.identity import list_identity_fields
 from hoodie_py.reader.memory_budget import MemoryBudget
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger, RecordMerger
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.payload_merger import PayloadMerger
 from hoodie_py.reader.read_info import ReadOptions
@@ -72,7 +72,7 @@ class RecordVersions:
         records: WriteRecords,
         snapshot: Snapshot,
         settings: WriteSettings,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         existing: WriteRecords | None = None,
     ) -> None:
         config, options = snapshot.config, settings.options

@@ -20,7 +20,7 @@ from hoodie_py.formats.names import FILE_NAME_FIELD, MarkerType, make_base_file_
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.merge_reader import MergeReader
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.ordering import OrderingColumn
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.records import DELETE, NO_OPERATION
@@ -52,7 +52,7 @@ class RewriteTask:
     index: int
     file_slice: FileSlice
     info: ReadInfo
-    merger: RecordMerger | type[RecordMerger] | None = None
+    merger: Merger | None = None
     options: ReadOptions = field(default_factory=ReadOptions)
 
     @property

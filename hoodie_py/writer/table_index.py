@@ -29,7 +29,7 @@ from hoodie_py.formats.hashing_metadata import (
 )
 from hoodie_py.options import write as keys
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_index import compute_hashes, is_likely_bucket, parse_bucket
@@ -63,7 +63,7 @@ def resolve_table_index(
     session: WriteSession,
     snapshot: Snapshot,
     operation: WriteOperation,
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
 ) -> WriteSession:
     """Return a session whose settings have the index that the table shows, else the options' index.
 
@@ -87,7 +87,7 @@ def _find_index(
     snapshot: Snapshot,
     settings: WriteSettings,
     operation: WriteOperation,
-    merger: RecordMerger | type[RecordMerger] | None,
+    merger: Merger | None,
 ) -> IndexSettings:
     groups = _find_newest_groups(snapshot)
     names = {each.name for each in list_folder(snapshot.files, BUCKET_FOLDER)} if groups else set[str]()

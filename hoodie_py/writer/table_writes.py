@@ -13,7 +13,7 @@ from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.merger import Merger
     from hoodie_py.writer.lock import Lock
     from hoodie_py.writer.session import WriteSession
     from hoodie_py.writer.write_data import Writer
@@ -40,7 +40,7 @@ class TableWrites:
         self,
         data: Any,
         options: Mapping[str, Any] | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
         """Update records whose keys the table has, and insert the others.
@@ -69,7 +69,7 @@ class TableWrites:
         self,
         data: Any,
         options: Mapping[str, Any] | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
         """Add records without looking for their keys; arguments and errors as for ``upsert``.
@@ -85,7 +85,7 @@ class TableWrites:
         self,
         data: Any,
         options: Mapping[str, Any] | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
         """Add many records, sorted where the options ask for it, without looking for their keys.
@@ -100,7 +100,7 @@ class TableWrites:
         self,
         data: Any,
         options: Mapping[str, Any] | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
         """Put rows in the place of everything that their partitions hold; arguments and errors as for ``upsert``."""
@@ -112,7 +112,7 @@ class TableWrites:
         self,
         data: Any,
         options: Mapping[str, Any] | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
         """Put rows in the place of everything that the table holds; arguments and errors as for ``upsert``."""
@@ -124,7 +124,7 @@ class TableWrites:
         self,
         keys_or_filter: Any,
         options: Mapping[str, Any] | None = None,
-        merger: RecordMerger | type[RecordMerger] | None = None,
+        merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
         """Delete records; other arguments and errors as for ``upsert``.
@@ -150,7 +150,7 @@ class TableWrites:
         data: Any,
         operation: WriteOperation,
         options: Mapping[str, Any] | None,
-        merger: RecordMerger | type[RecordMerger] | None,
+        merger: Merger | None,
         lock: Lock | None,
     ) -> WriteResult:
         result = self._make_writer(options, merger, lock).write(data, operation)
@@ -159,7 +159,7 @@ class TableWrites:
     def _make_writer(
         self,
         options: Mapping[str, Any] | None,
-        merger: RecordMerger | type[RecordMerger] | None,
+        merger: Merger | None,
         lock: Lock | None,
     ) -> Writer:
         from hoodie_py.writer.write_data import Writer

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.arrays import from_numpy
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_places import (
     find_slices_by_partition,
@@ -49,7 +49,7 @@ def tag(
     snapshot: Snapshot,
     records: WriteRecords,
     settings: WriteSettings,
-    merger: RecordMerger | type[RecordMerger] | None = None,
+    merger: Merger | None = None,
     partition_paths: PartitionPaths | None = None,
     lookup: KeyLookup | None = None,
 ) -> TaggedRecords:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.bucket_places import check_buckets
 from hoodie_py.writer.combine import combine, needs_combining
@@ -25,8 +25,6 @@ from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.table_index import resolve_table_index
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 from hoodie_py.writer.write_result import WriteResult
-
-Merger = RecordMerger | type[RecordMerger]
 
 
 @dataclass(frozen=True, slots=True)

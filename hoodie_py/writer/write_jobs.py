@@ -11,7 +11,7 @@ import numpy as np
 from hoodie_py.formats.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merger import Merger, RecordMerger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
@@ -26,7 +26,6 @@ from hoodie_py.writer.write_records import WriteRecords
 from hoodie_py.writer.write_runner import Job
 
 WriteTask = InsertTask | RewriteTask | AppendTask
-Merger = RecordMerger | type[RecordMerger]
 
 
 @dataclass(frozen=True, slots=True)
