@@ -1,12 +1,12 @@
-"""The archived timeline: instants that have left the active one.
+"""Read the archived timeline: instants that have left the active one.
 
-Layout 1, in ``.hoodie/archived/`` (or as the table names it): ``.commits_.archive.N_1-0-1``, log-format files of Avro
-blocks that hold one HoodieArchivedMetaEntry for each *state* of an instant; greater N is newer and an instant may occur
-in several files (Hudi ArchivedTimelineV1).
+Layout 1, in ``.hoodie/archived/`` (or the folder that the table names): ``.commits_.archive.N_1-0-1`` are log-format
+files. Their Avro blocks have one HoodieArchivedMetaEntry for each *state* of an instant. Files with a greater N are
+newer, and an instant may occur in several files (Hudi ArchivedTimelineV1).
 
 Layout 2, in ``.hoodie/timeline/history/``: ``_version_`` names the current manifest ``manifest_N`` (JSON), which lists
-the Parquet files ``{min}_{max}_{level}.parquet``; only those count. One row is one completed instant with the bytes of
-its completed and its requested file (Hudi LSMTimeline, ArchivedTimelineV2).
+the Parquet files ``{min}_{max}_{level}.parquet``; other files do not count. One row is one completed instant with the
+bytes of its completed file and its requested file (Hudi LSMTimeline, ArchivedTimelineV2).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 class ArchivedInstant:
     """A completed instant from the archive.
 
-    ``action`` is that of the completed state (a compaction is a ``commit``). ``metadata`` and ``plan`` are the bytes of
-    its completed and requested file (layout 2); layout 1 keeps the decoded ``record`` instead, and stores no completion
-    time, so the request time stands in for it.
+    ``action`` is that of the completed state (a compaction is a ``commit``). In layout 2, ``metadata`` and ``plan`` are
+    the bytes of its completed and its requested file. In layout 1, ``record`` is the decoded metadata; that layout has
+    no completion times, so the request time takes its place.
     """
 
     request_time: str
@@ -57,7 +57,7 @@ class ArchivedInstant:
     record: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def parse_commit_metadata(self) -> CommitMetadata:
-        """What the instant's commit says; empty when the archive did not keep it.
+        """Parse the instant's commit metadata; empty metadata when the archive did not keep it.
 
         Raises:
             CorruptFileError: the archived bytes are not commit metadata.
@@ -79,10 +79,10 @@ def parse_archive_file_name(name: str) -> int | None:
 def parse_archived_log(data: bytes) -> list[ArchivedInstant]:
     """Read an archive file of layout 1: its completed instants in the order they were archived.
 
-    A block that was not written whole is skipped, as it is in any log file.
+    Blocks that were not completely written are skipped, as in any log file.
 
     Raises:
-        CorruptFileError: blocks or records that are not what an archive holds.
+        CorruptFileError: blocks or records that do not belong into an archive.
         UnsupportedFeatureError: blocks other than Avro.
     """
     return [
@@ -136,7 +136,7 @@ def _to_archived_instant(record: Mapping[str, Any]) -> ArchivedInstant | None:
 
 
 def keep_newest_entries(files: Iterable[Iterable[ArchivedInstant]]) -> dict[tuple[str, str], ArchivedInstant]:
-    """Combine archive files, given newest first: each (request time, action) as the newest file has it."""
+    """Combine archive files, newest first: the newest file's entry of each (request time, action)."""
     found: dict[tuple[str, str], ArchivedInstant] = {}
     for instants in files:
         for instant in instants:
@@ -149,7 +149,7 @@ def keep_newest_entries(files: Iterable[Iterable[ArchivedInstant]]) -> dict[tupl
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A Parquet file of the history: the span of request times it covers, its merge level and size in bytes."""
+    """A Parquet file of the history: its range of request times, its merge level and its size in bytes."""
 
     name: str
     min_time: str
@@ -159,7 +159,7 @@ class HistoryFile:
 
 
 def parse_history_file_name(name: str, size: int | None = None) -> HistoryFile | None:
-    """Take the name of a history file apart; None for other names."""
+    """Parse the name of a history file; None for other names."""
     match = _HISTORY_FILE.fullmatch(name)
     return HistoryFile(name, match[1], match[2], int(match[3]), size) if match else None
 
@@ -171,16 +171,16 @@ def parse_manifest_name(name: str) -> int | None:
 
 
 def parse_history_version(data: bytes) -> int | None:
-    """Read ``_version_``: the number of the current manifest; None when it is unreadable, then the greatest counts."""
+    """Read ``_version_``: the number of the current manifest. None when unreadable: then the greatest number counts."""
     text = data.strip()
     return int(text) if text.isdigit() and len(text) < 10 else None
 
 
 def parse_history_manifest(data: bytes) -> tuple[HistoryFile, ...]:
-    """Read a manifest: the history files that count.
+    """Read a manifest: the history files of the timeline.
 
     Raises:
-        CorruptFileError: not a manifest, or one that names something else than history files.
+        CorruptFileError: not a manifest, or it names files that are not history files.
     """
     files = Fields(parse_json(data)).get_items("files", Fields)
     found = []
@@ -198,10 +198,10 @@ def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[Archive
 
     Args:
         data: the whole Parquet file.
-        contents: also read metadata and plan; without them only times and actions are decoded.
+        contents: whether to read metadata and plan, too; else only times and actions.
 
     Raises:
-        CorruptFileError: not Parquet, missing columns, or values that are no instants.
+        CorruptFileError: not Parquet, missing columns, or values that are not instants.
         UnsupportedFeatureError: a row version other than 1.
     """
     columns = ["instantTime", "completionTime", "action", "version", *(("metadata", "plan") if contents else ())]

@@ -1,7 +1,7 @@
-"""NumPy arrays as Arrow arrays and back.
+"""Convert NumPy arrays to Arrow and back, and join, repeat and filter Arrow arrays and batches.
 
-pyarrow's own ways (``pa.array``, ``pa.scalar``, ``to_numpy``) import pandas wherever it is installed: some tenths of a
-second and 50 MB for a package that is not needed. What reading and compacting a table does goes this way instead.
+pyarrow's own conversions (``pa.array``, ``pa.scalar``, ``to_numpy``) import pandas wherever it is installed, which
+takes some tenths of a second and 50 MB. Reading and compacting a table use this module instead.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def filter_rows(batch: pa.RecordBatch, keep: pa.Array) -> pa.RecordBatch:
 
 
 def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
-    """Say for each value whether it is not null."""
+    """Return for each value whether it is not null."""
     return np.ones(len(array), np.bool_) if not array.null_count else to_booleans(call("is_valid", array))
 
 
@@ -105,11 +105,11 @@ def to_booleans(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def to_numbers(array: pa.Array, null: float = 0) -> npt.NDArray[Any]:
-    """Return values of a fixed width as NumPy's type of that name, with a number in place of nulls.
+    """Return integers or floats as the NumPy type of the same name, with a number in place of nulls.
 
     Args:
-        array: integers or floats; dates and times are to be viewed as integers first.
-        null: what stands for null.
+        array: integers or floats; the caller views dates and times as integers first.
+        null: the number in place of nulls.
     """
     dtype: np.dtype[Any] = _FLOATS.get(array.type) or np.dtype(str(array.type))
     data = array.buffers()[1]

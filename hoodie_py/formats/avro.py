@@ -1,13 +1,14 @@
-"""Avro records of log blocks: their schema, and their decoding into Arrow.
+"""Decode AVRO_DATA and CDC_DATA blocks of log files into Arrow (Hudi HoodieAvroDataBlock).
 
-The content of an AVRO_DATA or CDC_DATA block is (Hudi HoodieAvroDataBlock; integers are big-endian)
+The content of a block (integers are big-endian):
 
     data block version (1 to 3), int32; record count, int32;
     for each record: its length, int32; its Avro binary form under the schema in the block's header.
 
-Records are decoded by own decoders and not by fastavro, which crashes on recursive schemas, takes union index -1 for
-the last branch and believes item counts of 2^62: column by column (``avro_lanes``) or, where that does not apply,
-record by record (``avro_rows``), with the same result. Every record must take exactly the bytes that its length says.
+Two decoders give the same result: the columnar one (``avro_lanes``) reads one field of many records at a time; the row
+decoder (``avro_rows``) reads record by record. The row decoder takes few records, and everything that the columnar one
+refuses. fastavro is not used: it crashes on recursive schemas, takes union index -1 for the last branch and believes
+item counts of 2^62. Every record must take exactly the bytes that its length says.
 """
 
 from __future__ import annotations
@@ -37,15 +38,18 @@ DATA_VERSIONS = range(1, 4)
 
 _HEADER = struct.Struct(">ii")
 _LENGTH_SIZE = 4
-_FEW_RECORDS = 56  # that are quicker decoded record by record
+_FEW_RECORDS = 56  # fewer than these are faster in the row decoder
 
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
     """A vetted schema of records.
 
-    ``text`` is the JSON, ``arrow`` the columns with the types Spark would give, ``defaults`` the defaults other than
-    null of top-level fields (``avro_types.default_values``), ``record`` the tree that drives decoding.
+    Attributes:
+        text: the JSON.
+        arrow: the columns, with the types that Spark would give.
+        defaults: the defaults of top-level fields that are not null (``avro_types.read_defaults``).
+        record: the tree of types that the decoders follow.
     """
 
     text: str
@@ -58,17 +62,18 @@ class AvroSchema:
         """Parse and vet a schema; the same text gives the same object.
 
         Raises:
-            CorruptFileError: no JSON, or not an Avro schema of a record.
-            UnsupportedFeatureError: recursive, too deep or too wide, or of a type that no column can have.
+            CorruptFileError: the text is not JSON, or not the Avro schema of a record.
+            UnsupportedFeatureError: the schema is recursive, too deep or too wide, or has a type that no
+                column can have.
 
         """
         return _parse(text)
 
     def apply_times(self, times: pa.Schema | None) -> AvroSchema:
-        """Return the schema that records are to be decoded by where a table declares its times otherwise.
+        """Return the schema with the time types that the table declares, where they differ from the block's.
 
         Args:
-            times: what the table declares (``declared_times``); None for nothing.
+            times: what the table declares (``declared_times``); None if it declares nothing.
         """
         return self if times is None else _apply_times(self, times)
 
@@ -100,15 +105,16 @@ def decode_avro_data(
     Args:
         content: the block's content.
         schema: the schema of the block's header.
-        columns: top-level columns to decode, None for all; names that the schema does not have are ignored. The others
-            are stepped over, and checked as far as that needs.
+        columns: top-level columns to decode, None for all; names that the schema does not have are ignored. The
+            decoder steps over the other columns and checks only what it needs for that.
 
     Returns:
-        One row for each record, in their order; columns in the order of the schema.
+        One row per record, in the order of the records; columns in the order of the schema.
 
     Raises:
-        CorruptFileError: bytes that are not records of the schema; ``where`` has record and offset in the content.
-        UnsupportedFeatureError: an unknown data block version, or records that unfold beyond all measure.
+        CorruptFileError: the bytes are not records of the schema; ``where`` has record and offset in the content.
+        UnsupportedFeatureError: the data block version is unknown, or the records have far more values than
+            bytes.
 
     """
     names = _select_names(schema, columns)
@@ -126,11 +132,11 @@ def decode_avro_blocks(
     schema: AvroSchema,
     columns: Collection[str] | None = None,
 ) -> Iterator[BlockRows]:
-    """Decode the contents of blocks that have the same schema: small ones cost much less together than one by one.
+    """Decode blocks that have the same schema; small blocks cost much less together than one by one.
 
     Args:
-        contents: the blocks' contents. Each is let go of as soon as it is to be decoded, so that it is freed if the
-            caller does not hold it.
+        contents: the blocks' contents. Each is released when its turn comes, so that its memory is free while later
+            ones are decoded, unless the caller holds it.
         schema: the schema of the blocks' headers.
         columns: as for ``decode_avro_data``.
 
@@ -138,8 +144,8 @@ def decode_avro_blocks(
         The rows of all blocks, in their order.
 
     Raises:
-        CorruptFileError, UnsupportedFeatureError: as ``decode_avro_data`` for the first block that is at fault;
-            ``where`` also has its number in ``contents`` as ``content``.
+        CorruptFileError, UnsupportedFeatureError: as ``decode_avro_data`` for the first bad block; ``where`` also has
+            its number in ``contents`` as ``content``.
 
     """
     from hoodie_py.formats.avro_lanes import make_budget
@@ -148,7 +154,7 @@ def decode_avro_blocks(
     budget = make_budget(sum(map(len, contents)))
     sizes = _plan_groups(contents)
     waiting = deque(contents)
-    del contents
+    del contents  # otherwise this frame keeps every block until the last one is decoded
     done = 0
     for size in sizes:
         group = [waiting.popleft() for _ in range(size)]
@@ -157,7 +163,7 @@ def decode_avro_blocks(
             yield joint
         else:
             yield from _decode_each(group, schema, names, done)
-        del joint  # before the next group is decoded
+        del joint  # its memory serves for the next group
         done += size
 
 
@@ -167,7 +173,7 @@ def _plan_groups(contents: Sequence[memoryview | bytes]) -> list[int]:
     try:
         return plan_groups([_parse_block(content) for content in contents])
     except HoodieError:
-        return [1] * len(contents)  # which block it is comes out when it is decoded
+        return [1] * len(contents)  # decoding them one by one tells which block is bad
 
 
 def _decode_group(
@@ -176,7 +182,7 @@ def _decode_group(
     try:
         blocks = [_parse_block(content) for content in contents]
     except HoodieError:
-        return None  # which block it is comes out when each is decoded
+        return None  # decoding them one by one tells which block is bad
     return _decode_in_lanes(contents, blocks, schema, names, budget)
 
 
@@ -202,10 +208,10 @@ def _decode_in_lanes(
     names: frozenset[str] | None,
     budget: Budget | None = None,
 ) -> BlockRows | None:
-    """Decode blocks column by column; None when that does not pay, or does not work.
+    """Decode blocks with the columnar decoder; None when they are too few, or when it refuses them.
 
-    Where it is tried a copy takes the place of contents that do not lie in one Arrow buffer already, and the list of
-    blocks is empty, so that what they lie in is freed meanwhile.
+    Contents outside of one Arrow buffer are copied together first. Then ``contents`` holds the copies and ``blocks`` is
+    empty: this frees the originals while the copy is decoded.
     """
     if sum(block.count for block in blocks) < _FEW_RECORDS:
         return None

@@ -1,10 +1,9 @@
-"""Steps over Avro's binary encoding: variable-length integers, and values that nobody asked for.
+"""Step over Avro's binary encoding: variable-length integers, spans, and values of columns that no one asked for.
 
-A step takes the place where a value starts and the end of its record, and returns the place behind it. Steps may run
-past the record's end by one value; whoever drives them compares the last place with the record's end. What could make
-them loop or jump is checked at once: lengths are not negative and stay in the record, counts are covered by the bytes
-left.
-Reading past the data raises IndexError.
+A step takes the position where a value starts and the end of its record. It returns the position behind the value. A
+step may run past the record's end by one value; its caller compares the last position with the record's end. A step
+checks at once what could make it loop or jump: lengths are not negative and stay in the record, and item counts fit
+into the bytes that are left. Reading past the data raises IndexError.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _TWO_TO_64 = 1 << 64
 
 
 def read_varint(data: Data, pos: int) -> tuple[int, int]:
-    """Read a zig-zag integer of up to 64 bits and return it with the place behind it."""
+    """Read a zig-zag integer of up to 64 bits; return it and the position behind it."""
     raw = 0
     for i in range(_LONGEST_VARINT):
         byte = data[pos + i]
@@ -67,7 +66,7 @@ def read_count(data: Data, pos: int, end: int, min_size: int) -> tuple[int, int]
 
 
 def make_branch_error(branch: int, pos: int) -> CorruptFileError:
-    """Make the error for a union index without a branch."""
+    """Make the error for the number of a branch that the union does not have."""
     return CorruptFileError(f"An Avro union has no branch {branch}.", offset=pos)
 
 
@@ -120,7 +119,8 @@ def _make_span_step(data: Data) -> Step:
     def step(pos: int, end: int) -> int:
         byte = data[pos]
         stop = pos + 1 + (byte >> 1)
-        if byte >= _ONE_BYTE or byte & 1 or stop > end:  # longer, negative or too long: the full reading
+        # The length is mostly one byte; read_span takes longer ones, and refuses those that do not fit.
+        if byte >= _ONE_BYTE or byte & 1 or stop > end:
             return read_span(data, pos, end)[1]
         return stop
 
@@ -146,7 +146,7 @@ def _make_union_step(data: Data, steps: list[Step]) -> Step:
 
     def step(pos: int, end: int) -> int:
         byte = data[pos]
-        if byte >= _ONE_BYTE or byte & 1 or byte >> 1 >= count:  # a long number, or one that is no branch
+        if byte >= _ONE_BYTE or byte & 1 or byte >> 1 >= count:  # a longer number, or not the number of a branch
             branch, start = read_varint(data, pos)
             if not 0 <= branch < count:
                 raise make_branch_error(branch, pos)

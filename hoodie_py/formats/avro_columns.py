@@ -1,7 +1,7 @@
-"""Columns that fill themselves from Avro's binary encoding, record by record: nested types, and the choice by type.
+"""Columns that the row decoder fills record by record: nested types, and the choice of a column by type.
 
-Single values are in ``avro_values``. Memory stays in proportion to the bytes read, with two exceptions that are charged
-to a budget before anything is allocated: the fields of null structs, and enum symbols.
+``avro_values`` has the single values. Memory stays in proportion to the bytes read. Two things take memory without
+bytes: the fields of null structs, and the symbols of enums. They are charged to a budget before they are allocated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CELL_BYTES = 16
 
 
 class ColumnBuilder:
-    """Makes columns over one piece of data, and keeps the budget that they share."""
+    """Makes columns that read the same data, and keeps the budget that they share."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -67,7 +67,7 @@ class ColumnBuilder:
         return make_fixed_column(self._data, node)
 
     def _charge(self, cells: int) -> None:
-        """Take cells that no byte of the data stands for from the budget."""
+        """Take cells without bytes from the budget; UnsupportedFeatureError when it is used up."""
         self._cells -= cells
         if self._cells < 0:
             raise UnsupportedFeatureError("The Avro records unfold to far more values than they have bytes.")

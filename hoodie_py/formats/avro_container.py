@@ -1,9 +1,9 @@
-"""Avro object container files, as far as Hudi's timeline uses them: one record, its schema in front.
+"""Read Avro object container files of one record, the form of the timeline's files (Hudi TimelineMetadataUtils).
 
 The embedded schema is vetted before the record is decoded (``avro_schema``): no recursive types, bounded depth and
-size, nothing that could repeat without taking bytes. So the work is bounded by the size of the file, whatever it holds
-(Hudi's TimelineMetadataUtils reads the same with Avro's DataFileReader). fastavro would do as well, but with its
-import, which brings OpenSSL, every process would wait longer for it than for the record.
+size, no items without bytes. So the work is bounded by the size of the file, whatever it contains. fastavro does not
+read these files: its import, which loads OpenSSL, takes longer than reading a commit, and every process that opens a
+table reads commits.
 
     file   = "Obj" 0x01, header map {avro.schema, avro.codec, ...}, sync marker (16 bytes), block*
     block  = record count, byte count, bytes (null or deflate codec), sync marker
@@ -25,13 +25,13 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 MAGIC = b"Obj\x01"
 
 _SYNC_BYTES = 16
-_FREE_BYTES = 16 << 20  # what a record may have when decompressed, however small it is before
+_FREE_BYTES = 16 << 20  # a record may have these when decompressed, whatever its compressed size
 _MAX_HEADER_ENTRIES = 1000
 _MAX_BLOCKS = 1000
 
 
 def is_container(data: bytes) -> bool:
-    """Whether ``data`` begins like an Avro object container file."""
+    """Return whether the data starts like an Avro object container file."""
     return data[:4] == MAGIC
 
 
@@ -40,11 +40,11 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
 
     Args:
         data: the whole file.
-        names: record names that are acceptable, without namespace; any when none is given.
+        names: the record names to accept, without namespace; all when none is given.
 
     Raises:
-        CorruptFileError: not a container file, another record type, not exactly one record, or bytes that do not
-            match the schema.
+        CorruptFileError: not a container file, a record with another name, not exactly one record, or bytes
+            that do not match the schema.
         UnsupportedFeatureError: a codec other than null and deflate.
     """
     if len(data) > get_limits().metadata_bytes:
@@ -71,11 +71,11 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
 
 
 def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
-    """Decode Avro binary of one record, which must fill ``body`` to its end, as Python objects (``avro_objects``).
+    """Decode the Avro binary of one record as Python objects (``avro_objects``); it must fill ``body`` to its end.
 
     Raises:
-        CorruptFileError: bytes that do not match the schema, or more items than the limit ``metadata_items``: one may
-            take a byte here, and hundreds as an object.
+        CorruptFileError: bytes that do not match the schema, or more items than the limit ``metadata_items``: an
+            item of one byte here takes hundreds of bytes as a Python object.
     """
     items = 0
     most = get_limits().metadata_items
@@ -90,7 +90,7 @@ def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
 
     record: dict[str, Any] = {}
     stop = -1
-    with suppress(IndexError):  # they end too early
+    with suppress(IndexError):  # raised where the bytes end too early; ``stop`` stays -1 then
         record, stop = make_object_reader(body, schema.record, charge)(0, len(body))
     if stop != len(body):
         raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}")
@@ -98,7 +98,7 @@ def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
 
 
 class _ByteReader:
-    """A cursor over bytes that never runs past their end."""
+    """Reads bytes in order and never past their end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,10 +1,11 @@
-"""Writes Avro object container files of one record, as Hudi's timeline holds them (Hudi TimelineMetadataUtils).
+"""Write Avro object container files of one record, the form of the timeline's files (Hudi TimelineMetadataUtils).
 
     file   = "Obj" 0x01, header map {avro.schema}, sync marker (16 bytes), block
     block  = record count 1, byte count, bytes, sync marker
 
-The codec is null and goes unnamed, as in the files that Java writes. The sync marker is derived from the content, so
-the same record gives the same bytes. ``avro_container.read_single`` is the way back.
+fastavro encodes the record. The container around it is written here, because fastavro's names the codec and rewrites
+the schema, which Java's files do not. The codec is null and has no header entry. The sync marker is a hash of the
+content, so the same record gives the same bytes. ``avro_container.read_single`` reads these files.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def write_single(record: Mapping[str, Any], schema: str | Mapping[str, Any]) -> 
 
     Args:
         record: every field of the schema by name, and no other.
-        schema: the record's Avro schema, as JSON text or its parsed form. It is stored as it is.
+        schema: the record's Avro schema, as JSON text or its parsed form. The text is stored unchanged.
 
     Raises:
         ValueError: the record does not fit the schema.
@@ -42,7 +43,7 @@ def write_single(record: Mapping[str, Any], schema: str | Mapping[str, Any]) -> 
 
 
 def encode_record(record: Mapping[str, Any], schema: str) -> bytes:
-    """Encode one record as bare Avro binary, without container; ValueError when it does not fit the schema."""
+    """Encode one record as Avro binary without container; ValueError when it does not fit the schema."""
     stream = io.BytesIO()
     try:
         fastavro.schemaless_writer(stream, _parse_schema(schema), record, strict=True, disable_tuple_notation=True)
@@ -61,7 +62,7 @@ def _encode_sized(data: bytes) -> bytes:
 
 
 def encode_long(value: int) -> bytes:
-    """Encode a long as Avro does: zigzag, then seven bits a byte, lowest first."""
+    """Encode a long: zig-zag, then seven bits per byte, lowest first."""
     rest = (value << 1) ^ (value >> 63)
     out = bytearray()
     while rest > 0x7F:

@@ -1,16 +1,15 @@
-"""Reading the same Avro value of many records at once: bytes, words, variable-length integers and lengths as NumPy
-arrays.
+"""Read the same Avro value of many records at once: bytes, words, integers and lengths as NumPy arrays.
 
-A *lane* is one record, or one item of an array or map. ``places`` has for each lane where its next value starts;
-``mask``, unless it is None, is true for the lanes that do have a value there. A lane without one reads as zero and does
-not move. The methods that read what varies in size move ``places`` on in place.
+A *lane* is one record, or one item of an array or map. ``places`` has for each lane the position of its next value.
+``mask``, unless it is None, is true for the lanes that have a value there. A lane without one reads as zero and does
+not move. The methods that read values of varying size move ``places`` on in place.
 
-What keeps this safe with hostile input:
+Two rules keep this safe with hostile input:
 
-* places never go back, a length is at most that of the data, and reading from a place outside of the padded data raises
-  IndexError; so a record whose last place is its end has stayed inside its bytes all the way;
-* whatever is not plainly right raises ``Misfit``. The row decoder then reads the block and has the last word: it gives
-  the error with record and offset, or the rows.
+* Positions never go back, a length is at most that of the data, and reading outside of the padded data raises
+  IndexError. So a record whose last position is its end has stayed inside its bytes all the way.
+* Whatever is not clearly right raises ``Misfit``. The row decoder then reads the block: it returns the rows, or raises
+  the error with record and offset.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_] | None
 Unsigned = npt.NDArray[np.unsignedinteger]
 
-FRONT = 16  # bytes in front of the records, so that the words in front of a value's end can be read
-BACK = 24  # bytes behind them, so that a lane without a value, or one that went astray, can be read at the end
+FRONT = 16  # bytes before the records: decimals are read as the words before their end
+BACK = 24  # bytes after the records: words are read at the end, by lanes without a value or past their record
 
 _LONGEST_DATA = 1 << 30
 _FEW_BYTES = 8192
@@ -52,7 +51,7 @@ class Misfit(Exception):
 
 
 class Budget:
-    """Array cells that may be made without a byte of the data standing for them."""
+    """The number of array cells that may be made without a byte of the data for each."""
 
     def __init__(self, cells: int) -> None:
         self._cells = cells
@@ -65,11 +64,15 @@ class Budget:
 
 
 class Source:
-    """The bytes of some records, with other bytes on both sides; ``starts`` has where each piece begins, none before
-    ``FRONT``, the last one ends at ``size``, and ``content`` is how many bytes they have.
+    """The bytes of some records, with other bytes on both sides.
 
-    Pieces that lie in one Arrow buffer, with room around them, are read where they are; others are copied. ``in_parts``
-    says that what is read is a part of something, to be copied at once.
+    Pieces inside one Arrow buffer, with room around them, are read in place; others are copied.
+
+    Attributes:
+        starts: where each piece starts, at ``FRONT`` or behind it.
+        size: where the last piece ends.
+        content: the number of bytes of all pieces.
+        in_parts: whether the arrays are parts that are copied into a larger array soon; they stay in NumPy's memory.
     """
 
     def __init__(self, pieces: Sequence[memoryview | bytes], budget: Budget) -> None:
@@ -90,7 +93,7 @@ class Source:
         return np.ndarray((max(len(self.raw) - kind.itemsize + 1, 0),), kind, self.raw, strides=(1,))
 
     def to_buffer(self, values: npt.NDArray[Any]) -> pa.Buffer:
-        """Return values as a buffer: in Arrow's memory if they are to stay."""
+        """Return values as a buffer: in Arrow's memory, unless they are parts that are copied soon."""
         return pa.py_buffer(values) if self.in_parts else copy_to_arrow(values)
 
     def read_first_bytes(self, places: Places, mask: Mask) -> npt.NDArray[np.uint8]:
@@ -101,7 +104,7 @@ class Source:
         return first
 
     def read_integers(self, places: Places, mask: Mask) -> Unsigned:
-        """Read variable-length integers as they are before zig-zag, as uint8 or uint64, and move on."""
+        """Read variable-length integers, zig-zag not undone, as uint8 or uint64, and move on."""
         sample = self.bytes.take(places[:: len(places) // _SAMPLED + 1])
         if find_largest(sample) < 0x80:
             first = self.read_first_bytes(places, mask)
@@ -123,7 +126,7 @@ class Source:
         _move_by_widths(places, widths, mask)
 
     def read_lengths(self, places: Places, mask: Mask) -> Unsigned:
-        """Read the lengths in front of strings or bytes, and move to what they are the lengths of."""
+        """Read the lengths before strings or bytes, and move to the strings or bytes."""
         first = self.read_first_bytes(places, mask)
         if not np.bitwise_or.reduce(first) & 0x81:  # neither negative nor longer than a byte
             places += 1 if mask is None else mask
@@ -137,7 +140,7 @@ class Source:
         return long
 
     def counts(self, places: Places) -> npt.NDArray[np.int64]:
-        """Read the item counts of array or map blocks, with the block's length behind a negative one, and move on."""
+        """Read the item counts of array or map blocks, and the block's length after a negative one, and move on."""
         first = self.read_first_bytes(places, None)
         if not np.bitwise_or.reduce(first) & 0x81:
             places += 1
@@ -181,7 +184,7 @@ class Source:
     def _read_high_bits(
         self, words: npt.NDArray[np.uint64], widths: npt.NDArray[np.uint8], places: Places
     ) -> npt.NDArray[np.uint64] | None:
-        """Give the bits 56 to 63 of integers longer than their word, None if there are none, and correct the widths."""
+        """Return bits 56 to 63 of the integers that are longer than their word, None if all fit; correct the widths."""
         longer = (words & _CONTINUES) == _CONTINUES
         if not longer.any():
             return None
@@ -200,7 +203,7 @@ class Source:
 
 
 def _find_shared_buffer(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]] | None:
-    """Return what is around pieces that lie in one Arrow buffer, and where they begin in it."""
+    """Find the Arrow buffer that has all pieces, with room around them; return it and where each piece starts in it."""
     owner = pieces[0].obj if pieces and isinstance(pieces[0], memoryview) else None
     if not isinstance(owner, pa.Buffer):
         return None
@@ -216,13 +219,17 @@ def _find_shared_buffer(pieces: Sequence[memoryview | bytes]) -> tuple[memoryvie
 
 
 def _copy_pieces(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]]:
-    """Return a copy of pieces in a row, and where they begin in it."""
+    """Copy pieces one after the other; return the copy and where each piece starts in it."""
     starts = accumulate((len(piece) for piece in pieces[:-1]), initial=FRONT)
     return memoryview(b"".join((bytes(FRONT), *pieces, bytes(BACK)))), list(starts)
 
 
 def _find_spans(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Set the bits of each word up to the end of its first integer: of all eight bytes when it does not end in them."""
+    """Set the bits of each word up to the end of its first integer: all bits when it is longer than eight bytes.
+
+    The last byte of an integer is the first one without its top bit. Subtracting one from the lowest such bit sets all
+    bits below it.
+    """
     stops = ~words
     stops &= _CONTINUES
     spans = stops - _ONE
@@ -231,7 +238,7 @@ def _find_spans(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _count_widths(spans: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
-    """Give the lengths in bytes of what the spans cover."""
+    """Return the number of bytes that each span covers."""
     widths = np.bitwise_count(spans)
     widths >>= 3
     return widths
@@ -244,17 +251,17 @@ def _move_by_widths(places: Places, widths: npt.NDArray[np.uint8], mask: Mask) -
 
 
 def find_smallest(values: npt.NDArray[Any]) -> int:
-    """Give the smallest value; ``values.min()`` goes through Python."""
+    """Return the smallest value; ``values.min()`` is slower, as it is Python code."""
     return int(np.minimum.reduce(values))
 
 
 def find_largest(values: npt.NDArray[Any]) -> int:
-    """Give the largest value."""
+    """Return the largest value."""
     return int(np.maximum.reduce(values))
 
 
 def decode_zigzag(raw: Unsigned) -> npt.NDArray[np.signedinteger]:
-    """Turn what ``read_integers`` gives into signed numbers of the same size; ``raw`` is used up."""
+    """Turn the result of ``read_integers`` into signed numbers of the same size; ``raw`` is overwritten."""
     one = raw.dtype.type(1)
     sign = raw & one
     np.negative(sign, out=sign)
@@ -275,8 +282,9 @@ def make_bitmap(mask: Mask) -> pa.Buffer | None:
 
 
 def copy_to_arrow(values: npt.NDArray[Any]) -> pa.Buffer:
-    """Copy values to where base rows find room once these are let go of; what NumPy has stays with the process beside
-    that. Of a few values that is not worth the call.
+    """Copy values into memory of Arrow's pool, unless they are few.
+
+    Arrow uses that memory for base rows again, once these values are gone. NumPy's memory would stay with the process.
     """
     if values.nbytes < _FEW_BYTES:
         return pa.py_buffer(values)

@@ -1,12 +1,13 @@
-"""Arrow columns to Avro: the content of AVRO_DATA blocks, encoded column by column (Hudi HoodieAvroDataBlock).
+"""Encode Arrow columns as the content of AVRO_DATA blocks, column by column (Hudi HoodieAvroDataBlock).
 
     content   version 3 int32, record count int32, then for each record its length int32 and its Avro binary
 
-Every column becomes arrays of bytes with a value a row (*pieces*): numbers by way of a matrix of bytes, strings as a
-piece for the length and one for the text as it lies in Arrow's buffer, lists and maps as the bytes of their items,
-which already lie next to each other. In the end one Arrow kernel joins the pieces row by row: no loop over records.
+Every column becomes *pieces*: Arrow arrays of bytes with one value per row. Numbers come from a matrix of bytes;
+strings are a piece for the length and one for the text, which stays in Arrow's buffer; lists and maps are the bytes of
+their items, which follow each other already. In the end one Arrow kernel joins the pieces row by row, so there is no
+loop over records.
 
-Columns have Spark's types (``avro_types``); ``avro_columns`` is the way back.
+Columns have Spark's types (``avro_types``). ``avro`` reads these blocks.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def encode_records(batch: pa.RecordBatch, schema: AvroSchema) -> bytes:
     Raises:
         InvalidTableError: a column is missing or of another type, or a null or value that the schema does not allow;
             ``where`` names the column.
-        UnsupportedFeatureError: a type that is not written: unions of several types.
+        UnsupportedFeatureError: a union of several types.
     """
     pieces: Pieces = []
     for field in schema.record.fields:
@@ -87,8 +88,9 @@ def join_pieces(pieces: Sequence[pa.Array]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Lead:
-    """What stands before each value: the branch of a union, as the byte that it is on disk; ``valid`` marks rows with
-    a value, None when all have one. Rows without are the byte ``null`` alone.
+    """The byte before each value: the branch of a union, in its encoded form.
+
+    ``valid`` marks the rows with a value, None when all have one. The other rows are the byte ``null`` alone.
     """
 
     value: int | None = None
@@ -123,8 +125,9 @@ def encode_column(array: pa.Array, node: AvroType) -> Pieces:
 
 
 def encode_branch(array: pa.Array, node: AvroType, branch: int, null: int = 0) -> Pieces:
-    """Encode values of a union by the numbers of their branch, less than 64, and of the branch that is null; errors as
-    ``encode_column``.
+    """Encode values of a union, given the number of their branch (under 64) and of the null branch.
+
+    Errors are those of ``encode_column``.
     """
     valid = is_valid(array) if array.null_count else None
     return _encode_values(array, node, _Lead(2 * branch, 2 * null, valid))
@@ -168,7 +171,7 @@ def _encode_values(array: pa.Array, node: AvroType, lead: _Lead) -> Pieces:
 
 
 def _to_integers(array: pa.Array, node: Primitive) -> npt.NDArray[np.int64]:
-    """Give the numbers of an int or long, of a date, time or point in time."""
+    """Return the integers of a column: ints, longs, dates, times and timestamps."""
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("us", array.type.tz))
     if pa.types.is_date64(array.type):
@@ -185,12 +188,12 @@ def _find_symbols(array: pa.Array, symbols: tuple[str, ...]) -> npt.NDArray[np.i
 
 
 def _to_numpy(array: pa.Array, t: pa.DataType) -> npt.NDArray[Any]:
-    """Give the values as a contiguous array, 0 in place of nulls."""
+    """Return the values as a contiguous array, 0 in place of nulls."""
     return to_numbers(array if array.type == t else array.cast(t))
 
 
 def _encode_varints(values: npt.NDArray[np.int64], lead: _Lead) -> pa.Array:
-    """Encode numbers as Avro does: zigzag, then seven bits a byte, lowest first."""
+    """Encode integers: zig-zag, then seven bits per byte, lowest first."""
     rest = ((values << 1) ^ (values >> 63)).view(np.uint64)
     if not len(rest) or int(rest.max()) < 0x80:
         return _pack(rest.astype(np.uint8)[:, None], lead)
@@ -212,7 +215,7 @@ def _encode_texts(array: pa.Array, lead: _Lead) -> Pieces:
 
 
 def _to_binary(array: pa.Array) -> pa.Array:
-    """Give strings or bytes as pieces; nulls are empty."""
+    """Return strings or bytes as a piece; nulls become empty."""
     if len(array) and not array.null_count and array.type in (pa.string(), pa.binary()):
         _, offsets, texts = array.buffers()
         wide = np.frombuffer(offsets, np.int32, len(array) + 1, 4 * array.offset).astype(np.int64)
@@ -230,7 +233,7 @@ def _encode_decimals(array: pa.Array, node: Decimal, lead: _Lead) -> Pieces:
     if node.size is not None:
         wide = np.concatenate([np.repeat(sign, max(node.size - 16, 0), axis=1), big], axis=1)
         return [_pack(wide[:, wide.shape[1] - node.size :], lead)]
-    # Bytes that only repeat the sign go, as long as the next one still shows it.
+    # Leading bytes that only repeat the sign are left out, as long as the next byte still shows the sign.
     idle = (big[:, :-1] == sign) & ((big[:, 1:] > 0x7F) == (sign > 0))
     sizes = np.where(_find_present(lead, len(array)), 16 - np.logical_and.accumulate(idle, axis=1).sum(axis=1), 0)
     kept = np.arange(16) >= 16 - sizes[:, None]
@@ -241,7 +244,7 @@ def _encode_decimals(array: pa.Array, node: Decimal, lead: _Lead) -> Pieces:
 
 
 def _encode_lists(lists: pa.Array, items: pa.Array, lead: _Lead) -> Pieces:
-    """Encode lists whose items lie one after the other in ``items``: a count, the items, a 0; or only a 0."""
+    """Encode lists whose encoded items follow each other in ``items``: a count, the items, a 0; or only a 0."""
     counts = _to_numpy(pc.list_value_length(lists), pa.int64())
     bounds = _view_offsets(items)[np.concatenate([[0], np.cumsum(counts)])]
     buffers = [None, pa.py_buffer(np.ascontiguousarray(bounds)), items.buffers()[2]]
@@ -251,7 +254,7 @@ def _encode_lists(lists: pa.Array, items: pa.Array, lead: _Lead) -> Pieces:
 
 
 def _as_lists(array: pa.MapArray) -> pa.ListArray:
-    """Take maps as lists of entries."""
+    """Return maps as lists of entries."""
     entries = pa.StructArray.from_arrays(
         [array.keys, array.items], fields=[array.type.key_field, array.type.item_field]
     )
@@ -283,12 +286,12 @@ def _find_present(lead: _Lead, count: int) -> Mask:
 
 
 def _make_lead(lead: _Lead, count: int) -> pa.Array:
-    """The lead alone, for values whose bytes are pieces of their own."""
+    """Make a piece of the lead alone, for values whose bytes are other pieces."""
     return _pack(np.empty((count, 0), np.uint8), lead)
 
 
 def _pack(values: Octets, lead: _Lead, sizes: npt.NDArray[np.int64] | None = None) -> pa.Array:
-    """Turn a matrix of bytes, a row each, with the lead in front, into a piece; ``sizes`` counts from the left."""
+    """Turn a matrix of bytes, one row per value, into a piece with the lead first; ``sizes`` counts from the left."""
     count, width = values.shape
     if lead.value is not None:
         first = np.full((count, 1), lead.value, np.uint8)
@@ -304,7 +307,7 @@ def _pack(values: Octets, lead: _Lead, sizes: npt.NDArray[np.int64] | None = Non
 
 
 def _make_piece(sizes: npt.NDArray[np.int64], data: Octets) -> pa.Array:
-    """Make a piece of bytes that lie row after row."""
+    """Make a piece of bytes that follow each other row by row."""
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
@@ -312,7 +315,7 @@ def _make_piece(sizes: npt.NDArray[np.int64], data: Octets) -> pa.Array:
 
 
 def repeat_piece(value: bytes, count: int) -> pa.Array:
-    """Make a piece that is the same in every row."""
+    """Make a piece with the same bytes in every row."""
     return pa.repeat(pa.scalar(value, pa.large_binary()), count)
 
 
@@ -329,7 +332,7 @@ def _count_lengths(piece: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def join_bytes(piece: pa.Array) -> bytes:
-    """Give the bytes of all rows, one after the other."""
+    """Return the bytes of all rows, one after the other."""
     offsets = _view_offsets(piece)
     data = piece.buffers()[2]
     return b"" if data is None else data[int(offsets[0]) : int(offsets[-1])].to_pybytes()

@@ -1,6 +1,6 @@
-"""Avro schemas (JSON) for Arrow columns, named as Java Hudi names them.
+"""Make the Avro schema (JSON) of Arrow columns, with the names that Java Hudi gives.
 
-The rules are those of Spark's converter as Hudi calls it (SchemaConverters, AvroConversionUtils):
+The rules are those of Spark's converter in the way Hudi calls it (SchemaConverters, AvroConversionUtils):
 
 * a table ``t`` has the record ``hoodie.t.t_record``; a struct in column ``c`` is ``hoodie.t.t_record.c``, and so on;
 * decimals are fixed bytes, as few as the precision needs, named ``fixed`` below their column;
@@ -31,14 +31,14 @@ _PLAIN: dict[pa.DataType, str] = {
 
 
 def make_schema_text(schema: pa.Schema, table_name: str) -> str:
-    """Give the Avro schema of a table's rows.
+    """Make the Avro schema of a table's rows.
 
     Args:
         schema: the columns, without meta columns.
-        table_name: from which the record takes its name.
+        table_name: the table's name, which is part of the record's name.
 
     Raises:
-        InvalidQueryError: a name that Avro does not allow, or one that comes twice, in whatever case.
+        InvalidQueryError: a name that Avro does not allow, or two names that differ at most in case.
         UnsupportedFeatureError: a type that Hudi's tables do not have.
     """
     name = _sanitize(table_name)
@@ -47,7 +47,7 @@ def make_schema_text(schema: pa.Schema, table_name: str) -> str:
 
 
 def make_record(fields: pa.Schema | pa.StructType, name: str, namespace: str) -> dict[str, Any]:
-    """Give the Avro record, as parsed JSON, of columns or of a struct's fields.
+    """Make the Avro record, as parsed JSON, of columns or of a struct's fields.
 
     Raises:
         InvalidQueryError, UnsupportedFeatureError: as ``make_schema_text``.
@@ -59,7 +59,7 @@ def make_record(fields: pa.Schema | pa.StructType, name: str, namespace: str) ->
 
 
 def make_field(field: pa.Field, namespace: str) -> dict[str, Any]:
-    """Give the Avro field, as parsed JSON, of a column; ``namespace`` is the full name of the record it is in.
+    """Make the Avro field, as parsed JSON, of a column; ``namespace`` is the full name of the record around it.
 
     Raises:
         InvalidQueryError, UnsupportedFeatureError: as ``make_schema_text``.
@@ -101,7 +101,7 @@ def _make_type(type_: pa.DataType, name: str, namespace: str) -> Any:
 
 
 def is_any_list(type_: pa.DataType) -> bool:
-    """Whether a type is a list, however it is laid out."""
+    """Return whether a type is a list, in any of Arrow's layouts."""
     return bool(
         pa.types.is_list(type_)
         or pa.types.is_large_list(type_)
@@ -135,6 +135,6 @@ def _make_decimal(type_: pa.DataType, namespace: str) -> dict[str, Any]:
 
 
 def _sanitize(name: str) -> str:
-    """Give a table's name as part of an Avro name (Hudi HoodieAvroUtils.sanitizeName)."""
+    """Turn a table's name into a part of an Avro name (Hudi HoodieAvroUtils.sanitizeName)."""
     first = re.sub(r"[^A-Za-z_]", "__", name[:1])
     return first + re.sub(r"[^A-Za-z0-9_]", "__", name[1:])

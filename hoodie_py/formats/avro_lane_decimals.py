@@ -1,4 +1,4 @@
-"""Decimals of many records at once, as Arrow's 128-bit integers (lanes, places and masks: see ``avro_cursor``)."""
+"""Read decimals of many records at once, as Arrow's 128-bit integers (``avro_cursor`` explains lanes and places)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class DecimalReader:
         return decimals if self._is_surely_in_range(values, longest) else check_values(decimals)
 
     def _is_surely_in_range(self, values: npt.NDArray[np.int64], longest: int) -> bool:
-        """Whether it takes no closer look to see that no value has too many digits."""
+        """Return whether a glance at the extremes shows that no value has too many digits."""
         if longest <= _WORD:
             low = values[:, 0]
             return self._limit >> 63 > 0 or -self._limit < find_smallest(low) <= find_largest(low) < self._limit
@@ -75,7 +75,7 @@ class DecimalReader:
 
 
 def _is_sign(source: Source, ends: Places, mask: Mask, size: int) -> bool:
-    """Whether the bytes in front of the last 16 only repeat the sign."""
+    """Return whether the bytes before the last 16 only repeat the sign."""
     sign = source.read_first_bytes(ends - _DECIMAL_BYTES, mask) & 0x80
     sign = (sign >> 7) * np.uint8(0xFF)
     return all(
@@ -85,7 +85,7 @@ def _is_sign(source: Source, ends: Places, mask: Mask, size: int) -> bool:
 
 
 def _read_big_endian(source: Source, ends: Places, distance: int, mask: Mask) -> npt.NDArray[np.int64]:
-    """Read the eight bytes that start ``distance`` bytes in front of the ends."""
+    """Read the eight bytes that start ``distance`` bytes before the ends."""
     words = source.words[ends - distance]
     if mask is not None:
         words *= mask

@@ -1,8 +1,8 @@
-"""Where the items of arrays and maps are: the blocks of many records walked together.
+"""Find the items of arrays and maps: the blocks of many records are walked together.
 
-Items that vary in size are found in rounds: round k steps over item k of every lane that has one. Lanes are sorted by
-their number of items, so that those of a round lie in front. Where few lanes are left, the steps of the row decoder
-walk them one by one: rounds over a handful of lanes would cost more.
+Items of varying size are found in rounds: round k steps over item k of every lane that has one. Lanes are sorted by
+their number of items, so that the lanes of a round are the first ones. Where few lanes are left, the row decoder's
+steps walk them one by one: NumPy's cost per round is higher than that.
 """
 
 from __future__ import annotations
@@ -27,8 +27,13 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ItemShape:
-    """How to step over an item: ``skip`` for many, ``step`` (made for some data) for one; ``size`` where it is fixed,
-    and the fewest bytes.
+    """How to step over items.
+
+    Attributes:
+        skip: steps over one item of many lanes.
+        step: makes, for some data, the step over a single item.
+        min_size: the fewest bytes of an item.
+        size: the bytes of an item, None where they vary.
     """
 
     skip: Skip
@@ -38,13 +43,15 @@ class ItemShape:
 
 
 class TooManyItems(Misfit):
-    """More than ``MOST_ITEMS``: fewer records at a time may do."""
+    """There are more than ``MOST_ITEMS`` items; the caller may try fewer records at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _FoundItems:
-    """Items of some lanes: one of each, which has that number in its lane, or ``counts`` of each that follow each other
-    every ``size`` bytes, from that number and place on.
+    """Items of some lanes.
+
+    Without ``counts``: one item per lane, with its number in the lane. With them: ``counts`` items per lane, every
+    ``size`` bytes, starting at that number and place.
     """
 
     lanes: npt.NDArray[np.intp]
@@ -54,7 +61,7 @@ class _FoundItems:
     size: int = 0
 
     def put(self, starts: Numbers, items: Places) -> None:
-        """Put the places where they belong, given where the items of each lane start."""
+        """Write the places into ``items``; ``starts`` says where the items of each lane start there."""
         spots = starts[self.lanes] + self.numbers
         if self.counts is None:
             items[spots] = self.places
@@ -64,7 +71,7 @@ class _FoundItems:
 
 
 def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> tuple[Numbers, Places]:
-    """Walk the blocks of a value at each place, and move behind them.
+    """Walk the blocks of the array or map at each place, and move behind them.
 
     Returns:
         How many items each lane has, and, if ``keep``, where they are: lane by lane, in order.
@@ -120,7 +127,7 @@ class _BlockWalk:
         self.counts = numbers
 
     def walk(self, places: Places, counts: Numbers) -> tuple[npt.NDArray[np.intp], Places]:
-        """Find the items; give the lanes, in an order that suits, with the places behind their block."""
+        """Find the items; return the lanes, perhaps in another order, with the places behind their block."""
         self.counts = counts
         if self._shape.size is not None:
             return self.lanes, self._walk_fixed_sizes(places, self._shape.size)
@@ -165,7 +172,7 @@ class _BlockWalk:
 
 
 def _sort_descending(counts: Numbers) -> npt.NDArray[np.intp]:
-    """Order lanes by falling number of items; numbers of a byte sort several times as fast."""
+    """Sort lanes by falling number of items. NumPy sorts single bytes several times as fast (radix sort)."""
     if int(counts.max()) < 0x100:
         return np.argsort(np.uint8(0xFF) - counts.astype(np.uint8), kind="stable")
     return np.argsort(-counts, kind="stable")

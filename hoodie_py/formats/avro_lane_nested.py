@@ -1,6 +1,6 @@
-"""Records, arrays, maps and unions of many records at once, and the choice of a reader by type.
+"""Read records, arrays, maps and unions of many records at once, and choose the reader of a type.
 
-As for single values (``avro_lane_values``), a lane without a value becomes null at every level below it.
+As in ``avro_lane_values``, a lane without a value becomes null at every level below it.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _REALS = {"float": ("<u4", pa.float32()), "double": ("<u8", pa.float64())}
 
 
 class UnfitType(Exception):
-    """A type that is left to the row decoder."""
+    """A type that only the row decoder reads."""
 
 
 def make_reader(node: AvroType) -> LaneReader:
     """Make the reader of a type.
 
     Raises:
-        UnfitType: the row decoder has to read it.
+        UnfitType: only the row decoder reads it.
 
     """
     match node:
@@ -93,7 +93,7 @@ def _make_primitive_reader(node: Primitive) -> LaneReader:
 
 
 def _find_fixed_size(node: AvroType) -> int | None:
-    """Give how many bytes a value takes, None when it varies."""
+    """Return how many bytes a value takes, None when it varies."""
     match node:
         case Primitive(kind="null" | "boolean" | "float" | "double") | Fixed():
             return node.min_size
@@ -147,7 +147,7 @@ class _ListReader:
 
 
 def _read_in_parts(arrow: pa.DataType, items: Places, read: Callable[[Places], pa.Array]) -> pa.Array:
-    """Read items so many at once that what is held beside the result stays small."""
+    """Read items in parts, so that the memory beside the result stays small."""
     if len(items) <= _ITEMS_AT_ONCE:
         return read(items) if len(items) else pa.nulls(0, arrow)
     starts = range(0, len(items), _ITEMS_AT_ONCE)
@@ -224,10 +224,11 @@ class _NullableReader:
             self._reader.skip(source, places, valid)
 
     def _read_presence(self, source: Source, places: Places, mask: Mask) -> tuple[int, Mask]:
-        """Give how many lanes have a value, and which: None when all have."""
+        """Read the branch numbers; return how many lanes have a value, and which (None for all)."""
         numbers = source.bytes.take(places)
         places += 1 if mask is None else mask
-        if mask is None and numbers.tobytes() == self._value_bytes * len(numbers):  # a fifth of what follows
+        # The frequent case: every lane has a value. To compare all bytes takes a fifth of the code below.
+        if mask is None and numbers.tobytes() == self._value_bytes * len(numbers):
             return len(numbers), None
         reached = numbers if mask is None else numbers[mask]
         low, high = find_smallest(reached), find_largest(reached)

@@ -1,7 +1,7 @@
-"""Single Avro values of many records at once, as Arrow arrays (lanes, places and masks: see ``avro_cursor``).
+"""Read single Avro values of many records at once, as Arrow arrays (``avro_cursor`` explains lanes, places and masks).
 
-A ``LaneReader`` reads one type. ``read`` and ``skip`` are called with at least one lane that has a value and move the
-places behind the values, in place; lanes without a value become null. What a reader cannot vouch for raises Misfit.
+A ``LaneReader`` reads one type. ``read`` and ``skip`` are called with at least one lane that has a value. They move
+the places behind the values, in place. Lanes without a value become null. What is not clearly right raises Misfit.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class LaneReader(Protocol):
         """Read a value for each lane."""
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
-        """Step over the values; only as much is checked as that needs."""
+        """Step over the values; check only what stepping needs."""
 
 
 def check_values(values: pa.Array) -> pa.Array:
-    """Let Arrow check what only the values can tell: UTF-8, decimal precision."""
+    """Let Arrow check the values themselves: UTF-8, decimal precision."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
@@ -54,7 +54,7 @@ def check_values(values: pa.Array) -> pa.Array:
 
 
 def make_fixed_width(source: Source, arrow: pa.DataType, mask: Mask, values: npt.NDArray[Any]) -> pa.Array:
-    """Make an array of values as they lie in memory."""
+    """Make an array of fixed-width values without converting them."""
     return pa.Array.from_buffers(arrow, len(values), [make_bitmap(mask), source.to_buffer(values)])
 
 
@@ -94,7 +94,7 @@ class BooleanReader(_FixedSizeReader):
 
 
 class RealReader(_FixedSizeReader):
-    """float and double: their bytes as they are."""
+    """float and double: Arrow has the same bytes."""
 
     def __init__(self, bits: str, arrow: pa.DataType) -> None:
         super().__init__(np.dtype(bits).itemsize)
@@ -157,7 +157,7 @@ class EnumReader(_VarintReader):
 
 
 class TextReader:
-    """string and bytes: a length, and as many bytes."""
+    """string and bytes: a length, then the bytes."""
 
     def __init__(self, arrow: pa.DataType) -> None:
         self._arrow = arrow
@@ -186,7 +186,7 @@ class TextReader:
 def _copy_same_length(
     source: Source, places: Places, mask: Mask, length: int, lengths: Places
 ) -> tuple[pa.Buffer, pa.Buffer]:
-    """Copy texts that all have the same length; give their bytes and offsets."""
+    """Copy texts that all have the same length; return their bytes and offsets."""
     rows = len(places)
     offsets = np.zeros(rows + 1, np.int32)
     if not length:
@@ -201,8 +201,10 @@ def _copy_same_length(
 
 
 def _gather_texts(source: Source, places: Places, lengths: Places) -> tuple[pa.Buffer, pa.Buffer]:
-    """Copy texts and move behind them: in an array over all of the data, whose every other entry is one of them, take
-    these.
+    """Copy texts of any length, and move behind them.
+
+    Arrow does the copying: the whole data is seen as one binary array, in which every other entry is a text and the
+    entries between are the bytes between the texts. ``take`` then copies the even entries.
     """
     rows = len(places)
     bounds = np.empty(2 * rows + 1, np.int32)
@@ -219,7 +221,7 @@ def _gather_texts(source: Source, places: Places, lengths: Places) -> tuple[pa.B
 
 @lru_cache(maxsize=4)
 def _list_even_numbers(count: int) -> pa.Array:
-    """Return the first even numbers; all texts of a part need the same."""
+    """Return the first even numbers; cached, as every text column of a part needs the same."""
     return from_numpy(np.arange(0, 2 * count, 2, dtype=np.int32))
 
 

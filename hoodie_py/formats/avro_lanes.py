@@ -1,9 +1,9 @@
-"""Decoding data blocks column by column, for many records at once.
+"""Decode data blocks column by column, for many records at once.
 
-What is done to a column costs about the same for one record as for some hundreds, so small blocks of the same schema
-are decoded together; large ones are decoded in parts, so that what is held beside the rows stays small. Each record
-must end where its length says (``avro_cursor`` has the reasoning), else ``Misfit`` is raised and the row decoder reads
-the block instead.
+NumPy's cost per column is about the same for one record as for some hundreds, so small blocks of the same schema are
+decoded together. Large blocks are decoded in parts, so that the memory beside the rows stays small. Each record must
+end where its length says (``avro_cursor`` has the reasoning). Else ``Misfit`` is raised, and the row decoder reads the
+block instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hoodie_py.formats.avro_types import to_arrow_schema
 from hoodie_py.formats.avro_walk import Stretch, find_record_bounds
 from hoodie_py.formats.joint_rows import BlockRows
 
-RECORDS_AT_ONCE = 1 << 13  # about: the parts that a large block is decoded in; larger ones outgrow the cache
+RECORDS_AT_ONCE = 1 << 13  # about the size of the parts of a large block; larger parts outgrow the processor's cache
 RECORDS_TOGETHER = 1 << 14  # of small blocks
 
 _BYTES_AT_ONCE = 1 << 24
@@ -47,7 +47,7 @@ class Plan:
 
 @lru_cache(maxsize=64)
 def make_plan(record: Record, names: frozenset[str] | None) -> Plan | None:
-    """Say how to read some columns, None for all, of records; None when the row decoder has to do that."""
+    """Choose the readers of some columns, None for all, of records; None when only the row decoder can read them."""
     arrow = to_arrow_schema(record)
     wanted = [names is None or part.name in names for part in record.fields]
     try:
@@ -68,16 +68,16 @@ class Block:
 
 
 def make_budget(size: int) -> Budget:
-    """Return the budget for decoding blocks of so many bytes."""
+    """Make the budget for decoding blocks with ``size`` bytes."""
     return Budget(max(_FREE_CELLS, _CELLS_PER_BYTE * size))
 
 
 class JoinedBlocks:
-    """Blocks of the same schema in one piece: a copy unless they lie in one already.
+    """Blocks of the same schema in one piece: copied, unless they are in one Arrow buffer already.
 
     Args:
-        blocks: the blocks; ``plan_groups`` says of how many it pays.
-        budget: what they may take beyond their bytes, where it is shared with others.
+        blocks: the blocks; ``plan_groups`` says how many to join.
+        budget: the cells that they may take beyond their bytes; given where other blocks share it.
 
     Raises:
         Misfit: they are too long to be decoded together.
@@ -97,7 +97,7 @@ class JoinedBlocks:
         return [self.source.raw[start:stop] for start, stop in self._bounds]
 
     def find_stretches(self) -> list[Stretch]:
-        """Return where in the source the records of each block are, if it has any; Misfit if one has other bytes."""
+        """Return where the records of each block with records are; Misfit if an empty block has bytes."""
         found: list[Stretch] = []
         for first, count, (start, stop) in zip(self._firsts, self.counts, self._bounds, strict=True):
             if count:
@@ -108,10 +108,10 @@ class JoinedBlocks:
 
 
 def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
-    """Decode blocks as the plan says; give the rows of all blocks in order.
+    """Decode blocks as the plan says; return the rows of all blocks in order.
 
     Raises:
-        Misfit: at least one of the blocks is damaged, or of a rare form.
+        Misfit: at least one of the blocks is damaged, or has a form that only the row decoder reads.
 
     """
     try:
@@ -122,16 +122,16 @@ def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
 
 @cache
 def _keep_freed_memory() -> None:
-    """Have glibc keep the memory of NumPy's arrays for the next ones, as it does once a larger block was freed.
+    """Make glibc keep the memory of NumPy's arrays for the next arrays.
 
-    Until then it takes every array of more than 128 KB from the system and gives it back, page by page. The block here
-    is never written to, so it takes no memory.
+    At first glibc takes every array of more than 128 KB from the system and gives it back, page by page. Once a larger
+    block was freed, it raises that threshold. The block here is never written to, so it takes no real memory.
     """
     np.empty(_LARGEST_ARRAY, np.uint8)
 
 
 def plan_groups(blocks: Sequence[Block]) -> list[int]:
-    """Split blocks into groups that are of a good size to decode together; give how many blocks are in each."""
+    """Split blocks into groups of a good size to decode together; return the number of blocks in each."""
     sizes: list[int] = []
     blocks_in = records = size = 0
     for block in blocks:
@@ -164,7 +164,7 @@ def _decode_group(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
 
 
 def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:
-    """Cut records into parts to be decoded at once, of which none is too long."""
+    """Cut records into parts that are decoded one after the other; none is too long."""
     at_once = _count_at_once(len(starts))
     cuts: list[slice] = []
     first = 0
@@ -177,13 +177,13 @@ def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:
 
 
 def _count_at_once(records: int) -> int:
-    """Return how many records to decode at once: even parts, none of them small, as each costs the same on top."""
+    """Return how many records to decode at once: parts of equal size, none small, as each part has a fixed cost."""
     parts = max(1, (records + RECORDS_AT_ONCE // 2) // RECORDS_AT_ONCE)
     return -(-records // parts)
 
 
 def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> list[list[pa.Array]]:
-    """Decode records, in halves if they have more items than are held at once; give the columns of each half."""
+    """Decode records, in halves if they have too many items at once; return the columns of each half."""
     try:
         return [_decode_records(source, starts, ends, plan)]
     except TooManyItems:

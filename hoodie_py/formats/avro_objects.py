@@ -1,8 +1,8 @@
-"""One Avro value as Python objects, for records of the timeline, of which a file has one.
+"""Read one Avro value as Python objects, for records of the timeline: a file has one.
 
 Records become dicts, arrays lists, maps dicts; enums their symbols; bytes, fixed and decimals bytes. Logical types are
-left aside: no record of the timeline has one.  A reader of a value takes the place where it starts and the end of the
-data, as the steps of ``avro_bytes`` do, and returns the value and the place behind it.
+ignored: no record of the timeline has one. A reader takes the position where the value starts and the end of the data,
+like the steps of ``avro_bytes``. It returns the value and the position behind it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def make_object_reader(data: bytes, node: AvroType, charge: Charge) -> Reader:
     Args:
         data: what it reads.
         node: the type.
-        charge: is told the count of every block of items of arrays and maps; what it raises ends the reading.
+        charge: is called with the item count of every block of an array or map; it may raise to end the reading.
 
     Returns:
-        A function that raises CorruptFileError for bytes that do not fit the type, and IndexError behind the data.
+        A function that raises CorruptFileError for bytes that do not fit the type, and IndexError past the data.
     """
     match node:
         case Primitive():

@@ -1,7 +1,7 @@
 """Columns of unions of null and one simple type, which most columns of Hudi tables are.
 
-``avro_columns`` can put them together from a column of the type and one of nulls. Read in one step they take half the
-Python calls, and those are what a block of a few records costs.
+``avro_columns`` could build them from a column of the type and one of nulls. One step for both takes half the Python
+calls, which are the cost of a block with few records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Columns put together from the parts that a large block is decoded in.
+"""Build columns from the parts that a large block is decoded in.
 
-A part is copied behind the ones before it while it is still in the processor's cache, and its memory serves for the
-next one. To keep all parts and join them in the end would take that memory twice, and the copying longer.
+A part is copied behind the earlier ones while it is still in the processor's cache, and the next part takes its memory.
+Keeping all parts and joining them in the end would take twice that memory, and the copying would be slower.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class JoinedParts:
 
     Args:
         schema: of each part.
-        rows: of all parts.
-        content: bytes that the rows are decoded from, which bounds how much room is made for texts to come.
+        rows: the number of rows of all parts.
+        content: the bytes that the rows are decoded from; they bound the room that is made for later texts.
     """
 
     def __init__(self, schema: pa.Schema, rows: int, content: int) -> None:
         self._columns = [_make_column(field.type, rows, content) for field in schema]
 
     def add(self, columns: list[pa.Array]) -> None:
-        """Add the columns of a part, which are taken out of the list.
+        """Add the columns of a part. The list is emptied, so that each column is freed as soon as it is copied.
 
         Raises:
             Misfit: texts of more than 2 GiB in one column.
@@ -64,7 +64,7 @@ def _make_column(type_: pa.DataType, rows: int, content: int) -> _Column:
 
 
 class _Validity:
-    """Which rows have a value; nothing is kept as long as all have."""
+    """Which rows have a value; kept only once a row has none."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -104,7 +104,7 @@ class _FixedColumn:
 
 
 class _TextColumn:
-    """Strings or bytes. Room is made as if all rows were as long as those that came so far."""
+    """Strings or bytes. Room is made for all rows, guessed from the average length so far."""
 
     def __init__(self, type_: pa.DataType, rows: int, content: int) -> None:
         self._type = type_
@@ -147,7 +147,7 @@ class _TextColumn:
 
 
 class _AnyColumn:
-    """Anything else is kept and joined in the end."""
+    """Values of other types: the parts are kept, and joined in the end."""
 
     def __init__(self) -> None:
         self._parts: list[pa.Array] = []

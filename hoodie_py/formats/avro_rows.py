@@ -1,8 +1,7 @@
-"""Decoding data blocks record by record, into columns that fill themselves (``avro_columns``).
+"""Decode data blocks record by record, into the columns of ``avro_columns``.
 
-This decoder is the exact one: it says in which record and where something is wrong, reads every form that Avro allows,
-and needs the least for a handful of records. ``avro_lanes`` is many times as fast, and leaves to this one what it does
-not understand.
+This decoder is the exact one. It says which record is wrong and where, reads every form that Avro allows, and costs
+least for few records. ``avro_lanes`` is many times as fast, and leaves to this one what it does not understand.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ def decode_rows(
 
     Args:
         data: the whole content of a block.
-        start: where the first record's length is.
-        count: how many records there are; they fill the rest of the data.
+        start: the position of the first record's length.
+        count: the number of records; they fill the rest of the data.
         record: their type.
-        arrow: a column for each of its fields.
+        arrow: the Arrow columns of the type's fields.
         names: columns to decode, None for all.
 
     Raises:
-        CorruptFileError: bytes that are not records of the type; ``where`` has record and offset in the content.
-        UnsupportedFeatureError: records that unfold beyond all measure.
+        CorruptFileError: the bytes are not records of the type; ``where`` has the record and the offset in the content.
+        UnsupportedFeatureError: the records have far more values than bytes.
 
     """
     builder = ColumnBuilder(data)
@@ -57,7 +56,7 @@ def decode_rows(
 
 
 def _read_records(data: bytes, pos: int, count: int, steps: Sequence[Step]) -> None:
-    """Take every record through the steps, and see that it ends where its length says."""
+    """Take every record through the steps; check that it ends where its length says."""
     size = len(data)
     unpack_length = _LENGTH.unpack_from
     record = -1

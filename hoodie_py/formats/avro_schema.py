@@ -1,15 +1,14 @@
-"""Avro schemas as a small tree of vetted types.
+"""Parse Avro schemas into a small tree of vetted types.
 
-A log block brings its own schema in its header, so a schema is input as hostile as the records. What is checked here is
-what the decoder relies on:
+A log block brings its own schema in its header, so a schema is as hostile an input as the records. The decoders rely
+on these checks:
 
-* no recursive types, and bounded depth and size (``limits``), with every reference to a named type written out;
-* names defined before use and once, no repeated fields, unions without unions in them;
+* no recursive types, and bounded depth and size (``limits``), where a reference to a named type counts in full;
+* names defined once and before use, no repeated fields, no union directly inside a union;
 * array items take at least one byte, so that a count can be checked against the bytes that are left.
 
-Logical types follow Avro's own rule (org.apache.avro.LogicalTypes): one that does not fit its base type is ignored, as
-is one that is not known. Two that have no counterpart in Spark are refused: decimals of more than 38 digits, and
-durations.
+Logical types follow Avro's own rule (org.apache.avro.LogicalTypes): an unknown one, or one that does not fit its base
+type, is ignored. Two have no counterpart in Spark and are refused: decimals of more than 38 digits, and durations.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _LOGICAL_TYPES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroType:
-    """A vetted type: the fewest bytes a value takes, and how many types it is made of when written out."""
+    """A vetted type: the fewest bytes of a value, and the number of types in it, references counted in full."""
 
     min_size: int
     width: int
@@ -66,13 +65,13 @@ class Primitive(AvroType):
 
     @property
     def is_null(self) -> bool:
-        """Whether this is Avro's null."""
+        """Whether this is Avro's null type."""
         return self.kind == "null"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decimal(AvroType):
-    """A decimal; ``size`` is the length of the fixed that holds it, None when it is kept as bytes."""
+    """A decimal; ``size`` is the length of its fixed in bytes, None when it is stored as bytes."""
 
     precision: int
     scale: int
@@ -109,7 +108,7 @@ class Map(AvroType):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Union(AvroType):
-    """One of ``branches``, by number; ``members`` are those that are not null."""
+    """One of ``branches``, by number; ``members`` are the branches that are not null."""
 
     branches: tuple[AvroType, ...]
     members: tuple[AvroType, ...] = field(init=False)
@@ -135,14 +134,14 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record(AvroType):
-    """Fields in order; ``name`` is the full one."""
+    """Fields in order; ``name`` is the full name."""
 
     name: str
     fields: tuple[Field, ...]
 
 
 def is_null(node: AvroType) -> bool:
-    """Whether a type is Avro's null."""
+    """Return whether a type is Avro's null."""
     return isinstance(node, Primitive) and node.is_null
 
 
@@ -150,15 +149,15 @@ def parse_record(text: str) -> Record:
     """Parse and vet the schema of a record.
 
     Raises:
-        CorruptFileError: no JSON, or not an Avro schema of a record.
-        UnsupportedFeatureError: recursive, too deep or too wide, or of a type that no column can have.
+        CorruptFileError: the text is not JSON, or not the Avro schema of a record.
+        UnsupportedFeatureError: the schema is recursive, too deep or too wide, or has a type that no column can have.
 
     """
     if len(text) > get_limits().schema_chars:
         raise_limit_error(UnsupportedFeatureError, f"An Avro schema has {len(text)} characters", "schema_chars")
     try:
         tree = json.loads(text)
-        if "\\u" in text or not text.isascii():  # either may have half a character, which no name in Arrow has
+        if "\\u" in text or not text.isascii():  # either may have half a surrogate pair, which Arrow refuses in names
             json.dumps(tree, ensure_ascii=False).encode()
     except RecursionError:
         raise UnsupportedFeatureError("The Avro schema is nested too deeply.") from None
@@ -175,14 +174,14 @@ def parse_record(text: str) -> Record:
 
 
 class _SchemaReader:
-    """Turns the JSON of one schema into types, and knows the named ones seen so far (None: being defined)."""
+    """Turns the JSON of one schema into types. It keeps the named types so far; None while one is being defined."""
 
     def __init__(self) -> None:
         self._named: dict[str, AvroType | None] = {}
         self._most_levels = get_limits().schema_depth
 
     def read(self, tree: Any, namespace: str, depth: int) -> AvroType:
-        """Read one type, given the namespace it stands in and how many records, arrays and maps it is inside of."""
+        """Read one type, given the namespace around it and the number of records, arrays and maps around it."""
         if isinstance(tree, str):
             return self._find_type(tree, namespace)
         if isinstance(tree, list):
@@ -283,7 +282,7 @@ def _make_excerpt(tree: Any) -> str:
 
 
 def _read_full_name(tree: Mapping[str, Any], namespace: str) -> tuple[str, str]:
-    """Give the full name of a definition and the namespace that holds inside it."""
+    """Return the full name of a definition, and the namespace for names inside it."""
     name = tree.get("name")
     if not isinstance(name, str) or not name:
         raise CorruptFileError("A named Avro type has no name.")
@@ -319,7 +318,7 @@ def _read_fixed(tree: Mapping[str, Any]) -> AvroType:
 
 
 def _read_decimal(tree: Mapping[str, Any], size: int | None) -> Decimal | None:
-    """Read a decimal's precision and scale; None when they are not valid, and the type is then plain bytes."""
+    """Read a decimal's precision and scale; None when they are not valid, as the type is plain bytes then."""
     precision, scale = tree.get("precision"), tree.get("scale", 0)
     if type(precision) is not int or type(scale) is not int or precision < 1 or not 0 <= scale <= precision:
         return None
@@ -332,7 +331,7 @@ def _read_decimal(tree: Mapping[str, Any], size: int | None) -> Decimal | None:
 
 
 def _drop_logical_types(branches: tuple[AvroType, ...]) -> tuple[AvroType, ...]:
-    """Drop the logical types in a union of int and long: Spark reads either as the number it is."""
+    """Drop the logical types in a union of int and long: Spark reads both as plain numbers."""
     members = [branch for branch in branches if not is_null(branch)]
     kinds = [member.kind for member in members if isinstance(member, Primitive)]
     if len(members) != 2 or sorted(kinds) != ["int", "long"]:

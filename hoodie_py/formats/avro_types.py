@@ -1,4 +1,4 @@
-"""Arrow types and default values for Avro types: what Spark would give (Hudi's SchemaConverters).
+"""Convert Avro types and default values to Arrow, with the types that Spark gives (Hudi's SchemaConverters).
 
 boolean int long float double      bool int32 int64 float32 float64
 string, uuid, enum                 string
@@ -63,18 +63,18 @@ MICROS_PER_MILLI = 1000
 
 
 def to_arrow_schema(record: Record) -> pa.Schema:
-    """Give the columns of a record's fields."""
+    """Return the columns of a record's fields."""
     return pa.schema([to_arrow_field(field.name, field.type) for field in record.fields])
 
 
 def to_arrow_field(name: str, node: AvroType) -> pa.Field:
-    """Give the column of a type; it is nullable when null is a branch."""
+    """Return the column of a type; it is nullable when null is a branch."""
     return pa.field(name, to_arrow_type(node), nullable=is_null(node) or (isinstance(node, Union) and node.nullable))
 
 
 @lru_cache(maxsize=1024)
 def to_arrow_type(node: AvroType) -> pa.DataType:
-    """Give the Arrow type of an Avro type."""
+    """Return the Arrow type of an Avro type."""
     match node:
         case Primitive():
             return _ARROW_TYPES[node.kind, node.logical]
@@ -96,7 +96,7 @@ def to_arrow_type(node: AvroType) -> pa.DataType:
 
 
 def find_wider_type(members: tuple[AvroType, ...]) -> pa.DataType | None:
-    """Give the one type that a union of int and long, or of float and double, is read as; None for other unions."""
+    """Return the wider type of a union of int and long, or of float and double; None for other unions."""
     if len(members) == _PAIR and all(isinstance(member, Primitive) for member in members):
         return _WIDENED.get(frozenset(member.kind for member in members if isinstance(member, Primitive)))
     return None
@@ -113,7 +113,7 @@ def _to_union_type(node: Union) -> pa.DataType:
 
 
 def read_defaults(record: Record) -> dict[str, Any]:
-    """Give the defaults of top-level fields that have one other than null, as Python values.
+    """Return the defaults of top-level fields that are not null, as Python values.
 
     ``pa.scalar(value, type)`` takes each of them with the type of its column: dates are days, timestamps microseconds,
     decimals ``decimal.Decimal``, maps lists of pairs, records dicts.
@@ -155,7 +155,7 @@ def _to_value(node: AvroType, raw: Any) -> Any:
 
 
 def _to_union_value(node: Union, raw: Any) -> Any:
-    """A union's default belongs to its first branch; as Avro since 1.9 does, take another branch that fits."""
+    """Find the branch that the default fits: the first one by the specification, any other since Avro 1.9."""
     if raw is None:
         return None
     members = node.members

@@ -1,9 +1,8 @@
-"""Columns of single Avro values: how each type is read, and how its values become an Arrow array.
+"""Columns of single Avro values: the step that reads each type, and the Arrow array of its values.
 
-A column has a *step* (``avro_bytes``), which reads one value and keeps it in a compact buffer, and ``array``, which
-makes the Arrow array of what was kept. No Python object is made per value, and nothing is kept for nulls: the values
-lie densely in their buffer, and ``Slots`` says which rows they belong to. ``array`` also checks what a step cannot see
-at once: UTF-8 and decimal precision.
+A column has a *step* (``avro_bytes``), which reads one value into a compact buffer, and ``array``, which makes the
+Arrow array of the buffer. No Python object is made per value. Nulls are not kept: the buffer has only the values,
+and ``Slots`` says which rows they belong to. ``array`` also checks what a step cannot see: UTF-8 and decimal precision.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ _MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
 
 
 class Slots(NamedTuple):
-    """The rows of an array, and which of them have a value: all when there is no mask."""
+    """The number of rows of an array, and the mask of those with a value (None for all)."""
 
     rows: int
     mask: npt.NDArray[np.bool_] | None = None
 
     def narrow(self, valid: npt.NDArray[np.bool_]) -> Slots:
-        """Leave a value only where ``valid``, which has an entry for each value, is true."""
+        """Keep only the values whose entry in ``valid`` is true; ``valid`` has one entry per value."""
         return self if valid.all() else Slots(self.rows, self.place(valid))
 
     def place(self, dense: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -46,7 +45,7 @@ class Slots(NamedTuple):
         return placed
 
     def offsets(self, ends: array[int]) -> pa.Buffer:
-        """Make the offsets of the rows from those of the values: 0, and where each value ends."""
+        """Make the offsets of the rows from those of the values, which are 0 and the end of each value."""
         if self.mask is None:
             return pa.py_buffer(ends)
         values = np.zeros(self.rows + 1, np.int32)
@@ -62,11 +61,11 @@ class Finish(Protocol):
     """Makes the Arrow array of the values that were read."""
 
     def __call__(self, slots: Slots) -> pa.Array:
-        """Make it, with the values at their slots; called once, after the last value."""
+        """Make the array, with the values at their slots; called once, after the last value."""
 
 
 class Column(NamedTuple):
-    """How to read one value, and how to get the array of all values read."""
+    """The step that reads one value, and the function that makes the array of all."""
 
     step: Step
     array: Finish
@@ -89,13 +88,13 @@ def make_primitive_column(data: bytes, node: Primitive) -> Column:
 
 
 def make_number_array(slots: Slots, arrow: pa.DataType, values: npt.NDArray[Any] | array[int]) -> pa.Array:
-    """Make an array from values as they lie in memory."""
+    """Make an array of fixed-width values without converting them."""
     placed = values if slots.mask is None else np.ascontiguousarray(slots.place(np.asarray(values)))
     return pa.Array.from_buffers(arrow, slots.rows, [slots.bitmap(), pa.py_buffer(placed)])
 
 
 def _check_values(values: pa.Array) -> pa.Array:
-    """Let Arrow check what only the values can tell: UTF-8, decimal precision."""
+    """Let Arrow check the values themselves: UTF-8, decimal precision."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -179,7 +178,7 @@ def _make_real_column(data: bytes, dtype: str, arrow: pa.DataType) -> Column:
 
 
 def make_fixed_column(data: bytes, node: Fixed) -> Column:
-    """Read ``size`` bytes as they are."""
+    """Make the column of ``size`` bytes per value."""
     values = bytearray()
 
     def finish(slots: Slots) -> pa.Array:
@@ -190,7 +189,7 @@ def make_fixed_column(data: bytes, node: Fixed) -> Column:
 
 
 def make_text_column(data: bytes, arrow: pa.DataType) -> Column:
-    """Read strings and bytes: a length, and as many bytes."""
+    """Make the column of strings or bytes: a length, then the bytes."""
     ends = array("i", (0,))
     values = bytearray()
     append, extend = ends.append, values.extend
@@ -209,7 +208,7 @@ def make_text_column(data: bytes, arrow: pa.DataType) -> Column:
 
 
 def make_text_array(slots: Slots, arrow: pa.DataType, ends: array[int], values: bytearray) -> pa.Array:
-    """Make an array of strings or bytes from where each ends and all their bytes.
+    """Make an array of strings or bytes from their ends and all their bytes.
 
     Raises:
         CorruptFileError: a string is not UTF-8.
@@ -219,7 +218,7 @@ def make_text_array(slots: Slots, arrow: pa.DataType, ends: array[int], values: 
 
 
 def make_fixed_decimal_column(data: bytes, node: Decimal) -> Column:
-    """Read a decimal kept as a fixed: big-endian two's complement, of more than 16 bytes only by its sign."""
+    """Make the column of decimals stored as fixed: big-endian two's complement; bytes beyond 16 repeat the sign."""
     size = node.min_size
     values = bytearray()
 
@@ -237,7 +236,7 @@ def make_fixed_decimal_column(data: bytes, node: Decimal) -> Column:
 
 
 def make_bytes_decimal_column(data: bytes, node: Decimal) -> Column:
-    """Read a decimal kept as bytes: big-endian two's complement of any length, but not of none."""
+    """Make the column of decimals stored as bytes: big-endian two's complement of at least one byte."""
     values = bytearray()
 
     def step(pos: int, end: int) -> int:

@@ -1,10 +1,11 @@
-"""Where the records of data blocks are.
+"""Find where the records of data blocks start and end.
 
-Every record has its length in front, so the next is only found by way of the one before: a loop in Python, unless many
-parts of the data are walked at once. Hudi's records begin alike (the first field is the commit time), so a search for
-that beginning finds, in each part, a place that looks like a record. From there all parts are walked together. Where
-the walk of a part comes exactly to the place where the next part began, that place is proven to be a record, as the
-first part of a block begins at a true one. A part whose beginning is not met is walked again, record by record.
+Every record has its length before it, so a record is found only through the one before: a loop in Python, unless many
+parts of the data are walked together. Hudi's records start alike (the first field is the commit time), so in each part
+a search for that start finds a position that looks like a record. From there all parts are walked together in NumPy.
+
+The first part of a block starts at a true record. Where the walk of a part ends exactly at the start of the next part,
+that start is proven to be a true record. A part whose start is not proven is walked again, record by record.
 """
 
 from __future__ import annotations
@@ -38,9 +39,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """``count`` records that follow each other in some data: the first one's length is at ``start``, the last ends at
-    ``stop``.
-    """
+    """Records that follow each other: the first one's length is at ``start``, the last one ends at ``stop``."""
 
     start: int
     stop: int
@@ -48,7 +47,7 @@ class Stretch:
 
 
 def find_record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places, Places]:
-    """Give where each record starts and ends, over all stretches.
+    """Return where each record starts and ends, over all stretches.
 
     Args:
         data: with at least four bytes behind every stretch.
@@ -73,7 +72,7 @@ def find_record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places
 
 
 def _walk(data: Data, pos: int, stop: int) -> Places:
-    """Walk records one by one until one starts at or behind ``stop``; give where each starts and the last one ends."""
+    """Walk records one by one up to ``stop``; return the start of each and the end of the last one."""
     found = [pos]
     append = found.append
     length_at = _LENGTH.unpack_from
@@ -84,7 +83,7 @@ def _walk(data: Data, pos: int, stop: int) -> Places:
 
 
 def _find_heads(data: Data, stretch: Stretch, rounds: int) -> list[int]:
-    """Find places that look like records, in rising order; the first is the start."""
+    """Find positions that look like records, in rising order; the first is the stretch's start."""
     pos = stretch.start
     beginnings: list[bytes] = []
     for _ in repeat(None, min(_RECORDS_COMPARED, stretch.count)):
@@ -112,11 +111,11 @@ def _find_common_beginning(texts: Sequence[bytes]) -> bytes:
 
 
 def _walk_parts(data: Data, stretches: Sequence[Stretch], heads: Sequence[list[int]], most: int) -> list[Places]:
-    """Walk all parts at once, ``most`` records at most in each, and put together the chain of each stretch."""
+    """Walk all parts together, at most ``most`` records in each; return the chain of each stretch."""
     firsts = np.concatenate([np.array(parts, np.int64) for parts in heads])
     targets = np.concatenate([[*parts[1:], stretch.stop] for parts, stretch in zip(heads, stretches, strict=True)])
     lengths = np.ndarray((len(data) - LENGTH_SIZE + 1,), ">u4", data, strides=(1,))
-    beyond = targets + 1  # where a walk stays that went past its target
+    beyond = targets + 1  # a walk that passes its target stops here, so it cannot leave the data
     tracks = [firsts]
     for number in range(most):
         last = tracks[-1]
@@ -146,7 +145,7 @@ def _walk_parts(data: Data, stretches: Sequence[Stretch], heads: Sequence[list[i
 def _walk_unproven_parts(
     data: Data, stretch: Stretch, heads: list[int], table: Places, steps: list[int], proven: list[bool]
 ) -> Places:
-    """Put together the walks that are proven, and walk anew where they are not."""
+    """Join the proven walks, and walk the other parts again record by record."""
     chain: list[Places] = []
     pos = stretch.start
     for part, (head, target) in enumerate(zip(heads, [*heads[1:], stretch.stop], strict=True)):

@@ -1,4 +1,4 @@
-"""Data blocks decoded some records at a time, for blocks that are too large to be decoded at once."""
+"""Decode data blocks some records at a time, for blocks that are too large to decode in one go."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LENGTH = struct.Struct(">i")
 
 
 def count_records(content: memoryview) -> int:
-    """Return how many records the content of an AVRO_DATA block says it has.
+    """Return the record count in the content of an AVRO_DATA block.
 
     Raises:
-        CorruptFileError: the content cannot have so many.
+        CorruptFileError: the content is too short for that many records.
     """
     if len(content) < _HEADER.size:
         raise CorruptFileError(f"A data block of {len(content)} bytes is too short.")
@@ -47,10 +47,8 @@ def decode_avro_parts(
     pos, done = _HEADER.size, 0
     while True:
         stop, count = _step_over_records(content, pos, left, size)
-        if count in (
-            0,
-            left,
-        ):  # the decoder says what is wrong with a record that does not fit, or with bytes left over
+        if count in (0, left):
+            # Pass on all bytes: the decoder reports a record that does not fit, or bytes after the last record.
             stop, count = len(content), left
         part = b"".join((_HEADER.pack(version, count), content[pos:stop]))
         try:
@@ -66,7 +64,7 @@ def decode_avro_parts(
 
 
 def _step_over_records(content: memoryview, pos: int, most: int, size: int) -> tuple[int, int]:
-    """Step over records until they have some bytes; return where the next one is and how many they are."""
+    """Step over records of at least ``size`` bytes in all; return the next record's position and their number."""
     start, end = pos, len(content)
     length_at = _LENGTH.unpack_from
     count = 0

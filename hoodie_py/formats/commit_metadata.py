@@ -1,11 +1,11 @@
-"""Commit metadata: which files a write made, and what it says about them.
+"""Read commit metadata: the files that a write made, and its statistics.
 
 Layout 1 stores it as JSON, layout 2 as an Avro container of HoodieCommitMetadata or HoodieReplaceCommitMetadata; the
-bytes tell which. Field names agree; JSON has a few more (``recordsStats`` ...), which are left aside. A completed file
-may be empty after a crash and then says nothing. Inflight files hold the same record as a workload profile: its stats
-have file id "" for inserts and ``prev_commit`` "null".
+first bytes tell which. The field names are the same. JSON has a few more fields (``recordsStats`` ...), which are
+ignored. A completed file may be empty after a crash; it gives empty metadata. Inflight files have the same record as a
+workload profile: its stats have file id "" for inserts and ``prev_commit`` "null".
 
-Every path is checked to lie under the table when it is parsed.
+Every path must be under the table; parsing checks this.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class WriteStat:
     """What a write did to one file (Hudi HoodieWriteStat, HoodieDeltaWriteStat).
 
     ``path`` and the keys of ``cdc_stats`` are relative to the table's base path; ``base_file``, ``log_files`` and
-    ``prev_base_file`` are file names. Sizes are bytes. A log file's stat of table version 8 and later lists only the
-    new file, unless CDC is on; that of version 6 the whole slice, with the slice's base instant as ``prev_commit``.
+    ``prev_base_file`` are file names. Sizes are bytes. Since table version 8, a log file's stat lists only the new
+    file, unless CDC is on. In version 6 it lists the whole slice, and ``prev_commit`` is the slice's base instant.
     """
 
     file_id: str | None
@@ -118,7 +118,7 @@ _NUMBERS = (
     "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted",
 )  # fmt: skip
 NUMBER_FIELDS = {name: re.sub(r"(?=[A-Z])", "_", name).lower() for name in _NUMBERS}
-# Name in the file -> name here, and what turns the one's value into the other's.
+# Name in the file -> name here, and the function that converts the value.
 _STAT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "fileId": ("file_id", expect_file_id),
     "path": ("path", _expect_path),
@@ -207,11 +207,11 @@ def parse_json(data: bytes) -> Any:
     """Parse JSON metadata.
 
     Raises:
-        CorruptFileError: not JSON, or nested beyond reason.
+        CorruptFileError: not JSON, too large, or nested too deeply.
     """
     if len(data) > get_limits().metadata_bytes:
         raise_limit_error(CorruptFileError, f"A metadata file has {len(data)} bytes", "metadata_bytes")
-    items = data.count(b"{") + data.count(b"[")  # each takes hundreds of bytes once it is parsed
+    items = data.count(b"{") + data.count(b"[")  # each takes hundreds of bytes as a Python object
     if items > get_limits().metadata_items:
         raise_limit_error(CorruptFileError, f"A metadata file has {items} lists and objects", "metadata_items")
     if data.lstrip()[:1] not in (b"{", b"["):

@@ -1,15 +1,16 @@
 """Instants and the names of their files.
 
-Each step of an action on a table is one file whose name says it all (Hudi HoodieInstant, InstantFileNameParserV1/V2):
+Each step of an action on a table is one file, and its name has all the facts (Hudi HoodieInstant,
+InstantFileNameParserV1, InstantFileNameParserV2):
 
     layout 1, in .hoodie/            layout 2, in .hoodie/timeline/
     T.{action}.requested             T.{action}.requested
     T.{action}.inflight              T.{action}.inflight
     T.{completed action}             T_C.{completed action}
 
-T is the request time, C the completion time. Irregular: an inflight commit is ``T.inflight``; compaction completes as
-``commit``, log compaction as ``deltacommit``, clustering as ``replacecommit``. Layout 1 stores no completion time, nor
-do completed files in layout 2 that came with an upgrade (``is_legacy``): their request time stands in for it.
+T is the request time, C the completion time. Exceptions: an inflight commit is ``T.inflight``; a compaction completes
+as ``commit``, a log compaction as ``deltacommit``, a clustering as ``replacecommit``. Files without completion time use
+their request time for it: all files of layout 1, and completed files in layout 2 that an upgrade left (``is_legacy``).
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Instant:
 
     @property
     def comparable_action(self) -> str:
-        """The action under which all states of an instant are alike: that of the completed state."""
+        """The action of the completed state, which is the same for all states of an instant."""
         return COMPLETED_ACTION.get(self.action, self.action)
 
     @property
@@ -76,7 +77,7 @@ class Instant:
         return self.action in WRITE_ACTIONS
 
     def file_name(self, layout: int) -> str:
-        """The name of the file of this state, in timeline layout 1 or 2."""
+        """Return the name of this state's file, in timeline layout 1 or 2."""
         if self.state == COMPLETED:
             timed = layout == 2 and not self.is_legacy and self.completion_time is not None
             prefix = f"{self.request_time}_{self.completion_time}" if timed else self.request_time
@@ -93,14 +94,14 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class InstantFile:
-    """A timeline file: its name and the instant it stands for."""
+    """A timeline file: its name and its instant."""
 
     name: str
     instant: Instant
 
 
 def parse_instant_file(name: str, layout: int) -> InstantFile | None:
-    """Take a timeline file's name apart; None when it is none of ``layout`` 1 or 2, or of an unknown action."""
+    """Parse the name of a timeline file of layout 1 or 2; None for other names and unknown actions."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Rows of neighbouring data blocks in one batch."""
+"""The rows of neighbouring data blocks in one batch."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """The rows of a block, or of some that follow each other and were decoded together.
+    """The rows of one block, or of several blocks in a row that were decoded together.
 
     Attributes:
         batch: all rows, block by block.
-        counts: how many rows each block has.
+        counts: the number of rows of each block.
     """
 
     batch: pa.RecordBatch
     counts: tuple[int, ...]
 
     def split(self) -> list[pa.RecordBatch]:
-        """Return the rows of each block: slices of the batch, which lives as long as any of them."""
+        """Return the rows of each block: slices that keep the whole batch alive."""
         if len(self.counts) == 1:
             return [self.batch]
         firsts = accumulate(self.counts, initial=0)

@@ -1,12 +1,12 @@
-"""Arrow's compute functions, called by their names.
+"""Call Arrow's compute functions by name, without importing ``pyarrow.compute``.
 
-``pyarrow.compute`` makes a Python function with its documentation for each: 2 MB and a fortieth of a second that
-a read has no use for, and methods such as ``Array.take`` and ``Array.cast`` import it.  The functions themselves are in
-``pyarrow._compute``, in all versions of pyarrow that this package runs on; that module is not public, and if a later
-pyarrow has them elsewhere, they are found through ``pyarrow.compute``.
+``pyarrow.compute`` makes a documented Python function for each compute function: 2 MB and a fortieth of a second that
+a read does not need. Methods such as ``Array.take`` and ``Array.cast`` import it, too. The functions themselves are in
+``pyarrow._compute``, in all versions of pyarrow that this package supports. That module is not public; if a later
+pyarrow has no such module, ``pyarrow.compute`` is used.
 
-To look a function up lets go of Python's lock once more than to call it, and where other threads are at work each time
-takes longer than a small array does; so it is looked up once.
+Functions are looked up once. A look-up releases Python's lock, and where other threads work, getting the lock back
+takes longer than a small array does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ except ImportError:
 
 
 def call(name: str, *values: Any, options: Any = None) -> Any:
-    """Return what an Arrow function makes of some arrays, batches or scalars.
+    """Call an Arrow function with arrays, batches or scalars.
 
     Args:
         name: one of ``pyarrow.compute.list_functions()``.
@@ -40,7 +40,7 @@ _function = cache(_functions.get_function)
 
 
 def take(values: Any, indices: pa.Array) -> Any:
-    """Return the values of an array, or the rows of a batch, at some places; ArrowIndexError where there is none."""
+    """Return the values of an array, or the rows of a batch, at some indices; ArrowIndexError for an index outside."""
     return call("take", values, indices)
 
 
@@ -50,10 +50,10 @@ def keep_where(values: Any, mask: pa.Array) -> Any:
 
 
 def cast(values: Any, type_: pa.DataType) -> Any:
-    """Return an array or scalar in another type; ArrowInvalid where a value would lose something."""
+    """Convert an array or scalar to another type; ArrowInvalid where a value does not fit it exactly."""
     return call("cast", values, options=_functions.CastOptions.safe(type_))
 
 
 def index_in(values: Any, value_set: pa.Array) -> Any:
-    """Return for each value where in a set it is; null where it is not."""
+    """Return the index of each value in a set; null where the set does not have it."""
     return call("index_in", values, options=_functions.SetLookupOptions(value_set))

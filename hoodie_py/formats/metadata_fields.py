@@ -1,8 +1,7 @@
-"""Typed access to the fields of a metadata record, whether it came as Avro or as JSON.
+"""Typed access to the fields of a metadata record, decoded from Avro or JSON.
 
-A field that is missing or null is what the caller says it is then; a field of another type than expected is an error.
-Paths are checked on the way: partitions must lie under the table, files are given by bare name even where Hudi wrote an
-absolute URI.
+Each getter says what it returns for a missing or null field. A field of another type is an error. Paths are checked:
+partitions must be under the table, and files become bare names even where Hudi wrote an absolute URI.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Fields:
         return value
 
     def has(self, name: str) -> bool:
-        """Whether the field is there and not null."""
+        """Return whether the record has the field and it is not null."""
         return self._record.get(name) is not None
 
     def get(self, name: str) -> Any:

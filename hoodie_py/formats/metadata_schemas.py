@@ -1,7 +1,7 @@
-"""Avro schemas of the timeline's metadata records (Hudi's org.apache.hudi.avro.model), to write them with.
+"""Avro schemas to write the timeline's metadata records with (Hudi's org.apache.hudi.avro.model).
 
-Field order, types, the order of union branches and defaults are those of the files that Java Hudi 1.2.0 writes;
-documentation and Java-only properties are left out, which no reader minds.
+Field order, types, the order of union branches and defaults are those of the files that Java Hudi 1.2.0 writes.
+Documentation and Java-only properties are left out; readers ignore them.
 """
 
 from __future__ import annotations

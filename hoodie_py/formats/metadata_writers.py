@@ -1,11 +1,11 @@
-"""Writes the files of the timeline: commit metadata, and the plans and results of table services.
+"""Write the files of the timeline: commit metadata, and the plans and results of table services.
 
-The mirror image of ``commit_metadata`` and ``plans``: what is written here reads back there to an equal value. Layout 1
-stores commit metadata as JSON; everything else is an Avro container of one record on both layouts. Values that Java
-Hudi leaves null are null here too, so that a file of Java's, read and written again, is the same record.
+This mirrors ``commit_metadata`` and ``plans``: they read what is written here back to an equal value. Layout 1 stores
+commit metadata as JSON. Everything else is an Avro container of one record in both layouts. Values that Java Hudi
+leaves null are null here, too, so a file of Java's that is read and written again has the same record.
 
-Clean and rollback plans name files by location. The values hold bare names, so their writers take the table's own
-location, in the form in which Java's file system opens it (``s3a://lake/trips``, ``file:/data/trips``).
+Clean and rollback plans name files by location. The values have bare names, so the writers take the table's location in
+the form in which Java's file system opens it (``s3a://lake/trips``, ``file:/data/trips``).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def write_commit_metadata(commit: CommitMetadata, layout: int, *, replace: bool 
 def _to_stat(stat: WriteStat) -> dict[str, Any]:
     is_log = stat.log_version is not None
     numbers: dict[str, int | None] = {name: getattr(stat, attribute) for name, attribute in NUMBER_FIELDS.items()}
-    # Java 1.2.0 has no value for this one any more.
+    # Java 1.2.0 does not set this number.
     numbers["totalLogFiles"] = stat.total_log_files or None
     runtime = {name: stat.runtime_stats.get(attribute, 0) for name, attribute in RUNTIME_FIELDS.items()}
     return numbers | {
@@ -95,7 +95,7 @@ def _to_stat(stat: WriteStat) -> dict[str, Any]:
 
 
 def _to_json(record: dict[str, Any]) -> bytes:
-    """Give the JSON form, in which stats have the fields of log files only where they say something."""
+    """Return the JSON form; there, stats have the fields of log files only where they have a value."""
     del record["version"]
     for stats in record["partitionToWriteStats"].values():
         for stat in stats:
@@ -106,8 +106,9 @@ def _to_json(record: dict[str, Any]) -> bytes:
 
 
 def write_requested_replace() -> bytes:
-    """Encode the ``.replacecommit.requested`` file of an insert overwrite, which plans nothing (Hudi
-    HoodieRequestedReplaceMetadata).
+    """Encode the ``.replacecommit.requested`` file of an insert overwrite (Hudi HoodieRequestedReplaceMetadata).
+
+    It has no plan.
     """
     return write_single({"operationType": None, "extraMetadata": None, "version": None}, schemas.REQUESTED_REPLACE)
 
@@ -116,11 +117,11 @@ def write_requested_replace() -> bytes:
 
 
 def write_compaction_plan(plan: CompactionPlan) -> bytes:
-    """Encode a ``.compaction.requested`` file (Hudi HoodieCompactionPlan); without a version it is version 2.
+    """Encode a ``.compaction.requested`` file (Hudi HoodieCompactionPlan); a plan without version gets version 2.
 
     Raises:
-        InvalidTableError: an operation that Java could not run: no file id, no metric ``TOTAL_LOG_FILES_SIZE``, a file
-            name that is a path, or a partition out of the table.
+        InvalidTableError: an operation that Java could not run: no file id, no metric ``TOTAL_LOG_FILES_SIZE``, a path
+            in place of a file name, or a partition outside the table.
     """
     strategy = None
     if plan.strategy is not None or plan.strategy_params:

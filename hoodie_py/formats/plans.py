@@ -1,8 +1,8 @@
-"""Plans and results of table services: compaction, clustering, clean, rollback, restore, savepoint.
+"""Read plans and results of table services: compaction, clustering, clean, rollback, restore, savepoint.
 
-All are Avro containers of one record (Hudi's org.apache.hudi.avro.model). Partition paths are checked to lie under the
-table. Files are given by bare name: compaction plans of version 2 store names, older ones paths, and clustering, clean
-and rollback plans absolute URIs of the place the table had when they were written; only the last segment is exposed.
+All are Avro containers of one record (Hudi's org.apache.hudi.avro.model). Partition paths must be under the table.
+Files become bare names: compaction plans of version 2 store names, older ones paths, and clustering, clean and rollback
+plans store absolute URIs of the table's location at that time; only the last segment is used.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hoodie_py.formats.names import check_partition, find_file_name
 class CompactionOperation:
     """One file group of a compaction plan: the slice to merge.
 
-    ``data_file`` is None for a slice of logs only; ``bootstrap_file`` is the source of a bootstrapped base file, as
-    Hudi wrote it, and lies outside the table as a rule.
+    ``data_file`` is None for a slice of logs only. ``bootstrap_file`` is the path of a bootstrapped base file's source,
+    unchanged; it is usually outside the table.
     """
 
     base_instant_time: str | None
@@ -51,8 +51,8 @@ class CompactionOperation:
 class CompactionPlan:
     """A requested compaction or log compaction (Hudi HoodieCompactionPlan).
 
-    ``strategy`` and ``strategy_params`` are those of the executor, which Hudi names for log compactions only;
-    ``missing_partitions`` are partitions that were left out when the plan was made.
+    ``strategy`` and ``strategy_params`` are those of the executor, which Hudi names for log compactions only.
+    ``missing_partitions`` are partitions that the planner left out.
     """
 
     operations: tuple[CompactionOperation, ...] = ()

@@ -1,8 +1,8 @@
-"""The active timeline: which actions there are and how far each has come.
+"""The active timeline: the actions on a table, and the state of each.
 
-All state files of an action lie side by side; only the highest state of each (request time, comparable action) counts,
-and instants sort by request time, then action (Hudi BaseHoodieTimeline, TimelineLayout). Times compare as strings, so a
-14-digit instant precedes every 17-digit one of the same second.
+Every action has one file per state; only the highest state of each (request time, comparable action) counts. Instants
+sort by request time, then action (Hudi BaseHoodieTimeline, TimelineLayout). Times compare as strings, so a 14-digit
+instant is before every 17-digit one of the same second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Timeline:
     Args:
         instants: in any order, of every state that has a file.
         layout: of the timeline.
-        undone: completed writes that were left out, since a rollback has undone them.
+        undone: completed writes that are left out, because a rollback has undone them.
     """
 
     def __init__(self, instants: Iterable[Instant] = (), layout: int = 2, undone: Sequence[Instant] = ()) -> None:
@@ -47,7 +47,7 @@ class Timeline:
 
     @classmethod
     def from_file_names(cls, names: Iterable[str], layout: int) -> Timeline:
-        """Build the timeline from the names in its directory; names that are no instants are passed over."""
+        """Build the timeline from the names in its directory; other names are ignored."""
         files = (parse_instant_file(name, layout) for name in names)
         return cls((file.instant for file in files if file is not None), layout)
 
@@ -81,43 +81,43 @@ class Timeline:
         return self._instants[-1] if self._instants else None
 
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
-        """The timeline of the instants that ``keep`` accepts."""
+        """Return the timeline of the instants that ``keep`` accepts."""
         return Timeline((instant for instant in self._instants if keep(instant)), self.layout)
 
     def select_actions(self, *actions: str) -> Timeline:
-        """The instants of these actions, as named on disk."""
+        """Return the instants of these actions, as named on disk."""
         return self.filter(lambda instant: instant.action in actions)
 
     def select_completed(self) -> Timeline:
-        """The instants that have completed."""
+        """Return the completed instants."""
         return self.filter(lambda instant: instant.is_completed)
 
     def select_pending(self) -> Timeline:
-        """The instants that are requested or inflight."""
+        """Return the instants that are requested or inflight."""
         return self.filter(lambda instant: not instant.is_completed)
 
     def select_writes(self) -> Timeline:
-        """Completed commits, delta commits and replace commits: what a query can see."""
+        """Return completed commits, delta commits and replace commits: what a query can see."""
         return self.filter(lambda instant: instant.is_completed and instant.is_write)
 
     def select_pending_compactions(self) -> Timeline:
-        """Compactions that are planned or running; each starts a new file slice for the groups in its plan."""
+        """Return the pending compactions; each starts a new file slice for the file groups in its plan."""
         return self.select_pending().select_actions(COMPACTION)
 
     def select_pending_log_compactions(self) -> Timeline:
-        """Log compactions that are planned or running."""
+        """Return the pending log compactions."""
         return self.select_pending().select_actions(LOG_COMPACTION)
 
     def select_pending_replacements(self) -> Timeline:
-        """Pending clusterings, and pending replace commits (in layout 1 these may be clusterings: see the plan)."""
+        """Return pending clusterings and replace commits; in layout 1, only the plan tells them apart."""
         return self.select_pending().select_actions(CLUSTERING, REPLACE_COMMIT)
 
     def select_visible(self) -> Timeline:
-        """Completed writes and pending compactions: the timeline whose last instant a snapshot reads."""
+        """Return completed writes and pending compactions: a snapshot reads the last instant of these."""
         return self.filter(lambda instant: instant.is_write and (instant.is_completed or instant.action == COMPACTION))
 
     def find(self, time: str, *actions: str) -> Instant | None:
-        """The instant requested at ``time`` (with one of ``actions``, when given); a savepoint only if nothing else."""
+        """Find the instant requested at ``time``, of one of ``actions`` if given; savepoints come last."""
         found = [
             instant
             for instant in self._by_time.get(time, ())
@@ -126,14 +126,14 @@ class Timeline:
         return min(found, key=lambda instant: instant.action == SAVEPOINT, default=None)
 
     def select_after(self, time: str) -> Timeline:
-        """The instants requested after ``time``."""
+        """Return the instants requested after ``time``."""
         return self.filter(lambda instant: instant.request_time > time)
 
     @cached_property
     def first_active_time(self) -> str | None:
-        """The request time at which the active timeline begins: that of its first write that no savepoint holds back.
+        """The request time at which the active timeline starts: that of its first write without a savepoint.
 
-        Archival leaves savepointed instants behind, so what lies between them and this time is archived, not missing.
+        Archival keeps instants with a savepoint, so instants between them and this time are archived, not missing.
         None when there are no writes.
         """
         writes = [instant.request_time for instant in self._instants if instant.is_write]
@@ -141,15 +141,15 @@ class Timeline:
         return next((time for time in writes if time not in saved), writes[0] if writes else None)
 
     def is_archived_before(self, time: str) -> bool:
-        """Whether an instant at ``time`` would be archived: it lies before the active timeline begins.
+        """Return whether ``time`` is before the start of the active timeline.
 
-        Only completed instants are archived, so this also says that it is completed.
+        An instant from then is archived, and completed, as only completed instants are archived.
         """
         first = self.first_active_time
         return first is not None and time < first
 
     def is_committed(self, time: str) -> bool:
-        """Whether a write requested at ``time`` is completed, in the active timeline or archived."""
+        """Return whether a write requested at ``time`` is completed, in the active timeline or archived."""
         return time in self._committed or (time not in self._by_time and self.is_archived_before(time))
 
     @cached_property
@@ -172,6 +172,6 @@ def _outranks(instant: Instant, known: Instant) -> bool:
 
 
 def _make_tie_key(instant: Instant) -> tuple[bool, str, bool, str]:
-    """Of two files in the same state: the one with its completion time, the first to complete, the table service."""
+    """Make the key that ranks files of the same state: with completion time, earlier completion, table service."""
     service = instant.action in COMPLETED_ACTION
     return instant.is_legacy, instant.completion_time or "", not service, instant.action
