@@ -79,7 +79,7 @@ def convert_to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
         return batch
     if sorted(batch.schema.names) != sorted(schema.names):
         different = sorted(set(batch.schema.names) ^ set(schema.names)) or "a column that comes twice"
-        raise InvalidTableError(f"the rows and the table's schema differ in columns: {different}")
+        raise InvalidTableError(f"The rows and the table's schema differ in columns: {different}.")
     arrays = [_convert_column(batch.column(field.name), field) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -99,12 +99,12 @@ def _has_required_value(field: pa.Field) -> bool:
 def _convert_column(array: pa.Array, field: pa.Field) -> pa.Array:
     try:
         if not field.nullable and array.null_count:
-            raise InvalidTableError("a null in a column that the table's schema requires")
+            raise InvalidTableError("A column that the table's schema requires has a null.")
         return _convert_array(array, field)
     except InvalidTableError as error:
         raise error.locate(column=field.name) from None
     except (pa.ArrowException, TypeError) as error:
-        message = f"values of type {array.type} cannot be stored as {field.type}"
+        message = f"Values of type {array.type} cannot be stored as {field.type}."
         raise InvalidTableError(message, column=field.name) from error
 
 
@@ -113,6 +113,8 @@ def _convert_array(array: pa.Array, field: pa.Field) -> pa.Array:
     target = field.type
     if array.type.equals(target) and not _has_required_value(field.with_nullable(True)):
         return array
+    # The new arrays share the buffers of offsets and validity; only their values are converted. ``flatten`` leaves out the
+    # values behind null rows, which may be anything.
     if pa.types.is_list(target) and pa.types.is_list(array.type):
         _check_required(array.flatten(), target.value_field)
         children = [_convert_array(array.values, target.value_field)]
@@ -140,4 +142,4 @@ def _convert_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
 
 def _check_required(values: pa.Array, field: pa.Field) -> None:
     if not field.nullable and values.null_count:
-        raise InvalidTableError(f"a null in {field.name}, which the table's schema requires")
+        raise InvalidTableError(f"The field {field.name}, which the table's schema requires, has a null.")

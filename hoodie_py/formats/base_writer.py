@@ -14,6 +14,7 @@ It must agree with Hudi's HoodieRowParquetWriteSupport and HoodieAvroWriteSuppor
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
@@ -94,17 +95,17 @@ class BaseFileWriter:
         bloom: BloomSettings | None = None,
     ) -> None:
         if codec not in CODECS:
-            raise InvalidQueryError(f"codec {codec[:40]!r} is not one of {', '.join(CODECS)}")
+            raise InvalidQueryError(f"Codec {codec[:40]!r} is not one of {', '.join(CODECS)}.")
         if level is not None and level not in (CODECS[codec] or ()):
-            raise InvalidQueryError(f"codec {codec} has no level {level}")
+            raise InvalidQueryError(f"Codec {codec} has no level {level}.")
         if row_group_bytes < 1 or row_group_rows < 1:
-            raise InvalidQueryError("row groups need a positive size")
+            raise InvalidQueryError("Row groups need a positive size.")
         self._schema = make_stored_schema(AvroSchema.parse(avro_schema))
         convert_to_stored(make_empty_batch(schema), self._schema)  # an error now rather than after hours of writing
         self._avro_schema = avro_schema
         self._codec, self._level = codec, _LEVELS.get(codec) if level is None else level
         self._group_bytes, self._most_rows = row_group_bytes, row_group_rows
-        self._tap = _GuardedSink(sink)
+        self._guarded = _GuardedSink(sink)
         self._writer: pq.ParquetWriter | None = None
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = self._rows = 0
@@ -144,10 +145,10 @@ class BaseFileWriter:
         if self._held_rows or self._writer is None:
             self._write_group(self._held_rows)
         assert self._writer is not None
-        with self._tap.open():
+        with self._guarded.open():
             self._writer.add_key_value_metadata(dict(self._list_footer_entries()))
             self._writer.close()
-        return WrittenFile(self._rows, self._tap.size)
+        return WrittenFile(self._rows, self._guarded.size)
 
     def _count_group_rows(self) -> int:
         """Count the rows that the next row group may have."""
@@ -160,18 +161,18 @@ class BaseFileWriter:
         group, rest = held.slice(0, count), held.slice(count)
         self._held = rest.to_batches()
         self._held_rows, self._held_bytes = rest.num_rows, rest.nbytes
-        with self._tap.open():
+        with self._guarded.open():
             if self._writer is None:
                 self._writer = self._open(group)
-            before = self._tap.size
+            before = self._guarded.size
             if count:
                 self._writer.write_table(group, row_group_size=count)
-                self._ratio = max((self._tap.size - before) / max(group.nbytes, 1), 0.001)
+                self._ratio = max((self._guarded.size - before) / max(group.nbytes, 1), 0.001)
         self._rows += count
 
     def _open(self, sample: pa.Table) -> pq.ParquetWriter:
         return pq.ParquetWriter(
-            pa.PythonFile(self._tap, mode="w"),
+            pa.PythonFile(self._guarded, mode="w"),
             self._schema,
             compression=self._codec if self._codec != "uncompressed" else "none",
             compression_level=self._level,
@@ -206,20 +207,20 @@ class _GuardedSink:
 
     def __init__(self, sink: IO[bytes]) -> None:
         self._sink = sink
-        self._flowing = False
+        self._is_open = False
         self.size = 0
 
-    def open(self) -> _GuardedSink:
-        return self
-
-    def __enter__(self) -> None:
-        self._flowing = True
-
-    def __exit__(self, *_: object) -> None:
-        self._flowing = False
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Let bytes through to the sink inside a ``with`` statement."""
+        self._is_open = True
+        try:
+            yield
+        finally:
+            self._is_open = False
 
     def write(self, data: bytes) -> int:
-        if self._flowing:
+        if self._is_open:
             self._sink.write(data)
             self.size += len(data)
         return len(data)

@@ -72,7 +72,7 @@ class BloomSettings:
             UnsupportedFeatureError: the filter is too large for a footer.
         """
         if self.entries < 1 or self.max_entries < 1 or not 0 < self.fpp < 1:
-            raise InvalidQueryError("a bloom filter needs a positive number of entries and an fpp between 0 and 1")
+            raise InvalidQueryError("A bloom filter needs a positive number of entries and an fpp between 0 and 1.")
         bits = math.ceil(self.entries * (-math.log(self.fpp) / (math.log(2) * math.log(2))))
         hashes = math.ceil(math.log(2) * bits / self.entries)
         if bits > MAX_BITS or hashes > MAX_HASHES:
@@ -128,6 +128,7 @@ class BloomFilter:
         found = np.zeros(len(keys), np.bool_)
         for places, hashes in hash_chains(keys, self.hashes):
             bits = np.stack([_compute_bit_numbers(h, self.bits) for h in hashes])
+            # One row for each hash: a key may be there if all its bits are set in one row of the filter.
             octets, masks = bits >> 3, np.left_shift(np.uint8(1), (bits & 7).astype(np.uint8))
             for row in self.rows:
                 found[places] |= ((row[octets] & masks) != 0).all(axis=0)

@@ -63,9 +63,9 @@ def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: S
     """
     count = len(keys)
     if keys.null_count:
-        raise InvalidTableError("a delete needs its record key")
+        raise InvalidTableError("A delete needs its record key.")
     if any(len(column) != count for column in (partition_paths, *ordering)):
-        raise InvalidTableError("deleted keys, partitions and ordering values differ in number")
+        raise InvalidTableError("Deleted keys, partitions and ordering values differ in number.")
     text = _parse_type('"string"')
     pieces = [
         *encode_branch(keys, text, 1),

@@ -126,6 +126,7 @@ class DeleteWalker:
         small = np.flatnonzero(((numbers < -INT_LIMIT) | (numbers >= INT_LIMIT)) & _IS_SMALL[kinds])
         if len(small):
             raise CorruptFileError("A number is too large for its type.", offset=int(places[small[0]]))
+        # The int 0 means "no ordering value", see ``deletes``.
         kinds[(kinds == OrderingKind.INT) & (numbers == 0)] = OrderingKind.NONE
         return WalkedDeletes(_gather_keys(self.payload, self._bounds), kinds, numbers, self._others)
 

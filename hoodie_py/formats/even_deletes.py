@@ -73,6 +73,7 @@ def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> UniformDelet
     shape = _find_shape(payload, pos)
     if shape is None or pos + count * shape.size + 1 != len(payload) or payload[-1] != 0:
         return None
+    # A table with one row of bytes for each delete, without a copy.
     rows = np.frombuffer(payload, np.uint8, count * shape.size, pos).reshape(count, shape.size)
     fixed = rows[:, shape.fixed]
     integers = rows[:, shape.tag + 1 :]
@@ -82,6 +83,7 @@ def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> UniformDelet
     if shape.kind in SMALL_KINDS and len(numbers) and not -INT_LIMIT <= numbers.min() <= numbers.max() < INT_LIMIT:
         return None
     kinds = np.full(count, shape.kind, np.int8)
+    # The int 0 means "no ordering value", see ``deletes``.
     if shape.kind is OrderingKind.INT:
         kinds[numbers == 0] = OrderingKind.NONE
     keys = _make_keys(rows[:, 2 : 2 + shape.key_bytes])
@@ -115,7 +117,7 @@ def _find_shape(payload: bytes, pos: int) -> _RecordShape | None:
 
 
 def _has_one_width(integers: npt.NDArray[np.uint8]) -> bool:
-    more = integers >= _MORE
+    more = integers >= _MORE  # the byte is not the last one of its integer
     return bool(more[:, :-1].all() and not more[:, -1:].any())
 
 

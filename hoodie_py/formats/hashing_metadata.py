@@ -134,12 +134,12 @@ class BucketRules:
         if not 0 < default <= MOST_BUCKETS:
             raise CorruptFileError(f"A hashing configuration names {default} buckets.")
         try:
-            return cls.of(_read_field(found, "expressions", str), default)
+            return cls.from_expressions(_read_field(found, "expressions", str), default)
         except InvalidQueryError as error:
             raise CorruptFileError("A hashing configuration has rules that are not 'pattern,buckets'.") from error
 
     @classmethod
-    def of(cls, expressions: str, default: int) -> BucketRules:
+    def from_expressions(cls, expressions: str, default: int) -> BucketRules:
         """Parse rules as Hudi writes them: ``pattern,buckets;pattern,buckets``.
 
         Raises:

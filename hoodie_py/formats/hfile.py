@@ -93,13 +93,13 @@ def _check_entries(ordered: Sequence[Entry]) -> None:
     before = b""
     for key, value in ordered:
         if not 0 < len(key) <= _MAX_KEY:
-            raise ValueError(f"an HFile key cannot have {len(key)} bytes")
+            raise ValueError(f"An HFile key cannot have {len(key)} bytes.")
         if key == before:
-            raise ValueError(f"the HFile key {key[:100]!r} comes twice")
+            raise ValueError(f"The HFile key {key[:100]!r} is there twice.")
         before = key
         total += len(key) + len(value)
     if total > MAX_CONTENT_BYTES:
-        raise ValueError("an HFile of more than 1 GiB")
+        raise ValueError("An HFile cannot have more than 1 GiB.")
 
 
 def _split_into_blocks(ordered: Sequence[Entry]) -> Iterator[Entry]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import CorruptFileError
 
-_MOVED = np.arange(256, dtype=np.uint8)
+_MOVED = np.arange(256, dtype=np.uint8)  # the new byte of each byte; 0xFE and 0xFF never occur in UTF-8
 _MOVED[[0xEE, 0xEF]] = 0xFE, 0xFF
 _BACK = bytes.maketrans(b"\xfe\xff", b"\xee\xef")
 

@@ -100,17 +100,17 @@ def infer_merge(
     """
     inferred = _infer_mode(version, mode, payload, strategy, has_ordering=has_ordering)
     if mode is not None and mode is not inferred:
-        raise InvalidTableError(f"merge mode {mode} contradicts payload class {payload} and merge strategy {strategy}")
+        raise InvalidTableError(f"Merge mode {mode} contradicts payload class {payload} and merge strategy {strategy}.")
     if inferred is not MergeMode.CUSTOM:
         return MergeConfig(inferred, _STRATEGY_OF_MODE[inferred], _find_payload(inferred, payload))
     if not payload and not strategy:
-        raise InvalidTableError("merge mode CUSTOM needs a merge strategy id or a payload class")
+        raise InvalidTableError("Merge mode CUSTOM needs a merge strategy id or a payload class.")
     if version < 8:
         resolved = PAYLOAD_STRATEGY_ID if payload else strategy
     else:
         resolved = strategy or PAYLOAD_STRATEGY_ID
     if resolved == PAYLOAD_STRATEGY_ID and not payload:
-        raise InvalidTableError("the payload-based merge strategy needs a payload class")
+        raise InvalidTableError("The payload-based merge strategy needs a payload class.")
     return MergeConfig(MergeMode.CUSTOM, resolved, payload or DEFAULT_PAYLOAD)
 
 
@@ -123,7 +123,7 @@ def _infer_mode(
         inferred = by_payload or by_strategy
     else:
         if by_strategy not in (None, MergeMode.CUSTOM) and by_payload not in (None, by_strategy):
-            raise InvalidTableError(f"merge strategy {strategy} contradicts payload class {payload}")
+            raise InvalidTableError(f"Merge strategy {strategy} contradicts payload class {payload}.")
         inferred = by_strategy or by_payload
     if inferred is not None:
         return inferred
@@ -158,14 +158,14 @@ def resolve_merge(
 def _resolve_stored(mode: MergeMode, payload: str | None, strategy: str | None) -> MergeConfig:
     if mode is not MergeMode.CUSTOM:
         if strategy and _MODE_OF_STRATEGY.get(strategy, MergeMode.CUSTOM) is not mode:
-            raise InvalidTableError(f"merge mode {mode} contradicts merge strategy {strategy}")
+            raise InvalidTableError(f"Merge mode {mode} contradicts merge strategy {strategy}.")
         return MergeConfig(mode, _STRATEGY_OF_MODE[mode], None)
     if strategy in _MODE_OF_STRATEGY:
-        raise InvalidTableError(f"merge mode {mode} contradicts merge strategy {strategy}")
+        raise InvalidTableError(f"Merge mode {mode} contradicts merge strategy {strategy}.")
     if not strategy and not payload:
-        raise InvalidTableError("merge mode CUSTOM needs a merge strategy id or a payload class")
+        raise InvalidTableError("Merge mode CUSTOM needs a merge strategy id or a payload class.")
     if strategy == PAYLOAD_STRATEGY_ID and not payload:
-        raise InvalidTableError("the payload-based merge strategy needs a payload class")
+        raise InvalidTableError("The payload-based merge strategy needs a payload class.")
     return MergeConfig(mode, strategy or PAYLOAD_STRATEGY_ID, payload)
 
 

@@ -104,7 +104,7 @@ def make_creation_properties(
         InvalidTableError: the values contradict each other, or CUSTOM names neither a payload class nor a strategy.
     """
     if version < 9:
-        raise InvalidTableError(f"tables of version {version} do not replace payload classes by merge modes")
+        raise InvalidTableError(f"Tables of version {version} do not replace payload classes by merge modes.")
     replaced = _REPLACEMENTS.get(payload) if payload else None
     asked = None if replaced is not None else mode
     merge = infer_merge(version, asked, payload or None, strategy or None, has_ordering=bool(ordering_fields))

@@ -60,7 +60,7 @@ def encode_files_record(schema: str, added: Mapping[str, int], deleted: Iterable
     files = {}
     for name, size in added.items():
         if size <= 0:
-            raise InvalidTableError("a file of the metadata table needs its size", path=name)
+            raise InvalidTableError("A file of the metadata table needs its size.", path=name)
         files[_check_bare_name(name)] = {"size": size, "isDeleted": False}
     files |= {_check_bare_name(name): {"size": 0, "isDeleted": True} for name in deleted}
     return _encode(schema, _FILES_TYPE, files)
@@ -77,7 +77,7 @@ def _make_key(partition: str) -> str:
 
 def _check_bare_name(name: str) -> str:
     if find_file_name(name) != name:
-        raise InvalidTableError("the metadata table names files without their folder", path=name)
+        raise InvalidTableError("The metadata table names files without their folder.", path=name)
     return name
 
 

@@ -101,6 +101,7 @@ def _hash_chunk(
 
 
 def _mix_words(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: int) -> list[Hashes]:
+    # A table of bytes, one row for each key; transposed and copied, each word of all keys is one contiguous array.
     octets = data[starts[:, None] + np.arange(4 * words)]
     values = octets.view("<u4").astype(np.uint32, copy=False).T.copy()
     values *= _M
@@ -116,7 +117,7 @@ def _mix_tails(
     tail = np.zeros(len(ends), np.uint32)
     if not left.any():
         return tail, None
-    for i in range(3):
+    for i in range(3):  # the bytes behind the words, from the last one backwards; np.where drops bytes of words
         signed = data[ends - 1 - i].view(np.int8).astype(np.int32) << (8 * i)
         tail ^= np.where(left > i, signed, 0).astype(np.int32).view(np.uint32)
     return tail, np.where(left > 0, _M, np.uint32(1)).astype(np.uint32)

@@ -101,7 +101,7 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
     if len(name) > get_limits().name_chars:
         return None
     if name.endswith(REGISTERED_SUFFIX):
-        raise UnsupportedFeatureError("files that another system wrote and registered are not supported", path=name)
+        raise UnsupportedFeatureError("Files that another system wrote and registered are not supported.", path=name)
     match = _BASE_FILE.fullmatch(name)
     if match is None or match[4] not in BASE_FILE_EXTENSIONS:
         return None
@@ -127,7 +127,7 @@ def make_base_file_name(file_id: str, write_token: str, instant: str, extension:
     """
     parts = BaseFileName(file_id, write_token, instant, extension)
     if parse_base_file_name(parts.name) != parts:
-        raise InvalidTableError("no base file can have such a name", path=parts.name)
+        raise InvalidTableError("No base file can have such a name.", path=parts.name)
     return parts.name
 
 
@@ -139,7 +139,7 @@ def make_log_file_name(file_id: str, instant: str, version: int, write_token: st
     """
     parts = LogFileName(file_id, instant, version, write_token, suffix)
     if parse_log_file_name(parts.name) != parts:
-        raise InvalidTableError("no log file can have such a name", path=parts.name)
+        raise InvalidTableError("No log file can have such a name.", path=parts.name)
     return parts.name
 
 
@@ -192,7 +192,7 @@ def check_inside(rel: str) -> str:
         or _SCHEME.match(flat) is not None
         or any(segment in (".", "..") for segment in flat.split("/"))
     ):
-        raise InvalidTableError("table metadata names a path outside the table", path=rel)
+        raise InvalidTableError("Table metadata names a path outside the table.", path=rel)
     return rel
 
 
@@ -204,7 +204,7 @@ def check_partition(path: str) -> str:
             systems ignore case.
     """
     if any(segment.casefold() == METADATA_FOLDER for segment in check_inside(path).replace("\\", "/").split("/")):
-        raise InvalidTableError("table metadata names a partition among Hudi's own files", path=path[:500])
+        raise InvalidTableError("Table metadata names a partition among Hudi's own files.", path=path[:500])
     return path
 
 
@@ -215,7 +215,7 @@ def check_bare(name: str) -> str:
         InvalidTableError: it has a separator or a NUL character, or is ``.`` or ``..``.
     """
     if "/" in name or "\\" in name or "\0" in name or name in (".", ".."):
-        raise InvalidTableError("table metadata has a file id that no file can have", file_id=name[:200])
+        raise InvalidTableError("Table metadata has a file id that no file can have.", file_id=name[:200])
     return name
 
 
@@ -227,7 +227,7 @@ def find_file_name(path_or_uri: str) -> str:
     """
     name = path_or_uri.replace("\\", "/").rsplit("/", 1)[-1]
     if not name or name in (".", "..") or "\0" in name:
-        raise InvalidTableError("table metadata names no file", path=path_or_uri)
+        raise InvalidTableError("Table metadata names no file.", path=path_or_uri)
     return name
 
 

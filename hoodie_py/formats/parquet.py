@@ -369,6 +369,7 @@ def _read(file: ParquetFile, schema: pa.Schema, types: Mapping[str, pa.DataType]
     arrays: list[pa.Array] = []
     for field in schema:
         array = join_chunks(table.column(field.name))
+        # ``view`` gives the same numbers another type, where a cast would convert them.
         arrays.append(_cast(array.view(types[field.name]) if field.name in types else array, field.type))
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     batch.validate(full=True)

@@ -140,7 +140,7 @@ def _unescape(text: str) -> str:
 def _decode_escape(match: re.Match[str]) -> str:
     code = match[1]
     if code == "u":
-        raise InvalidTableError("malformed \\uXXXX escape in a properties file")
+        raise InvalidTableError("A properties file has a malformed \\uXXXX escape.")
     if code.startswith("u"):
         return chr(int(code[1:], 16))
     return _CONTROL_ESCAPES.get(code, code)

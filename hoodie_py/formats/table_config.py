@@ -260,7 +260,7 @@ class _PropertyReader:
         if value is None:
             return None
         if not (value.isascii() and value.isdigit() and len(value) < 10):
-            raise InvalidTableError(f"{key} is not a number", value=value[:100])
+            raise InvalidTableError(f"{key} is not a number.", value=value[:100])
         return int(value)
 
     def read_choice(self, key: str, choices: tuple[str, ...], default: str | None) -> str | None:
@@ -268,7 +268,7 @@ class _PropertyReader:
         if value is None:
             return default
         if value not in choices:
-            raise InvalidTableError(f"{key} has an unknown value", value=value[:100], known=", ".join(choices))
+            raise InvalidTableError(f"{key} has an unknown value.", value=value[:100], known=", ".join(choices))
         return value
 
     def read_folder(self, key: str, default: str) -> str:
@@ -285,7 +285,7 @@ class _PropertyReader:
         table_type = self.read_choice(TYPE, TABLE_TYPES, "COPY_ON_WRITE")
         cdc_mode = (self.read_text(CDC_MODE) or "DATA_BEFORE_AFTER").upper()
         if cdc_mode not in CDC_MODES:
-            raise InvalidTableError(f"{CDC_MODE} has an unknown value", value=cdc_mode[:100])
+            raise InvalidTableError(f"{CDC_MODE} has an unknown value.", value=cdc_mode[:100])
         config = cls(
             name=name,
             version=version,
@@ -326,19 +326,19 @@ class _PropertyReader:
     def read_name(self) -> str:
         name = self._properties.get(NAME)
         if not name:
-            raise InvalidTableError(f"{NAME} is missing, so this is no table's properties file")
+            raise InvalidTableError(f"{NAME} is missing, so this is not a table's properties file.")
         stored = self.read_text(CHECKSUM)
         if stored is not None and stored != str(compute_table_checksum(name, self._properties.get(DATABASE, ""))):
-            raise InvalidTableError("checksum mismatch: the properties file is torn or was edited by hand")
+            raise InvalidTableError("The checksum does not match: the properties file is torn or was edited by hand.")
         return name
 
     def read_version(self) -> int:
         version = self.read_number(VERSION)
         if version is None:
-            raise InvalidTableError(f"{VERSION} is missing")
+            raise InvalidTableError(f"{VERSION} is missing.")
         if version not in SUPPORTED_VERSIONS:
             raise UnsupportedFeatureError(
-                f"table version {version} is not supported",
+                f"Table version {version} is not supported.",
                 hint="Versions 6, 8 and 9 are; upgrade the table with a Hudi writer of 0.14 or later.",
             )
         return version
@@ -347,13 +347,13 @@ class _PropertyReader:
         expected = 1 if version < FIRST_VERSION_OF_LAYOUT_2 else 2
         layout = self.read_number(TIMELINE_LAYOUT)
         if layout not in (None, expected):
-            raise InvalidTableError(f"timeline layout {layout} contradicts table version {version}")
+            raise InvalidTableError(f"Timeline layout {layout} contradicts table version {version}.")
         return expected
 
     def read_table_format(self) -> str:
         table_format = self.read_text(TABLE_FORMAT) or "native"
         if table_format.lower() != "native":
-            raise UnsupportedFeatureError(f"the table's format is {table_format[:100]!r}, not Hudi's own")
+            raise UnsupportedFeatureError(f"The table's format is {table_format[:100]!r}, not Hudi's own.")
         return table_format
 
     def read_merge(self, version: int) -> MergeConfig:

@@ -40,6 +40,7 @@ def hash_xxhash32(texts: pa.Array) -> Hashes:
 
 def _hash_one_length(octets: npt.NDArray[np.uint8], length: int) -> Hashes:
     """Hash strings of one length, one in each row of ``octets``."""
+    # Transposed, so that the n-th words of all strings are one row.
     words = octets[:, : length & ~3].copy().view("<u4").astype(np.uint32, copy=False).T
     striped = length // 16 * 4  # words in whole stripes
     result = _hash_stripes(words[:striped]) if striped else np.full(len(octets), _P5)
@@ -57,6 +58,8 @@ def _hash_one_length(octets: npt.NDArray[np.uint8], length: int) -> Hashes:
 
 
 def _hash_stripes(words: Hashes) -> Hashes:
+    # The start values for seed 0 are P1 + P2, P2, 0 and -P1, modulo 2**32: arrays wrap without a warning, scalars do
+    # not.
     sums = np.zeros((4, words.shape[1]), np.uint32)
     sums[0] += _P1
     sums[0] += _P2

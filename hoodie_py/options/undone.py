@@ -16,6 +16,7 @@ from hoodie_py.options.read import READ_PATHS
 
 _NO_CATALOG = "No catalog is told of the table."
 _NO_CLUSTERING = "Tables are not clustered."
+_NO_BACKGROUND = "No table service runs in the background."
 _NO_INDEX = "No such index is built."
 _CLUSTERING_HINT = "Let another writer do it."
 _SERVICE_HINT = "Call compact() or clean(), or set hoodie.compact.inline and hoodie.clean.automatic."
@@ -86,35 +87,35 @@ OF_READS = (
         "Partition columns are read from the files, not from paths.",
     ),
     _refuse_flag("hoodie.bootstrap.data.queries.only", "Meta columns are always read."),
-    _refuse_text(READ_PATHS, "A read is of one table.", "Read each and put them together."),
+    _refuse_text(READ_PATHS, "A read has one table.", "Read each table and concatenate the rows."),
 )
 
 OF_WRITES = (
-    # Rows, or the table, would be other than asked for
+    # Errors: without the feature, rows or the table would be different
     _refuse_flag("hoodie.partition.ttl.inline", "Old partitions are not deleted."),
     _refuse_text("hoodie.precommit.validators", "Writes are not validated."),
     _refuse_text("hoodie.prewrite.validators", "Writes are not validated."),
-    _refuse_flag("hoodie.errortable.enable", "There is no table for rows that fail; they are an error of the write."),
+    _refuse_flag("hoodie.errortable.enable", "A row that fails makes the write fail; no error table stores it."),
     _refuse_flag(
         "hoodie.datasource.write.insert.drop.duplicates",
-        "Inserts of known keys are not dropped by this option.",
+        "This option does not drop inserts of existing keys.",
         "Use the operation insert with hoodie.datasource.insert.dup.policy=drop.",
     ),
     _refuse_flag(
-        "hoodie.merge.allow.duplicate.on.inserts", "Inserts do not merge with known keys.", "Upsert them.", on=False
+        "hoodie.merge.allow.duplicate.on.inserts", "Inserts do not merge with existing keys.", "Upsert them.", on=False
     ),
     _refuse_flag("hoodie.datasource.write.schema.allow.auto.evolution.column.drop", "Columns are never dropped."),
-    _refuse_flag("hoodie.allow.operation.metadata.field", "Files do not keep the operation of a row."),
-    _refuse_text("hoodie.datasource.write.commitmeta.key.prefix", "Commits do not keep options.", harmless=("_",)),
+    _refuse_flag("hoodie.allow.operation.metadata.field", "The operation of a row is not stored."),
+    _refuse_text("hoodie.datasource.write.commitmeta.key.prefix", "Commits do not store options.", harmless=("_",)),
     _refuse_text("hoodie.datasource.write.partitions.to.delete", "Partitions cannot be deleted by an option."),
     _refuse_text("hoodie.clean.partition.filter.regex", "A clean is of all partitions."),
     _refuse_text("hoodie.clean.partition.filter.selected", "A clean is of all partitions."),
     _refuse_text("hoodie.cleaner.partition.filter.regex", "A clean is of all partitions."),
     _refuse_text("hoodie.cleaner.partition.filter.selected", "A clean is of all partitions."),
-    _refuse_text("hoodie.index.class", "Indexes of one's own are not handled.", "Set hoodie.index.type."),
-    _refuse_flag("hoodie.metaserver.enabled", "Tables of a metaserver are not handled."),
+    _refuse_text("hoodie.index.class", "Indexes of user classes are not supported.", "Set hoodie.index.type."),
+    _refuse_flag("hoodie.metaserver.enabled", "Tables of a metaserver are not supported."),
     _refuse_flag("hoodie.auto.commit", "A write always commits.", on=False),
-    # Something beside the write does not happen
+    # Warnings: rows and the table are right without the feature
     _warn_of_flag("hoodie.datasource.hive_sync.enable", _NO_CATALOG),
     _warn_of_flag("hoodie.datasource.meta.sync.enable", _NO_CATALOG),
     _warn_of_flag("hoodie.clustering.inline", _NO_CLUSTERING, _CLUSTERING_HINT),
@@ -123,25 +124,23 @@ OF_WRITES = (
     _warn_of_flag("hoodie.datasource.clustering.inline.enable", _NO_CLUSTERING, _CLUSTERING_HINT),
     _warn_of_flag("hoodie.datasource.clustering.async.enable", _NO_CLUSTERING, _CLUSTERING_HINT),
     _warn_of_flag("hoodie.layout.optimize.enable", _NO_CLUSTERING, _CLUSTERING_HINT),
-    _warn_of_flag("hoodie.datasource.compaction.async.enable", "Nothing runs beside a write.", _SERVICE_HINT),
-    _warn_of_flag("hoodie.clean.async", "Nothing runs beside a write.", _SERVICE_HINT),
-    _warn_of_flag("hoodie.clean.async.enabled", "Nothing runs beside a write.", _SERVICE_HINT),
+    _warn_of_flag("hoodie.datasource.compaction.async.enable", _NO_BACKGROUND, _SERVICE_HINT),
+    _warn_of_flag("hoodie.clean.async", _NO_BACKGROUND, _SERVICE_HINT),
+    _warn_of_flag("hoodie.clean.async.enabled", _NO_BACKGROUND, _SERVICE_HINT),
     _warn_of_flag("hoodie.archive.automatic", "The timeline is not archived.", _CLUSTERING_HINT),
     _warn_of_flag("hoodie.archive.async", "The timeline is not archived.", _CLUSTERING_HINT),
-    _warn_of_flag("hoodie.log.compaction.inline", "Log files are not compacted into log files."),
-    _warn_of_flag("hoodie.log.compaction.enable", "Log files are not compacted into log files."),
-    _warn_of_flag("hoodie.table.service.manager.enabled", "Services are not handed to a manager."),
+    _warn_of_flag("hoodie.log.compaction.inline", "Log compaction is not supported."),
+    _warn_of_flag("hoodie.log.compaction.enable", "Log compaction is not supported."),
+    _warn_of_flag("hoodie.table.service.manager.enabled", "No service manager runs table services."),
     _warn_of_flag("hoodie.metrics.on", "No metrics are reported."),
     _warn_of_flag("hoodie.metrics.executor.enable", "No metrics are reported."),
-    _warn_of_flag("hoodie.write.commit.callback.on", "Nobody is called after a commit."),
+    _warn_of_flag("hoodie.write.commit.callback.on", "No callback is called after a commit."),
     _warn_of_flag("hoodie.rollback.instant.backup.enabled", "A rollback keeps no copy of the instants."),
-    _warn_of_flag("hoodie.write.ignore.failed", "Rows that fail are an error of the write."),
-    _warn_of_flag(
-        "hoodie.datasource.write.streaming.ignore.failed.batch", "A batch that fails is an error of the stream."
-    ),
+    _warn_of_flag("hoodie.write.ignore.failed", "A row that fails makes the write fail."),
+    _warn_of_flag("hoodie.datasource.write.streaming.ignore.failed.batch", "A batch that fails makes the stream fail."),
     _warn_of_text(
         "hoodie.write.num.retries.on.conflict.failures",
-        "A write that meets another one is not tried again.",
+        "A write that conflicts with another one is not retried.",
         "Catch ConflictError and write again.",
         harmless=("0",),
     ),
@@ -153,7 +152,7 @@ OF_WRITES = (
     _warn_of_flag("hoodie.metadata.record.index.enable", _NO_INDEX),
     _warn_of_flag("hoodie.metadata.record.level.index.enable", _NO_INDEX),
     _warn_of_flag("hoodie.metadata.global.record.level.index.enable", _NO_INDEX),
-    _warn_of_text("hoodie.bulkinsert.user.defined.partitioner.class", "Rows are not laid out by a class."),
+    _warn_of_text("hoodie.bulkinsert.user.defined.partitioner.class", "No class chooses the layout of rows."),
     _warn_of_text("hoodie.logfile.data.block.format", "Log blocks are Avro.", harmless=("avro",)),
     _warn_of_text(
         "hoodie.parquet.outputtimestamptype", "Times are stored in microseconds.", harmless=("timestamp_micros",)

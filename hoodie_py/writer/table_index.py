@@ -250,7 +250,7 @@ def _find_bucket_count(
 def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -> BucketRules | None:
     """Return the numbers of buckets that differ between partitions, from the table or the options."""
     given, told = read_given_buckets(options), keys.BUCKET_EXPRESSIONS.read(options)
-    said = None if told is None else BucketRules.of(told, given or DEFAULT_BUCKETS)
+    said = None if told is None else BucketRules.from_expressions(told, given or DEFAULT_BUCKETS)
     if not kept:
         return said
     pending = {each.request_time for each in snapshot.timeline.timeline.select_pending()}
