@@ -68,6 +68,14 @@ class TableFiles:
         """The base path without credentials: an absolute path where it is local, else a URI."""
         return self._store.uri
 
+    @property
+    def java_uri(self) -> str:
+        """The base path as Java's file systems open it, without credentials: clean and rollback plans name it."""
+        local = self.local_path("")
+        if local is not None:
+            return f"file:{local}"
+        return f"s3a:{self.uri.removeprefix('s3:')}" if self.uri.startswith("s3:") else self.uri
+
     def read(self, path: str, most: int | None = None) -> bytes:
         """Return a whole file, or its first ``most`` bytes if it is longer."""
         return _call_store(self._store.read, path, most)
@@ -158,6 +166,16 @@ class TableFiles:
     def delete(self, path: str) -> None:
         """Remove a file; a missing file is no error."""
         _call_store(self._store.delete, path)
+
+    def delete_with_checksum(self, path: str) -> None:
+        """Remove a file and, on a local disk, the ``.crc`` file that Hadoop keeps beside it.
+
+        A checksum that stays would make Hadoop refuse the next file of that name.
+        """
+        self.delete(path)
+        if self.is_local:
+            folder, _, name = path.rpartition("/")
+            self.delete(f"{folder}/.{name}.crc" if folder else f".{name}.crc")
 
     def remove_folder(self, path: str) -> None:
         """Remove a folder if it is empty; a missing folder, or one with files, is no error."""

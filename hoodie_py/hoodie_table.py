@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from hoodie_py.table.instants import AsOf
     from hoodie_py.writer.clean import CleanResult
     from hoodie_py.writer.clean_plan import CleanReport
-    from hoodie_py.writer.compaction_report import PlanReport
-    from hoodie_py.writer.compaction_result import CompactionResult, OnProgress
+    from hoodie_py.writer.compaction_report import CompactionResult, OnProgress, PlanReport
     from hoodie_py.writer.local_runner import Runner
     from hoodie_py.writer.lock import Lock
     from hoodie_py.writer.rollback import RollbackResult

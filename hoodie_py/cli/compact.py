@@ -27,8 +27,7 @@ from hoodie_py.cli.write_options import (
 if TYPE_CHECKING:
     from hoodie_py import HoodieTable
     from hoodie_py.spark.compaction import Engine
-    from hoodie_py.writer.compaction_report import PlannedSlice, PlanReport
-    from hoodie_py.writer.compaction_result import OnProgress, Progress
+    from hoodie_py.writer.compaction_report import OnProgress, PlannedSlice, PlanReport, Progress
 
 
 class EngineName(StrEnum):

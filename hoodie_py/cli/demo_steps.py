@@ -20,7 +20,7 @@ from hoodie_py.options.write import BLOOM_ENTRIES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from hoodie_py.writer.compaction_result import CompactionResult
+    from hoodie_py.writer.compaction_report import CompactionResult
     from hoodie_py.writer.write_result import WriteResult
 
 small: dict[str, int] = {BLOOM_ENTRIES: 10}

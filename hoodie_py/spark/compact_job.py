@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from hoodie_py.writer.compaction_result import Progress
+    from hoodie_py.writer.compaction_report import Progress
 
 _SECONDS_BETWEEN_LINES = 10.0
 

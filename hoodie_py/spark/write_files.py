@@ -21,7 +21,7 @@ from hoodie_py.spark.attempts import can_retry, pack_failure, pack_result
 from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.python_process import freeze_imports
 from hoodie_py.spark.write_wire import PayloadFormat, group_by_label
-from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.table.visibility import GroupKey
 from hoodie_py.writer.rewrite_task import RewriteTask
 from hoodie_py.writer.routing import FileAssignment, make_file_id
 from hoodie_py.writer.settings import WriteSettings

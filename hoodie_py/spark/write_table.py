@@ -51,6 +51,7 @@ from hoodie_py.writer.incoming_records import make_records
 from hoodie_py.writer.key_spelling import check_spelling
 from hoodie_py.writer.moved_on import turn_missing_into_conflict
 from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.pending import iterate_pending_clusterings
 from hoodie_py.writer.placing import (
     LOOKED_UP,
     OVERWRITES,
@@ -63,7 +64,6 @@ from hoodie_py.writer.recovery import undo_failed_writes
 from hoodie_py.writer.routing import AssignedRecords, FileAssignment
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.table_index import resolve_table_index
-from hoodie_py.writer.write_conflicts import iterate_pending_clusterings
 from hoodie_py.writer.write_jobs import Tasks, is_merging_inserts
 from hoodie_py.writer.write_records import WriteOperation, WriteRecords
 from hoodie_py.writer.write_result import WriteResult

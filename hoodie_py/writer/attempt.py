@@ -1,8 +1,8 @@
-"""Attempts at a compaction: what they left behind, and how to take it away (Hudi ``rollbackInflightCompaction``).
+"""Remove what an unfinished attempt at a compaction left (Hudi ``HoodieTable.rollbackInflightCompaction``).
 
-An attempt that did not complete leaves base files of the compaction's instant, markers that name them, an inflight file
-and perhaps a commit on the metadata table. All of it is invisible to readers. It is removed data files first and the
-inflight file last, so that a removal that is itself cut short can be taken up again.
+Such an attempt leaves base files of the compaction's instant, markers that name them, an inflight file and perhaps a
+commit in the metadata table. Readers see nothing of this. The data files go first and the inflight file last, so that
+an interrupted removal can be repeated.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from collections.abc import Callable, Collection, Iterable
 
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.instants import INFLIGHT, Instant
-from hoodie_py.formats.names import parse_base_file_name
+from hoodie_py.formats.names import METADATA_FOLDER, parse_base_file_name
 from hoodie_py.table.partitions import list_folders
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.table.visibility import GroupKey
 from hoodie_py.writer.data_file import parse_run_id
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import undo_metadata_commit
 from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 
 def list_files_of_instant(files: TableFiles, instant: str, groups: Iterable[GroupKey]) -> dict[str, int]:
@@ -48,15 +47,15 @@ def remove_files(
     keep: Collection[str] = (),
     check: Callable[[], object] | None = None,
 ) -> int:
-    """Delete what attempts at a compaction wrote, save the files to keep, and return how many files that were.
+    """Delete the base files that attempts at a compaction wrote, and return how many were deleted.
 
     Args:
         files: the table's files.
         instant: request time of the compaction.
-        groups: of its plan.
+        groups: partition path and file id of each group in its plan.
         keep: paths that stay.
-        check: asks, once the files are listed, whether the run still has the table: another may have run the
-            compaction again before, and its files have the same instant.
+        check: called between the listing and the deletion; raises if the run has lost the lock or its heartbeat.
+            Another process may have run the compaction again then, and its files have the same instant.
 
     Raises:
         ConflictError: by ``check``.
@@ -68,17 +67,27 @@ def remove_files(
     if check is not None:
         check()
     for path in sorted((announced | listed) - set(keep)):
-        delete_with_checksum(files, path)
+        files.delete_with_checksum(path)
     return len(listed - set(keep))
 
 
 def remove_files_of_run(files: TableFiles, instant: str, run_id: int) -> None:
-    """Delete what one run wrote and announced, and nothing that another run of the same compaction did."""
+    """Delete the files that one run announced, and no file of another run of the same compaction."""
     markers = Markers(files, instant)
     for marker in markers.list_announced():
         if _is_file_of(marker.path, instant) and parse_run_id(marker.file_name) == run_id:
-            delete_with_checksum(files, marker.path)
+            files.delete_with_checksum(marker.path)
             markers.remove(marker)
+
+
+def remove_scratch_files(files: TableFiles, partitions: Iterable[str]) -> int:
+    """Remove temporary files that killed writers left on a local disk, and return how many files that were.
+
+    Args:
+        files: the table's files.
+        partitions: paths of the partitions to look into, besides ``.hoodie``.
+    """
+    return sum(map(files.remove_scratch, (METADATA_FOLDER, *sorted(partitions))))
 
 
 def undo_attempt(
@@ -88,16 +97,16 @@ def undo_attempt(
     groups: Collection[GroupKey],
     check: Callable[[], object] | None = None,
 ) -> int:
-    """Take a running compaction back to requested, and return how many data files were removed.
+    """Take an inflight compaction back to requested, and return how many data files were removed.
 
-    Call it under the table's lock, when nobody runs it.
+    Call it under the table's lock, when no process runs the compaction.
 
     Args:
         session: of the writing call.
-        snapshot: the table as it is now.
-        pending: the inflight instant.
-        groups: of its plan.
-        check: asks whether the run still has the table, see ``remove_files``.
+        snapshot: the current table.
+        pending: the pending instant.
+        groups: partition path and file id of each group in its plan.
+        check: as for ``remove_files``.
     """
     undo_metadata_commit(session.files, pending.request_time, check)
     removed = remove_files(session.files, pending.request_time, groups, check=check)

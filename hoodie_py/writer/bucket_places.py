@@ -42,9 +42,9 @@ from hoodie_py.writer.bucket_index import compute_buckets, find_hash_ranges, mak
 from hoodie_py.writer.combine import number_strings
 from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.key_lookup import UNKNOWN_ROW, KeyLookup
+from hoodie_py.writer.pending import iterate_pending_clusterings
 from hoodie_py.writer.places import RecordLocations
 from hoodie_py.writer.settings import WriteSettings
-from hoodie_py.writer.write_conflicts import iterate_pending_clusterings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
 _MOST_KEYS, _CHECKED_SLICES = 4096, 4  # looked at in each partition

@@ -1,16 +1,15 @@
-"""Remove file slices that nobody needs any more (Hudi ``CleanActionExecutor``).
+"""Remove file slices that no query needs any more (Hudi ``CleanActionExecutor``).
 
-A plan is saved, then its files are deleted, then the metadata table is told, then the clean completes. Deleting is
-idempotent, so whoever finds a clean that was cut short - this package or Java - carries on with its plan.
+A clean saves its plan, deletes the files, and completes by ``commit_protocol``. To delete a file twice is no error, so
+the next clean, this package's or Java's, continues an interrupted one by its plan.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 
 from hoodie_py.errors import ConflictError, HoodieError
 from hoodie_py.files import TableFiles
@@ -20,20 +19,20 @@ from hoodie_py.formats.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean_plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
+from hoodie_py.writer.commit_protocol import FileChanges, complete_instant
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.run_guard import GuardedRun, guard_run
-from hoodie_py.writer.second_look import CompletedInstant
 from hoodie_py.writer.session import WriteSession, find_newest_time
-from hoodie_py.writer.timeline_writer import delete_with_checksum
+from hoodie_py.writer.timeline_writer import locate_requested
 
 _PARALLEL = 8
 
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """Completed cleans; ``instants`` is empty when there was nothing to remove.
+    """Completed cleans; ``instants`` is empty if there was nothing to remove.
 
-    ``earliest`` is the request time of the earliest commit whose files were all kept, None where the policy knows none.
+    ``earliest`` is the request time of the earliest commit whose files were all kept; None if the policy has none.
     """
 
     instants: tuple[str, ...] = ()
@@ -68,15 +67,15 @@ def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResu
 
     Args:
         session: of the writing call.
-        retain_commits: how many commits stay readable; None for what the options say.
+        retain_commits: how many commits stay readable; None for the options' number.
 
     Raises:
-        UnsupportedFeatureError: the table has a feature, or the options a policy, that is not handled.
-        InvalidQueryError: a bad option.
+        UnsupportedFeatureError: the table has a feature, or the options have a policy, that is not handled.
+        InvalidQueryError: an option has a bad value.
         InvalidTableError: a pending clean would remove a file that is needed.
         ConflictError: another writer holds the lock, or finished the clean first.
         CommitStateUnknownError: the store did not say whether a timeline file was written.
-        StorageError: the store failed; the clean stays pending, and the next one carries on.
+        StorageError: the store failed; the clean stays pending, and the next one continues it.
     """
     began = time.monotonic()
     settings = CleanSettings.of(session.settings.options, retain_commits)
@@ -99,7 +98,7 @@ def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResu
 
 
 def dry_run(session: WriteSession, retain_commits: int | None = None) -> CleanReport:
-    """Say what ``clean`` would plan; writes nothing and takes no lock. Raises as ``clean``."""
+    """Report what ``clean`` would plan. It writes nothing and takes no lock; errors as for ``clean``."""
     return make_plan(session.look(), CleanSettings.of(session.settings.options, retain_commits)).report
 
 
@@ -111,14 +110,14 @@ def _schedule(session: WriteSession, settings: CleanSettings) -> str | None:
             return None
         MetadataTable.check(snapshot, session.settings.metadata_mode)
         instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
-        content = write_clean_plan(plan, _location(session.files))
+        content = write_clean_plan(plan, session.files.java_uri)
         holding.ensure_held()
         session.open_timeline(snapshot).request(instant, CLEAN, content)
     return instant
 
 
 def _run(session: WriteSession, instant: str) -> _CompletedClean | None:
-    """Carry out a pending clean; None if it was an empty file that planned nothing."""
+    """Run a pending clean. Return None if its plan is an empty file."""
     began = time.monotonic()
     with guard_run(session, instant) as alive:
         return _run_guarded(session, instant, alive, began)
@@ -150,29 +149,41 @@ def _run_guarded(session: WriteSession, instant: str, alive: GuardedRun, began: 
         time_taken_ms=round((time.monotonic() - began) * 1000),
         extra_metadata=plan.extra_metadata,
     )
-    _complete(session, instant, alive, metadata, plan)
+    complete_instant(session, alive, _CleanCompletion(session, instant, plan, metadata))
     return _CompletedClean(instant, metadata)
 
 
-def _complete(session: WriteSession, instant: str, alive: GuardedRun, metadata: CleanMetadata, plan: CleanPlan) -> None:
-    with session.hold_lock() as holding:
-        snapshot = session.look()
-        inflight = _find_pending(snapshot, instant)
+@dataclass(frozen=True, slots=True)
+class _CleanCompletion:
+    """How a clean completes."""
+
+    session: WriteSession
+    instant: str
+    plan: CleanPlan
+    metadata: CleanMetadata
+    adds_files: bool = False
+    can_run_again: bool = False  # both runs tell the metadata table the same
+    known_rollbacks: frozenset[str] = frozenset()
+
+    def check_still_ours(self, now: Snapshot) -> Instant:
+        """Check that no other writer finished the clean or took it back."""
+        inflight = _find_pending(now, self.instant)
         if inflight.state != INFLIGHT:
-            raise ConflictError("Another writer took the clean back while it ran.", instant=instant)
-        alive.ensure_own(holding)
-        undo_metadata_commit(
-            session.files, instant, partial(alive.ensure_own, holding)
-        )  # of an attempt that ended right after it
-        metadata_table = MetadataTable(session, snapshot)
-        metadata_table.commit(instant, added={}, deleted=plan.files)
-        completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
-        alive.ensure_own(holding)
-        done = session.open_timeline(snapshot).complete(inflight, completion_time, write_clean_metadata(metadata))
-        completed = CompletedInstant(session, snapshot, metadata_table, inflight, done)
-        doubt = completed.find_doubt(holding, alive)
-    if doubt is not None:
-        raise completed.settle(doubt)
+            raise ConflictError("Another writer took the clean back while it ran.", instant=self.instant)
+        return inflight
+
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+        """Take back what an earlier attempt told the metadata table, if it ended right after that."""
+        ensure_own()
+        undo_metadata_commit(self.session.files, self.instant, ensure_own)
+        return FileChanges(deleted=self.plan.files)
+
+    def make_content(self, now: Snapshot) -> bytes:
+        """Return the clean metadata."""
+        return write_clean_metadata(self.metadata)
+
+    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+        """Do nothing: a clean goes with every commit."""
 
 
 def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
@@ -183,9 +194,7 @@ def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
 
 
 def _read_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
-    config = snapshot.config
-    name = replace(pending, state=REQUESTED).file_name(config.timeline_layout)
-    path = f"{config.find_timeline_folder()}/{name}"
+    path = locate_requested(snapshot.config, pending)
     try:
         data = read_bounded(snapshot.files, path)
         return CleanPlan.from_bytes(data) if data else None
@@ -194,7 +203,7 @@ def _read_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
 
 
 def _discard(session: WriteSession, snapshot: Snapshot, pending: Instant) -> None:
-    """Take a clean without a plan off the timeline, as Java does: nothing was and will be removed by it."""
+    """Remove a clean with an empty plan from the timeline, as Java does. It has removed nothing."""
     timeline = session.open_timeline(snapshot)
     for state in (INFLIGHT, REQUESTED):
         timeline.remove(replace(pending, state=state))
@@ -208,22 +217,14 @@ def _delete_files(files: TableFiles, plan: CleanPlan) -> None:
 
 def _try_delete(files: TableFiles, path: str) -> HoodieError | None:
     try:
-        delete_with_checksum(files, path)
+        files.delete_with_checksum(path)
     except HoodieError as error:
         return error
     return None
 
 
 def _raise_first(outcomes: Sequence[HoodieError | None]) -> None:
-    """Raise the first failure, once every file was tried."""
+    """Raise the first failure. Every file was tried before."""
     for outcome in outcomes:
         if outcome is not None:
             raise outcome
-
-
-def _location(files: TableFiles) -> str:
-    """Return the base path as Java would open it: plans name whole paths."""
-    local = files.local_path("")
-    if local is not None:
-        return f"file:{local}"
-    return f"s3a:{files.uri.removeprefix('s3:')}" if files.uri.startswith("s3:") else files.uri

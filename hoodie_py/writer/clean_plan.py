@@ -1,8 +1,8 @@
-"""Plan a clean: which file slices nobody needs any more (Hudi ``CleanPlanActionExecutor``; rules in ``clean_rules``).
+"""Plan a clean: find the file slices that no query needs any more (Hudi ``CleanPlanActionExecutor``).
 
-All partitions are looked at each time, so the earliest retained commit that a clean records holds for the whole table;
-Java's incremental planner relies on that. It never lies beyond a pending write or a savepoint in the making, nor before
-that of the clean before it.
+``clean_rules`` decides about each slice. Every clean looks at all partitions, so the earliest retained commit that it
+records holds for the whole table; Java's incremental planner relies on that. That commit is never later than a pending
+write or savepoint, and never earlier than the one of the previous clean.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from hoodie_py.table.scan import format_html_table
 from hoodie_py.table.slicing import make_all_slices
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean_rules import Retention, SliceDecision, decide_slices
-from hoodie_py.writer.compaction_plan import PLAN_ID
+from hoodie_py.writer.pending import iterate_planned_slices
+from hoodie_py.writer.session import PLAN_ID
+from hoodie_py.writer.timeline_writer import locate_instant
 
 _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class CleanSettings:
-    """Hudi's policy, and how many commits or file versions it retains."""
+    """Hudi's cleaning policy, and how many commits or file versions it retains."""
 
     policy: str = keys.KEEP_LATEST_COMMITS
     commits: int = keys.COMMITS_RETAINED.default
@@ -36,11 +38,11 @@ class CleanSettings:
 
     @classmethod
     def of(cls, options: Mapping[str, str], retain_commits: int | None = None) -> CleanSettings:
-        """Resolve options; an explicit number of commits wins over theirs.
+        """Read the options. An explicit number of commits wins over theirs.
 
         Raises:
-            UnsupportedFeatureError: another policy.
-            InvalidQueryError: a number that is none, or less than 1.
+            UnsupportedFeatureError: the policy is not handled.
+            InvalidQueryError: a value is no number, or less than 1.
         """
         policy = keys.POLICY.read(options)
         commits = keys.COMMITS_RETAINED.read(options) if retain_commits is None else retain_commits
@@ -56,8 +58,8 @@ class CleanReport:
     Attributes:
         table: its name.
         policy: Hudi's name of the policy.
-        earliest: request time of the earliest retained commit; None where none tells.
-        slices: every file slice, those that go and those that stay, with reasons.
+        earliest: request time of the earliest retained commit; None if the policy has none.
+        slices: every file slice, whether it is removed, and why.
     """
 
     table: str
@@ -67,7 +69,7 @@ class CleanReport:
 
     @property
     def removed(self) -> tuple[SliceDecision, ...]:
-        """The slices that would go."""
+        """The slices that would be removed."""
         return tuple(each for each in self.slices if each.removed)
 
     def __str__(self) -> str:
@@ -104,18 +106,18 @@ class CleanReport:
 
 @dataclass(frozen=True, slots=True)
 class PlannedClean:
-    """A plan that could be saved (None when nothing would go), and what to tell about it."""
+    """A plan that could be saved (None if it would remove nothing), and its report."""
 
     plan: CleanPlan | None
     report: CleanReport
 
 
 def make_plan(snapshot: Snapshot, settings: CleanSettings) -> PlannedClean:
-    """Return the plan for a table as it is now.
+    """Return the plan for the current table.
 
     Raises:
-        UnsupportedFeatureError: a table with a feature that cleaning does not handle.
-        InvalidTableError: a savepoint or plan names a place outside the table.
+        UnsupportedFeatureError: the table has a feature that cleaning does not handle.
+        InvalidTableError: a savepoint or plan names a path outside the table.
         CorruptFileError: a timeline file is damaged.
     """
     check_cleanable(snapshot)
@@ -164,14 +166,15 @@ def check_cleanable(snapshot: Snapshot) -> None:
 
 
 def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
-    """Make sure that nothing a saved plan removes is needed by now.
+    """Refuse a saved plan that removes a needed file.
 
     Args:
-        snapshot: the table as it is now.
-        plan: a pending clean's, perhaps another program's.
+        snapshot: the current table.
+        plan: of a pending clean, perhaps another program's.
 
     Raises:
-        InvalidTableError: it names a file of a newest slice, of a savepoint or of a pending plan, or no data file.
+        InvalidTableError: it names a file of a newest slice, of a savepoint or of a pending plan, or a file that is no
+            data file.
         UnsupportedFeatureError: it removes whole partitions.
     """
     if plan.partitions_to_delete:
@@ -198,7 +201,7 @@ def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
 
 
 def _find_earliest_retained(snapshot: Snapshot, commits: int) -> Instant | None:
-    """Return the earliest commit to retain; None when there are too few (Hudi ``CleanerUtils``)."""
+    """Return the earliest commit to retain; None if there are too few commits (Hudi ``CleanerUtils``)."""
     timeline = snapshot.timeline.timeline
     completed = timeline.select_writes().instants
     if len(completed) <= commits:
@@ -231,33 +234,26 @@ def _decide_all_slices(
 
 
 def _find_planned_files(snapshot: Snapshot) -> dict[str, str]:
-    """Paths that pending plans name, and which plan it is."""
-    timeline = snapshot.timeline.timeline
+    """Return the paths that pending plans name, with the reason to keep them."""
     planned: dict[str, str] = {}
-    for instant in (*timeline.select_pending_compactions(), *timeline.select_pending_log_compactions()):
-        for operation in snapshot.timeline.read_pending_plan(instant).operations:
-            names = (operation.data_file, *operation.delta_files)
-            _add_paths(planned, operation.partition_path, names, f"{instant.action} {instant.request_time} is pending")
-    for instant in timeline.select_pending_replacements():
-        for group in snapshot.timeline.read_replace_plan(instant).groups or ():
-            for piece in group.slices:
-                names = (piece.data_file, *piece.delta_files)
-                _add_paths(planned, piece.partition_path, names, f"{instant.action} {instant.request_time} is pending")
+    for each in iterate_planned_slices(snapshot):
+        reason = f"{each.instant.action} {each.instant.request_time} is pending"
+        _add_paths(planned, each.partition_path, each.names, reason)
     return planned
 
 
 def _find_savepoint_files(snapshot: Snapshot) -> dict[str, str]:
-    """Paths that savepoints name, and which savepoint it is."""
+    """Return the paths that savepoints name, with the reason to keep them."""
     saved: dict[str, str] = {}
     for instant in snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT):
-        path = f"{snapshot.config.find_timeline_folder()}/{instant.file_name(snapshot.config.timeline_layout)}"
-        for partition, names in SavepointMetadata.from_bytes(read_bounded(snapshot.files, path)).files.items():
+        data = read_bounded(snapshot.files, locate_instant(snapshot.config, instant))
+        for partition, names in SavepointMetadata.from_bytes(data).files.items():
             _add_paths(saved, partition, names, f"savepoint {instant.request_time} names it")
     return saved
 
 
 def _note_savepoints(snapshot: Snapshot) -> dict[str, str]:
-    """Which savepoints were respected: where one is gone later, Java looks into all partitions again."""
+    """Return metadata that lists the savepoints. If one of them is gone later, Java looks into all partitions again."""
     saved = [each.request_time for each in snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT)]
     return {keys.SAVEPOINTED: ",".join(saved)} if saved else {}
 

@@ -1,13 +1,14 @@
-"""Which slices of a file group a clean removes (Hudi ``CleanPlanner``).
+"""Decide which slices of a file group a clean removes (Hudi ``CleanPlanner``).
 
-Old slices are what queries of the past read. Kept in any case: the newest slice; what a savepoint or a pending plan
-names; a slice without a newer base file above it, as its log files have nowhere else to be merged into; and, of an
-instant with several base files, all or none. Besides:
+Time travel reads old slices. A clean always keeps the newest slice, slices that a savepoint or a pending plan names,
+and slices without a newer base file, as their log files are merged into no other file. Of an instant with several base
+files it removes all or none. The policy keeps more:
 
 * KEEP_LATEST_COMMITS: slices from the earliest retained commit on, and the one before, which that commit still reads.
-* KEEP_LATEST_FILE_VERSIONS: so many of the newest slices. A slice that a compaction is about to merge is one of them.
+* KEEP_LATEST_FILE_VERSIONS: the given number of newest slices. A slice that a compaction has planned is one of them.
 
-A file group that was replaced goes whole, with KEEP_LATEST_COMMITS once that was before the earliest retained commit.
+A replaced file group is removed whole. With KEEP_LATEST_COMMITS it must have been replaced before the earliest retained
+commit.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hoodie_py.table.file_groups import FileGroup
 
 @dataclass(frozen=True, slots=True)
 class SliceDecision:
-    """What becomes of one file slice, and why. Files are names with sizes in bytes."""
+    """Whether one file slice is removed, and why. Files are names with sizes in bytes."""
 
     partition_path: str
     file_id: str
@@ -38,10 +39,9 @@ class SliceDecision:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much is kept: from a commit on (its request time), or so many slices of a file group; one of them is set.
+    """How much is kept: slices from a commit on (its request time), or a number of slices of each file group.
 
-    ``planned`` and ``saved`` have the paths that stay whatever their age, as a pending plan or a savepoint names them,
-    and which one does.
+    ``planned`` and ``saved`` map the paths that a pending plan or a savepoint names, which stay, to the reason.
     """
 
     earliest: str | None = None
@@ -59,7 +59,7 @@ def decide_slices(
         group: the group with all its files.
         slices: its slices, oldest first.
         retention: how much is kept.
-        replaced_by: the completed replace commit that did away with the group.
+        replaced_by: request time of the completed commit that replaced the group; None if none did.
     """
     files = [_list_files(group, each) for each in slices]
     planned = [_find_reason(each, retention.planned) for each in files]
@@ -85,7 +85,7 @@ def decide_slices(
 
 
 def _list_files(group: FileGroup, file_slice: FileSlice) -> list[tuple[str, int]]:
-    """Paths and sizes, with the base files that task retries left beside the committed one."""
+    """Return paths and sizes, also of base files that task retries left beside the committed one."""
     files = [(log.path, log.size) for log in file_slice.log_files]
     if file_slice.base_file is not None:
         files = [(base.path, base.size) for base in group.base_files if base.instant == file_slice.base_instant] + files
@@ -128,7 +128,7 @@ def _retain_by_commits(slices: Sequence[FileSlice], earliest: str) -> dict[str, 
 
 
 def _retain_by_versions(slices: Sequence[FileSlice], planned: Sequence[str | None], versions: int) -> dict[str, str]:
-    """Keep the newest slices; one that a plan takes and what was written since count as one of them."""
+    """Keep the newest slices. A planned slice and all that was written after it count as one."""
     first_planned = next((number for number, plan in enumerate(planned) if plan is not None), len(slices))
     counted = versions if first_planned == len(slices) else versions - 1
     kept = slices[max(first_planned - counted, 0) :]

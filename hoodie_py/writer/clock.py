@@ -1,10 +1,13 @@
-"""Instants: 17 digits of wall-clock time in the table's zone, strictly increasing (``HoodieInstantTimeGenerator``).
+"""Instant times: 17 digits of wall-clock time in the table's zone, strictly increasing (Hudi
+``HoodieInstantTimeGenerator``, ``SkewAdjustingTimeGenerator``).
 
-A new time must be later than every time on the timeline, or files would sort wrongly: where the timeline is a little
-ahead (another machine's clock), the clock waits; where it is further ahead, nothing may be written, and the same call
-may go through later; where it is so far ahead that a clock or a zone must be wrong, it will not. After a time was taken
-the clock sleeps for the largest skew that is expected between machines, and only then hands the time out, so that
-whoever takes the lock next gets a later one (Hudi ``SkewAdjustingTimeGenerator``).
+A new time must be later than every time on the timeline, or files would sort wrongly. If the timeline is a little ahead
+(another machine's clock), the clock waits. If it is further ahead, the call fails with a ``ConflictError`` and may
+succeed later. If it is so far ahead that a clock or a zone must be wrong, the call fails with an
+``UnsupportedFeatureError``.
+
+Before the clock returns a time, it sleeps for the largest expected skew between machines, while the caller holds the
+lock. So the next holder of the lock gets a later time.
 """
 
 from __future__ import annotations
@@ -18,18 +21,18 @@ from hoodie_py.errors import ConflictError, HoodieError, UnsupportedFeatureError
 DEFAULT_SKEW_MS = 200
 
 _LONGEST_WAIT = timedelta(seconds=5)
-_LONGEST_SKEW = timedelta(minutes=10)  # less than any two time zones differ
+_LONGEST_SKEW = timedelta(minutes=10)  # less than the difference of any two time zones
 _PRECISION = timedelta(milliseconds=1)
 
 
 class InstantClock:
-    """Makes instants and completion times for one call that writes to a table.
+    """Makes instant and completion times for one call that writes to a table.
 
     Args:
-        zone: of the digits: that of the table's other writers.
-        skew_ms: how far clocks of other writers may be apart, in milliseconds.
-        now: tells the time; with a zone.
-        sleep: waits for so many seconds.
+        zone: of the digits; all writers of a table use the same.
+        skew_ms: largest expected difference of the writers' clocks, in milliseconds.
+        now: returns the time, with its zone.
+        sleep: waits for a number of seconds.
     """
 
     def __init__(
@@ -46,17 +49,17 @@ class InstantClock:
         self._last = ""
 
     def peek(self, beyond: str = "") -> str:
-        """Return what ``take`` would give, without the promise that it is nobody else's. Raises as ``next``."""
+        """Return a time that ``take`` could return; another writer may take it as well. Errors as for ``take``."""
         return self._read_later_than(max(beyond, self._last))
 
     def take(self, beyond: str = "") -> str:
-        """Return a new time; call it while the table's lock is held.
+        """Return a new time. Call it while the table's lock is held.
 
         Args:
             beyond: the latest time on the timeline.
 
         Raises:
-            ConflictError: the timeline is ahead of this machine's clock by so little that trying again helps.
+            ConflictError: the timeline is ahead of this machine's clock, by so little that trying again helps.
             UnsupportedFeatureError: it is ahead by more.
         """
         taken = self._read_later_than(max(beyond, self._last))
@@ -87,7 +90,7 @@ def _make_behind_error(bound: str, taken: str, gap: timedelta | None) -> HoodieE
         hint = f"Another writer's clock is ahead. Try again in {gap.seconds + 1} seconds, and set the clocks right."
         return ConflictError(problem, hint=hint)
     return UnsupportedFeatureError(
-        problem, hint="Set the clock right; where the table's zone is LOCAL, give the writers' zone as timezone=."
+        problem, hint="Set the clock right. If the table's zone is LOCAL, give the writers' zone as timezone=."
     )
 
 

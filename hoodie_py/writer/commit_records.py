@@ -1,4 +1,4 @@
-"""Records to a commit: routed, written by tasks, committed; then the services that are due."""
+"""Write routed records, commit them, then run the table services that are due (Hudi ``BaseHoodieWriteClient``)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Write:
 
     Attributes:
         session: of the call.
-        snapshot: the table that the records were placed by.
+        snapshot: the table by which the records were placed.
         operation: what the write does.
         schema: of its files.
-        merger: decides instead of the table's merge mode.
-        replaced: file groups that the write does away with, by partition path; None where it is no replace commit.
-        looked_up: whether new keys are new because they were found nowhere, so that nobody else may insert them.
+        merger: used instead of the table's merge mode.
+        replaced: file ids of the groups that the write replaces, by partition path; None if it is no replace commit.
+        looked_up: whether the write searched for its keys, so that no other write may insert the new ones.
         extra_metadata: of the commit.
     """
 
@@ -50,11 +50,11 @@ class Write:
 
 
 Run = Callable[[Tasks, AssignedRecords], Sequence[TaskResult]]
-"""Carries out the tasks of routed records, and returns the results of those attempts that count."""
+"""Runs the tasks of routed records, and returns the results of the attempts that count."""
 
 
 def run_here(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
-    """Carry out tasks in this process."""
+    """Run tasks in this process."""
     return run_jobs(list(tasks.iterate_jobs(routed)))
 
 
@@ -64,17 +64,17 @@ def commit_records(
     """Write and commit records.
 
     Args:
-        write: what is going on.
+        write: the write.
         routed: where the records go; only ``run`` looks at the records themselves.
-        run: carries out the tasks.
-        services: carries out the tasks of an inline compaction; None for this process.
+        run: runs the tasks.
+        services: runs the tasks of an inline compaction; None for this process.
 
     Raises:
-        ConflictError: another writer came between, or is at work.
+        ConflictError: another writer changed the table, or is at work.
         UnsupportedFeatureError: the table has a feature that is not handled.
-        MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+        MergeError: the table needs a merger that was not supplied, or versions do not merge.
         CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
-        StorageError: the store refused; the table is as it was.
+        StorageError: the store refused; the table is unchanged.
     """
     if not routed.assignments and not write.replaced:
         return WriteResult(write.operation)
@@ -88,12 +88,12 @@ def commit_records(
 def commit_new_files(
     write: Write, run: Callable[[CommitFacts], Sequence[TaskResult]], services: Runner | None = None
 ) -> WriteResult:
-    """Commit new files of records that nobody has looked at before they are written.
+    """Commit new files whose records were neither read nor looked up before the tasks.
 
     Args:
-        write: what is going on; nothing is looked up or replaced.
+        write: the write; it replaces nothing.
         run: writes the files, and returns the results of those attempts that count.
-        services: as for ``commit_records``, as are the errors.
+        services: as for ``commit_records``. So are the errors.
     """
     return _commit(write, Claims(new_keys_in=None, looked_up=False), {}, run, services)
 
@@ -118,7 +118,7 @@ def _commit(
     with open_commit(session, intent) as begun:
         results = run(begun.facts)
         if not results and write.replaced is None:
-            return WriteResult(write.operation)  # there were no records: what was begun is taken back
+            return WriteResult(write.operation)  # there were no records: the block's end takes the write back
         completion_time = begun.commit(results)
     done = WriteResult.of(
         write.operation,

@@ -1,36 +1,24 @@
 """Run a planned compaction (Hudi ``RunCompactionActionExecutor``, ``BaseHoodieTableServiceClient.completeCompaction``).
 
-1. Under the table's lock: look at the table, check the plan against it, take away what an earlier attempt left, create
-   the inflight file.
-2. Without the lock: one task a file group, anywhere; nothing of what they write is visible.
-3. Under the lock again: look anew; is the plan still inflight and as it was, has nobody rolled it back, are the groups
-   still what they were, are our files there? Remove the files of lost and repeated attempts. Then the metadata table,
-   then the completed file. That file is the commit.
-4. Look once more: a compactor that slept meanwhile may have been taken for dead (``second_look``).
-
-A failure before the commit takes the compaction back to requested. Where the store does not say whether a file was
-written, nothing is taken back: the commit may have landed.
+The steps are those of ``commit_protocol``. A compaction begins by a check of its plan, and by removing what an earlier
+attempt left. The work is one task for each file group. On failure the compaction goes back to requested.
 """
 
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock as ThreadLock
 
 from hoodie_py.errors import (
-    CommitStateUnknownError,
     ConflictError,
     HoodieError,
-    HoodieWarning,
     InvalidQueryError,
     UnsupportedFeatureError,
 )
-from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from hoodie_py.formats.commit_metadata import SCHEMA_KEY, CommitMetadata
 from hoodie_py.formats.instants import COMMIT, COMPACTION, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.metadata_writers import write_commit_metadata
 from hoodie_py.formats.plans import CompactionPlan
@@ -40,38 +28,44 @@ from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.attempt import list_files_of_instant, remove_files, remove_files_of_run, undo_attempt
+from hoodie_py.table.visibility import GroupKey
+from hoodie_py.writer.attempt import (
+    list_files_of_instant,
+    remove_files,
+    remove_files_of_run,
+    remove_scratch_files,
+    undo_attempt,
+)
 from hoodie_py.writer.base_codec import choose_codec
+from hoodie_py.writer.commit_protocol import (
+    FileChanges,
+    collect_sizes,
+    collect_stats,
+    complete_instant,
+    remove_leftovers,
+    take_back_on_failure,
+)
 from hoodie_py.writer.compaction_merger import check_merger
-from hoodie_py.writer.compaction_result import CompactionResult, OnProgress, Progress
-from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.writer.compaction_report import CompactionResult, OnProgress, Progress
 from hoodie_py.writer.compaction_task import CompactionTask, TaskResult
-from hoodie_py.writer.data_file import CommitFacts, make_run_id, parse_run_id
-from hoodie_py.writer.failed_writes import leave_heartbeats
+from hoodie_py.writer.data_file import CommitFacts, make_run_id
 from hoodie_py.writer.local_runner import LocalRunner, Runner
-from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable
 from hoodie_py.writer.moved_on import turn_missing_into_conflict
 from hoodie_py.writer.output_schema import load_output_schema
+from hoodie_py.writer.pending import list_rollbacks_of
 from hoodie_py.writer.planned_slices import find_planned_slices
 from hoodie_py.writer.recovery import finish_rollbacks
-from hoodie_py.writer.refusals import check_compactable, check_pending_writes, list_pending_writes
-from hoodie_py.writer.rollback_facts import list_rollbacks_of
+from hoodie_py.writer.refusals import check_compactable, check_pending_writes
 from hoodie_py.writer.run_guard import GuardedRun, forget_finished, guard_run
-from hoodie_py.writer.scratch_files import remove_scratch_files
-from hoodie_py.writer.second_look import CompletedInstant
-from hoodie_py.writer.session import WriteSession, find_newest_time
-from hoodie_py.writer.timeline_writer import delete_with_checksum
-
-RUN_ID = "hoodie_py.run"
-"""Extra metadata of a commit: the run that made it, which makes its bytes unlike any other's."""
+from hoodie_py.writer.session import RUN_ID, WriteSession
 
 _OPERATION = "COMPACT"
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenCompaction:
-    """A compaction that was begun: the plan as it was then, what to do, and which rollbacks were known."""
+    """A compaction that has begun: its plan, its tasks, and the rollbacks of earlier attempts."""
 
     instant: Instant
     plan: CompactionPlan
@@ -90,24 +84,24 @@ def run(
     override_merger: bool = False,
     on_progress: OnProgress | None = None,
 ) -> CompactionResult:
-    """Carry out a pending compaction.
+    """Run a pending compaction.
 
     Args:
         session: of the writing call.
-        instant: which; None for the oldest pending one.
-        runner: carries out the tasks; threads of this process unless given.
-        merger: that the table needs.
-        override_merger: whether a merger that is not the table's decides instead of it.
-        on_progress: told how far the compaction has come.
+        instant: request time of the compaction; None for the oldest pending one.
+        runner: runs the tasks; None for threads of this process.
+        merger: the merger that the table needs.
+        override_merger: whether the merger may differ from the table's.
+        on_progress: called with the progress.
 
     Raises:
-        ConflictError: another writer runs it, rolled it back, or changed what it is about.
-        InvalidQueryError: there is no such pending compaction, or the merger is not the table's.
+        ConflictError: another writer runs the compaction, rolled it back, or changed its file groups.
+        InvalidQueryError: no compaction is pending at that time, or the merger is not the table's.
         InvalidTableError: the plan does not fit the table.
         UnsupportedFeatureError: the table has a feature that is not handled.
-        MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+        MergeError: the table needs a merger that was not supplied, or versions do not merge.
         CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
-        StorageError: the store refused; the compaction is as it was before.
+        StorageError: the store refused; the compaction is back to requested.
     """
     began = time.monotonic()
     if runner is not None and not isinstance(runner, Runner):
@@ -122,38 +116,31 @@ def run(
     MetadataTable.check(snapshot, session.settings.metadata_mode)  # before a heartbeat leaves its folder
     with turn_missing_into_conflict(session, snapshot), guard_run(session, chosen.request_time) as alive:
         begun = _begin(session, chosen.request_time, merger, alive)
-        try:
+        with take_back_on_failure(lambda error: _abort(session, begun, error, alive)):
             results = _run_tasks(begun, runner or LocalRunner(), on_progress, began)
             alive.ensure_alive()
-            completed, doubt = _complete(session, begun, results, alive)
-            if doubt is not None:
-                raise completed.settle(doubt)
-        except CommitStateUnknownError:
-            raise
-        except (Exception, KeyboardInterrupt) as error:
-            _abort(session, begun, error, alive)
-            raise
-        _remove_leftovers(session, begun, results)
-    completion_time = completed.instant.completion_time or ""
+            done = complete_instant(session, alive, _CompactionCompletion(session, begun, results))
+        remove_leftovers(session.files, done.request_time, results, "The compaction is complete", begun.run_id)
+    completion_time = done.completion_time or ""
     return CompactionResult.of(chosen.request_time, completion_time, results, time.monotonic() - began)
 
 
 def _recover(session: WriteSession, instant: str | None) -> Snapshot:
-    """Finish rollbacks that were begun, that of the compaction too, and return the table as it is then."""
+    """Finish pending rollbacks, that of the compaction too, and return the table after that."""
     snapshot = session.look()
     first = snapshot.timeline.timeline.select_pending_compactions().instants[:1]
     chosen = instant or (first[0].request_time if first else None)
     if chosen is None and not snapshot.config.is_merge_on_read:
-        return snapshot  # there never is a plan
+        return snapshot  # such a table never has a plan
     check_compactable(snapshot)
     return session.look() if finish_rollbacks(session, snapshot, chosen) else snapshot
 
 
 def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
-    """Return the pending compaction that is asked for.
+    """Return the pending compaction of a request time; None if none is pending and none was named.
 
     Raises:
-        InvalidQueryError: there is none at that time, or it has completed.
+        InvalidQueryError: no compaction is pending at that time.
     """
     pending = snapshot.timeline.timeline.select_pending_compactions()
     if instant is None:
@@ -236,7 +223,7 @@ def _plan_tasks(
 
 
 class _ProgressMeter:
-    """Adds up what tasks did and tells the caller."""
+    """Adds up the results of tasks and reports the progress."""
 
     def __init__(self, begun: _OpenCompaction, on_progress: OnProgress | None, began: float) -> None:
         self._sizes = {task.group: task.size for task in begun.tasks}
@@ -254,7 +241,7 @@ class _ProgressMeter:
             self._report()
 
     def on_result(self, result: TaskResult) -> None:
-        """Count a task that is done; of several attempts at one the first counts."""
+        """Count a finished task. Of several attempts at one task the first counts."""
         with self._guard:
             self._done.setdefault(result.group, result)
             self._rows = max(self._rows, sum(each.stat.num_writes for each in self._done.values()))
@@ -262,7 +249,7 @@ class _ProgressMeter:
 
     @property
     def results(self) -> list[TaskResult]:
-        """One result for each file group that is done."""
+        """One result for each finished file group."""
         return list(self._done.values())
 
     def _report(self) -> None:
@@ -283,64 +270,58 @@ class _ProgressMeter:
 def _run_tasks(
     begun: _OpenCompaction, runner: Runner, on_progress: OnProgress | None, began: float
 ) -> list[TaskResult]:
-    """Have all tasks carried out, the largest first."""
+    """Run all tasks, the largest first."""
     meter = _ProgressMeter(begun, on_progress, began)
     tasks = sorted(begun.tasks, key=lambda task: task.size, reverse=True)
     for result in runner.run(tasks, meter.on_rows):
         meter.on_result(result)
     groups = {task.group for task in begun.tasks}
     if {result.group for result in meter.results} != groups:
-        raise ConflictError("The engine did not carry out every task.", instant=begun.instant.request_time)
+        raise ConflictError("The engine did not run every task.", instant=begun.instant.request_time)
     return meter.results
 
 
-def _complete(
-    session: WriteSession, begun: _OpenCompaction, results: Sequence[TaskResult], alive: GuardedRun
-) -> tuple[CompletedInstant, HoodieError | None]:
-    """Commit, and look again; return what is wrong then, None where nothing is."""
-    instant = begun.instant.request_time
-    with session.hold_lock() as holding:
-        snapshot = session.look()
-        inflight = _check_still_ours(snapshot, begun)
-        _check_files(session, begun, results)
-        written = {result.path for result in results}
-        groups = [task.group for task in begun.tasks]
-        remove_files(session.files, instant, groups, keep=written, check=partial(alive.ensure_own, holding))
-        if not session.multi_writer:
-            leave_heartbeats(session.files, list_pending_writes(snapshot))
-        alive.ensure_own(holding)
-        sizes: dict[str, dict[str, int]] = {}
-        for result in results:
-            name = result.path.rpartition("/")[2]
-            sizes.setdefault(result.stat.partition_path, {})[name] = result.stat.file_size_in_bytes
-        metadata = MetadataTable(session, snapshot)
-        with _forget_if_lost(metadata):
-            metadata.commit(instant, added=sizes, deleted={})
-            completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
-            content = write_commit_metadata(_make_commit_metadata(begun, results), snapshot.config.timeline_layout)
-            alive.ensure_own(holding)
-            done = session.open_timeline(snapshot).complete(inflight, completion_time, content)
-        known = begun.known_rollbacks
-        completed = CompletedInstant(
-            session, snapshot, metadata, inflight, done, known, lambda now: _find_slices(now, begun)
-        )
-        return completed, completed.find_doubt(holding, alive)
+@dataclass(frozen=True, slots=True)
+class _CompactionCompletion:
+    """How a compaction completes."""
 
+    session: WriteSession
+    begun: _OpenCompaction
+    results: Sequence[TaskResult]
+    adds_files: bool = True
+    can_run_again: bool = True
 
-@contextmanager
-def _forget_if_lost(metadata: MetadataTable) -> Iterator[None]:
-    """Have the metadata table forget what it was told where that was too late: another may have run the compaction
-    again, and both their words would count.
-    """
-    try:
-        yield
-    except ConflictError:
-        metadata.forget_own()
-        raise
+    @property
+    def known_rollbacks(self) -> frozenset[str]:
+        """Rollbacks of earlier attempts."""
+        return self.begun.known_rollbacks
+
+    def check_still_ours(self, now: Snapshot) -> Instant:
+        """Check that the plan is inflight and unchanged, and its file groups too."""
+        return _check_still_ours(now, self.begun)
+
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+        """Check the files of the results and remove those of other attempts."""
+        _check_files(self.session, self.begun, self.results)
+        instant, written = self.begun.instant.request_time, {result.path for result in self.results}
+        groups = [task.group for task in self.begun.tasks]
+        remove_files(self.session.files, instant, groups, keep=written, check=ensure_own)
+        return FileChanges(added=collect_sizes(self.results))
+
+    def make_content(self, now: Snapshot) -> bytes:
+        """Return the commit metadata."""
+        extra = {**self.begun.plan.extra_metadata, RUN_ID: str(self.begun.run_id), SCHEMA_KEY: self.begun.table_schema}
+        stats = collect_stats(self.results)
+        metadata = CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, compacted=True, write_stats=stats)
+        return write_commit_metadata(metadata, now.config.timeline_layout)
+
+    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+        """Check the plan's file groups again."""
+        _find_slices(after, self.begun)
 
 
 def _check_still_ours(snapshot: Snapshot, begun: _OpenCompaction) -> Instant:
-    """Check that nothing came between, and return the inflight instant."""
+    """Check that no other writer changed the compaction or its file groups, and return the inflight instant."""
     instant = begun.instant.request_time
     found = snapshot.timeline.timeline.find(instant, COMMIT)
     if found is None or found.action != COMPACTION or found.state != INFLIGHT:
@@ -361,7 +342,7 @@ def _find_slices(now: Snapshot, begun: _OpenCompaction) -> list[FileSlice]:
 
 
 def _check_files(session: WriteSession, begun: _OpenCompaction, results: Sequence[TaskResult]) -> None:
-    """Check that the files of the results are there, whole."""
+    """Check that the files of the results exist and are whole."""
     instant = begun.instant.request_time
     there = list_files_of_instant(session.files, instant, [task.group for task in begun.tasks])
     for result in results:
@@ -371,17 +352,8 @@ def _check_files(session: WriteSession, begun: _OpenCompaction, results: Sequenc
             )
 
 
-def _make_commit_metadata(begun: _OpenCompaction, results: Sequence[TaskResult]) -> CommitMetadata:
-    stats: dict[str, tuple[WriteStat, ...]] = {}
-    for result in sorted(results, key=lambda each: each.group):
-        partition = result.stat.partition_path
-        stats[partition] = (*stats.get(partition, ()), result.stat)
-    extra = {**begun.plan.extra_metadata, RUN_ID: str(begun.run_id), SCHEMA_KEY: begun.table_schema}
-    return CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, compacted=True, write_stats=stats)
-
-
 def _abort(session: WriteSession, begun: _OpenCompaction, error: BaseException, alive: GuardedRun) -> None:
-    """Take the compaction back to requested, as far as that can be done; the error is raised by the caller."""
+    """Take the compaction back to requested, and note on the error what could not be removed."""
     instant = begun.instant.request_time
     try:
         remove_files_of_run(session.files, instant, begun.run_id)
@@ -393,16 +365,3 @@ def _abort(session: WriteSession, begun: _OpenCompaction, error: BaseException, 
                 undo_attempt(session, snapshot, found, groups, partial(alive.ensure_own, holding))
     except HoodieError as problem:
         error.add_note(f"What the compaction wrote was not all removed: {problem} The next run of it will do that.")
-
-
-def _remove_leftovers(session: WriteSession, begun: _OpenCompaction, results: Sequence[TaskResult]) -> None:
-    """Remove the markers of a commit that has landed, and files that other attempts wrote while it was made."""
-    markers = Markers(session.files, begun.instant.request_time)
-    written = {result.path for result in results}
-    try:
-        for marker in markers.list_announced():
-            if marker.path not in written and parse_run_id(marker.file_name) == begun.run_id:
-                delete_with_checksum(session.files, marker.path)
-        markers.remove_all()
-    except HoodieError as error:
-        warnings.warn(HoodieWarning(f"The compaction is complete, its markers are still there: {error}"), stacklevel=3)

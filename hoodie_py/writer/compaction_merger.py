@@ -1,6 +1,7 @@
-"""Which merger a compaction may use: what it decides is stored, and the versions that it met are gone afterwards.
+"""Which merger a compaction may use.
 
-So it is the table's own, or one that the user says is meant to replace it.
+A compaction stores what its merger decides and drops the merged versions. So the merger must be the table's own, unless
+the user says that another one is meant.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from hoodie_py.reader.registry import as_merger, is_merger_of
 
 
 def check_merger(config: TableConfig, merger: Merger | None, *, override: bool) -> None:
-    """Refuse a merger that is not the table's, unless that is meant.
+    """Refuse a merger that is not the table's.
 
     Args:
-        config: the table.
+        config: the table's properties.
         merger: given for the compaction.
-        override: whether the user said that it is to decide whatever the table says.
+        override: whether the user allows another merger.
 
     Raises:
-        InvalidQueryError: the merger is another one, or no merger at all.
+        InvalidQueryError: the merger is not the table's, or is no merger.
     """
     if merger is None or override or is_merger_of(merger, config):
         return
@@ -33,12 +34,12 @@ def check_merger(config: TableConfig, merger: Merger | None, *, override: bool) 
 
 
 def keep_if_own(config: TableConfig, merger: Merger | None) -> Merger | None:
-    """Return a merger where it is the table's own, else None."""
+    """Return the merger if it is the table's own, else None."""
     return merger if merger is not None and is_merger_of(merger, config) else None
 
 
 def _describe_own(config: TableConfig) -> str:
-    """Say how a table merges."""
+    """Describe how a table merges."""
     if config.merge_mode is not MergeMode.CUSTOM:
         return f"which merges by {config.merge_mode}"
     if config.is_payload_based:

@@ -2,12 +2,13 @@
 ``ScheduleCompactionActionExecutor``).
 
 * Each file group's newest slice is a candidate if it has log files whose commits completed before the compaction's
-  instant, and if no pending compaction, log compaction or clustering holds the group: a group may be in one plan only.
-* Strategies choose among the candidates. Partitions of slices left out are recorded, as Java's incremental planner
-  looks nowhere else than in partitions that changed and in those.
-* A caller who names a trigger or one of its thresholds gets a plan only when that is due, as Java's inline scheduling
-  does; without one, whatever has log files is planned.
-* A table up to version 6 is not planned beside a pending write: see ``refusals.check_pending_writes``.
+  instant, and if no pending compaction, log compaction or clustering has planned the group: a group may be in one plan
+  only.
+* Strategies choose among the candidates. The plan records the partitions of slices that are left out, as Java's
+  incremental planner looks only at those and at partitions that changed.
+* If the options name a trigger or one of its thresholds, a plan is made only when that is due, as in Java's inline
+  scheduling. Without them, every slice with log files is a candidate.
+* Up to table version 6 no plan is made beside a pending write: see ``refusals.check_pending_writes``.
 """
 
 from __future__ import annotations
@@ -17,38 +18,37 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from uuid import uuid4
 
-from hoodie_py.formats.instants import COMMIT, COMPACTION, DELTA_COMMIT
+from hoodie_py.formats.instants import CLUSTERING, COMMIT, COMPACTION, DELTA_COMMIT
 from hoodie_py.formats.metadata_writers import write_compaction_plan
 from hoodie_py.formats.plans import CompactionOperation, CompactionPlan
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.visibility import GroupKey
 from hoodie_py.writer.compaction_report import PlannedSlice, PlanReport
-from hoodie_py.writer.compaction_strategy import Candidates, GroupKey, choose_operations, measure_operation
+from hoodie_py.writer.compaction_strategy import Candidates, choose_operations, measure_operation
+from hoodie_py.writer.pending import iterate_planned_slices
 from hoodie_py.writer.recovery import finish_rollbacks
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
 from hoodie_py.writer.run_guard import forget_finished
-from hoodie_py.writer.session import WriteSession, find_newest_time
+from hoodie_py.writer.session import PLAN_ID, WriteSession, find_newest_time
 from hoodie_py.writer.settings import PlanSettings
-
-PLAN_ID = "hoodie_py.plan"
-"""Extra metadata of a plan that makes its bytes unlike any other's, so that a writer knows its own file again."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCompaction:
-    """A plan that could be saved, and what to tell about it."""
+    """A plan that could be saved, and its report."""
 
     plan: CompactionPlan
     report: PlanReport
 
 
 def schedule(session: WriteSession) -> str | None:
-    """Save a compaction plan and return its instant; None when there is nothing to compact, or it is not due.
+    """Save a compaction plan and return its instant; None if there is nothing to compact, or it is not due.
 
     Raises:
         UnsupportedFeatureError: the table has a feature that is not handled, or its timeline is ahead of the clock.
         ConflictError: another writer holds the lock, or a pending write is in the way.
-        InvalidQueryError: an unknown strategy or a bad option.
+        InvalidQueryError: a strategy is unknown, or an option has a bad value.
         CommitStateUnknownError: the store did not say whether the plan was saved.
     """
     recovered = session.look()
@@ -69,7 +69,7 @@ def schedule(session: WriteSession) -> str | None:
 
 
 def dry_run(session: WriteSession) -> PlanReport:
-    """Say what ``schedule`` would plan; writes nothing and takes no lock. Raises as ``schedule``."""
+    """Report what ``schedule`` would plan. It writes nothing and takes no lock; errors as for ``schedule``."""
     snapshot = session.look()
     check_compactable(snapshot)
     instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
@@ -85,16 +85,16 @@ def dry_run(session: WriteSession) -> PlanReport:
 def make_plan(
     snapshot: Snapshot, instant: str, settings: PlanSettings, today: date | None = None
 ) -> PlannedCompaction | None:
-    """Return the plan for an instant; None when a trigger was asked for and is not due.
+    """Return the plan for an instant; None if the settings name a trigger that is not due.
 
     Args:
-        snapshot: the table as it is now.
-        instant: later than anything on the timeline.
+        snapshot: the current table.
+        instant: later than every time on the timeline.
         settings: strategies and triggers.
         today: for strategies that count days.
 
     Raises:
-        InvalidQueryError: an unknown strategy, or one that does not fit the table.
+        InvalidQueryError: a strategy is unknown, or does not fit the table.
         ConflictError: a pending write is in the way.
     """
     if settings.trigger is not None and not _is_due(snapshot, instant, settings):
@@ -163,16 +163,11 @@ def _explain_left_out(snapshot: Snapshot, file_slice: FileSlice, instant: str) -
 
 
 def _find_held_groups(snapshot: Snapshot) -> Mapping[GroupKey, str]:
-    """File groups that another plan holds, and which."""
+    """Return the file groups of other pending plans, with the reason to leave them out."""
     held: dict[GroupKey, str] = {}
-    timeline = snapshot.timeline.timeline
-    for instant in (*timeline.select_pending_compactions(), *timeline.select_pending_log_compactions()):
-        for operation in snapshot.timeline.read_pending_plan(instant).operations:
-            key = operation.partition_path, operation.file_id
-            held[key] = f"{instant.action} {instant.request_time} is pending"
-    for instant in timeline.select_pending_replacements():
-        for key in snapshot.timeline.read_replace_plan(instant).iterate_file_groups():
-            held[key] = f"clustering {instant.request_time} is pending"
+    for each in iterate_planned_slices(snapshot):
+        action = each.instant.action if each.instant.comparable_action in (COMMIT, DELTA_COMMIT) else CLUSTERING
+        held[each.partition_path, each.file_id] = f"{action} {each.instant.request_time} is pending"
     return held
 
 
@@ -196,7 +191,7 @@ def _make_planned_slice(
 
 
 def _is_due(snapshot: Snapshot, instant: str, settings: PlanSettings) -> bool:
-    """Whether enough delta commits or seconds have passed since the last compaction (Hudi ``CompactionUtils``)."""
+    """Whether enough delta commits or seconds came after the last compaction (Hudi ``CompactionUtils``)."""
     timeline = snapshot.timeline.timeline
     deltas = timeline.select_completed().select_actions(DELTA_COMMIT).instants
     last = timeline.select_completed().select_actions(COMMIT).last

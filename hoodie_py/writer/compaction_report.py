@@ -1,10 +1,12 @@
-"""What a compaction plan takes and leaves out, for people: slice by slice, with reasons, bytes and cost."""
+"""Reports of a compaction: what its plan takes and leaves out, how far it has come, and what it did."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hoodie_py.table.scan import format_html_table
+from hoodie_py.writer.compaction_task import TaskResult
 
 _SHOWN = 20
 
@@ -23,7 +25,7 @@ class PlannedSlice:
 
     @property
     def cost_bytes(self) -> int:
-        """Bytes that compacting it reads, and writes again in about the size of the base file."""
+        """Bytes that its compaction reads and writes. The new base file counts as large as the old one."""
         return 2 * self.base_bytes + self.log_bytes if self.base_bytes else 2 * self.log_bytes
 
 
@@ -33,11 +35,11 @@ class PlanReport:
 
     Attributes:
         table: its name.
-        instant: the time at which it was asked.
-        timezone: the zone that new instants are in.
+        instant: the time of this report.
+        timezone: zone of new instants.
         strategies: names of the strategies.
-        slices: every slice, those that are taken and those that are not.
-        not_due: why no plan would be made whatever the slices are; None if one would.
+        slices: every slice, taken or not.
+        not_due: why no plan would be made, whatever the slices are; None if one would.
     """
 
     table: str
@@ -84,6 +86,79 @@ class PlanReport:
             for each in self.slices[:_SHOWN]
         ]
         return format_html_table(str(self), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """A completed compaction; ``instant`` is None if there was nothing to do.
+
+    ``rows_updated``, ``rows_deleted`` and ``rows_inserted`` count what the log files changed in the base rows.
+    ``seconds`` is wall-clock time, sizes are in bytes.
+    """
+
+    instant: str | None = None
+    completion_time: str | None = None
+    file_groups: int = 0
+    rows_written: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_inserted: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, instant: str, completion_time: str, results: Sequence[TaskResult], seconds: float) -> CompactionResult:
+        """Sum up the results of all tasks."""
+        return cls(
+            instant=instant,
+            completion_time=completion_time,
+            file_groups=len(results),
+            rows_written=sum(each.stat.num_writes for each in results),
+            rows_updated=sum(each.stat.num_update_writes for each in results),
+            rows_deleted=sum(each.stat.num_deletes for each in results),
+            rows_inserted=sum(each.stat.num_inserts for each in results),
+            bytes_read=sum(each.bytes_read for each in results),
+            bytes_written=sum(each.stat.file_size_in_bytes for each in results),
+            seconds=seconds,
+        )
+
+    def __str__(self) -> str:
+        if self.instant is None:
+            return "There was nothing to compact."
+        return (
+            f"Compaction {self.instant} merged {self.file_groups} file groups in {self.seconds:.1f} s: "
+            f"{self.rows_written:,} rows written, {self.rows_updated:,} updated, {self.rows_inserted:,} inserted and "
+            f"{self.rows_deleted:,} deleted; {self.bytes_read:,} bytes read, {self.bytes_written:,} written."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a compaction; ``rows`` counts written rows, also of unfinished groups if the engine counts."""
+
+    instant: str
+    file_groups: int
+    file_groups_done: int
+    bytes_total: int
+    bytes_done: int
+    rows: int
+    seconds: float
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows written per second, on average."""
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimate of the remaining seconds by bytes; None before the first file group is done."""
+        if not self.bytes_done:
+            return None
+        return self.seconds * (self.bytes_total - self.bytes_done) / self.bytes_done
+
+
+OnProgress = Callable[[Progress], None]
 
 
 def _format_name(each: PlannedSlice) -> str:

@@ -1,8 +1,8 @@
 """Which slices a compaction plan takes, and in what order (Hudi ``CompactionStrategy`` and its subclasses).
 
-A strategy narrows an ordered list of operations and says of each one it leaves out why. Several apply in turn, as in
-Hudi's ``CompositeCompactionStrategy``. Rules that go by days read partition paths as ``yyyy/MM/dd``, hive-style names
-left aside, and refuse a table whose partitions are no dates.
+A strategy selects from an ordered list of operations, and gives a reason for each operation that it leaves out. Several
+strategies apply one after another, as in Hudi's ``CompositeCompactionStrategy``. Strategies by days read partition
+paths as ``yyyy/MM/dd`` without hive-style names, and refuse a table whose partitions are no dates.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from datetime import date, timedelta
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.plans import CompactionOperation
+from hoodie_py.table.visibility import GroupKey
 from hoodie_py.writer.settings import PlanSettings
 
 LOG_FILES = "TOTAL_LOG_FILES"
@@ -22,8 +23,6 @@ READ_MB = "TOTAL_IO_READ_MB"
 WRITE_MB = "TOTAL_IO_WRITE_MB"
 IO_MB = "TOTAL_IO_MB"
 
-GroupKey = tuple[str, str]
-
 _MEGABYTE = 1024 * 1024
 _HIVE_NAME = re.compile(r"(^|/)[^/=]*=")
 _DAY = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})")
@@ -31,7 +30,7 @@ _DAY = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Operations that are taken, in the order of the plan, and why the others are not, by (partition, file id)."""
+    """Operations that are taken, in the order of the plan, and the reasons against the others, by file group."""
 
     taken: tuple[CompactionOperation, ...]
     left_out: Mapping[GroupKey, str] = field(default_factory=dict)
@@ -44,7 +43,7 @@ class Candidates:
     Attributes:
         operations: one for each slice with log files, in listing order.
         partitions: all partitions of the table.
-        today: for rules that count days.
+        today: for strategies that count days.
     """
 
     operations: tuple[CompactionOperation, ...]
@@ -53,12 +52,12 @@ class Candidates:
 
 
 def measure_operation(base_bytes: int | None, log_bytes: Sequence[int], max_file_size: int) -> dict[str, float]:
-    """Return what Hudi records with an operation: log files and their bytes, and whole MB of reading and writing.
+    """Return the metrics that Hudi stores with an operation: log files, their bytes, and whole MB to read and write.
 
     Args:
         base_bytes: size of the base file; None for a slice of logs only.
         log_bytes: sizes of the log files.
-        max_file_size: what a slice without base file is expected to write.
+        max_file_size: bytes that a slice without base file is expected to write.
     """
     read = ((base_bytes or 0) + sum(log_bytes)) // _MEGABYTE
     write = (max_file_size if base_bytes is None else base_bytes) // _MEGABYTE
@@ -75,7 +74,7 @@ def choose_operations(offer: Candidates, settings: PlanSettings) -> Choice:
     """Apply the strategies that the settings name.
 
     Raises:
-        InvalidQueryError: an unknown strategy, a bad pattern, or partitions that are no dates where they must be.
+        InvalidQueryError: a strategy is unknown, a pattern is bad, or partitions must be dates and are not.
     """
     if not settings.strategies:
         raise InvalidQueryError("No compaction strategy is named.", hint=_list_known())
@@ -116,7 +115,7 @@ def _take_all(offer: Candidates, _: PlanSettings) -> Choice:
 
 
 def _take_within_io(offer: Candidates, settings: PlanSettings) -> Choice:
-    """Take operations while the target of IO is not used up; the one that uses it up is still taken."""
+    """Take operations until the IO target is reached, with the one that reaches it."""
     remaining = settings.target_io_mb
     taken: list[CompactionOperation] = []
     left_out: dict[GroupKey, str] = {}
@@ -130,7 +129,7 @@ def _take_within_io(offer: Candidates, settings: PlanSettings) -> Choice:
 
 
 def _take_by_log_size(offer: Candidates, settings: PlanSettings) -> Choice:
-    """Take slices with the most log bytes first, as long as there is IO left."""
+    """Take slices with the most log bytes first, up to the IO target."""
     least = settings.log_size_threshold
     reason = f"its log files have less than {least} bytes"
     kept, left_out = _split(offer.operations, lambda each: each.metrics[LOG_BYTES] >= least, reason)
@@ -139,7 +138,7 @@ def _take_by_log_size(offer: Candidates, settings: PlanSettings) -> Choice:
 
 
 def _take_by_log_number(offer: Candidates, settings: PlanSettings) -> Choice:
-    """Take slices with the most log files first, as long as there is IO left."""
+    """Take slices with the most log files first, up to the IO target."""
     least = settings.log_number_threshold
     reason = f"it has fewer than {least} log files"
     kept, left_out = _split(offer.operations, lambda each: len(each.delta_files) >= least, reason)
@@ -148,7 +147,7 @@ def _take_by_log_number(offer: Candidates, settings: PlanSettings) -> Choice:
 
 
 def _take_newest_days(offer: Candidates, settings: PlanSettings) -> Choice:
-    """Take the newest partitions of the table, as long as there is IO left."""
+    """Take the newest partitions of the table, up to the IO target."""
     newest = sorted(offer.partitions, key=_parse_day, reverse=True)[: settings.target_partitions]
     reason = f"its partition is none of the newest {settings.target_partitions}"
     kept, left_out = _split(offer.operations, lambda each: each.partition_path in newest, reason)
@@ -157,7 +156,7 @@ def _take_newest_days(offer: Candidates, settings: PlanSettings) -> Choice:
 
 
 def _take_recent_days(offer: Candidates, settings: PlanSettings) -> Choice:
-    """Take partitions from so many days ago on, later ones than today too."""
+    """Take partitions of the last ``target_partitions`` days, and later ones than today."""
     earliest = offer.today - timedelta(days=settings.target_partitions)
     reason = f"its partition is before {earliest}"
     kept, left_out = _split(offer.operations, lambda each: _parse_day(each.partition_path) >= earliest, reason)
@@ -166,7 +165,7 @@ def _take_recent_days(offer: Candidates, settings: PlanSettings) -> Choice:
 
 
 def _take_older_days(offer: Candidates, settings: PlanSettings) -> Choice:
-    """Take what ``_take_recent_days`` leaves out."""
+    """Take the operations that ``_take_recent_days`` leaves out."""
     earliest = offer.today - timedelta(days=settings.target_partitions)
     reason = f"its partition is not before {earliest}"
     kept, left_out = _split(offer.operations, lambda each: _parse_day(each.partition_path) < earliest, reason)

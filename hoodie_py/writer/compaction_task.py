@@ -1,12 +1,12 @@
-"""One file slice merged into one new base file; small and picklable, so that any engine can run it (Hudi
-``HoodieCompactor.compact``, ``FileGroupReaderBasedMergeHandle``).
+"""Merge one file slice into one new base file (Hudi ``HoodieCompactor.compact``, ``FileGroupReaderBasedMergeHandle``).
 
-A task is safe to run more than once, at once or after failures: each attempt writes a file of its own name - the write
-token is fresh - and announces it by a marker first. The driver commits the file of one attempt and removes the others'.
+A task is small and picklable, so that any engine can run it. It may run more than once, also twice at the same time:
+each attempt writes a file with a new write token in its name, and announces it by a marker first. The driver commits
+the file of one attempt and removes the others.
 
-Rows come from ``FileGroupReader`` with the table's merger: base rows that stay as they are first, in the base file's
-order, so that statistics of their row groups stay useful, then the changed ones and what only the log has. Meta columns
-are those of the winning record, save the file name.
+Rows come from ``FileGroupReader`` with the table's merger. Unchanged base rows come first, in the base file's order, so
+that the statistics of their row groups stay useful. Changed rows and rows that only the log has follow. Meta columns
+are those of the winning record, except the file name.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class TaskResult:
     """What one attempt wrote.
 
     Attributes:
-        stat: what the commit says of the new file.
-        bytes_read: of the slice's files.
-        seconds: that the attempt took.
+        stat: the new file's statistics for the commit metadata.
+        bytes_read: bytes of the slice's files.
+        seconds: duration of the attempt.
     """
 
     stat: WriteStat
@@ -62,11 +62,11 @@ class CompactionTask:
     """One operation of a compaction plan.
 
     Attributes:
-        file_slice: exactly the files that the plan names.
-        info: what reading them takes, in the types of files.
-        facts: of the compaction's commit.
+        file_slice: the files that the plan names, and no others.
+        info: facts for reading them, with columns in the types of files.
+        facts: facts of the compaction's commit.
         index: number of the task.
-        merger: decides instead of the table's merge mode.
+        merger: used instead of the table's merge mode.
         options: settings of the read.
     """
 
@@ -97,11 +97,11 @@ class CompactionTask:
         """Write the new base file.
 
         Args:
-            on_rows: told of the rows of each batch that was written.
+            on_rows: called with the number of rows of each written batch.
 
         Raises:
-            HoodieError: files that are missing, corrupt or not supported, versions that do not merge, or a store that
-                refuses; whatever was written stays invisible.
+            HoodieError: a file is missing, corrupt or not supported, versions do not merge, or the store refuses.
+                Readers do not see what was written.
         """
         began = time.monotonic()
         name = make_base_file_name(self.file_slice.file_id, self.facts.make_token(self.index), self.facts.instant)

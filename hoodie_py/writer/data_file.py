@@ -28,7 +28,7 @@ from hoodie_py.writer.markers import Marker, Markers
 from hoodie_py.writer.output_file import OutputFile
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.settings import FileSettings
-from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
+from hoodie_py.writer.timeline_writer import TimelineWriter
 
 _TOKEN_BITS = 31
 
@@ -120,7 +120,7 @@ class DataFile:
             raise self._make_outlived_error()
         size = self._output.publish()
         if not self._markers.is_announced(self._marker) or not self._is_under_way():
-            delete_with_checksum(self._facts.files, self._marker.path)
+            self._facts.files.delete_with_checksum(self._marker.path)
             self._markers.remove(self._marker)
             raise self._make_outlived_error()
         return size

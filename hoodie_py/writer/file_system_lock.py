@@ -1,7 +1,7 @@
-"""The lock file that Java's ``FileSystemBasedLockProvider`` uses, for local disks.
+"""The lock file of Hudi's ``FileSystemBasedLockProvider``, for local disks.
 
-The lock is held while the file is there. Java looks at nothing but its presence and age, so the content is free: here
-it says whose the lock is, by which a holder finds out that another took it over.
+The lock is held while the file exists. Java looks only at its existence and age, so the content is free. Here it names
+the owner, so that a holder notices that another writer took the lock over.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Callable
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import METADATA_FOLDER
-from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 LOCK_FILE = f"{METADATA_FOLDER}/lock"
 
@@ -29,11 +28,11 @@ class FileSystemLock:
     """A file that only one can create.
 
     Args:
-        files: what ``path`` is relative to.
+        files: the folder that ``path`` is relative to.
         path: the lock file.
-        expire_minutes: a file that was not touched for so long is left over from a writer that died; 0: none is.
+        expire_minutes: age from which a lock file counts as left by a dead writer; 0 for never.
         pause: seconds between attempts.
-        now: the time in seconds since 1970.
+        now: returns the time in seconds since 1970.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class FileSystemLock:
         self.renew_every: float | None = self._expire / 3 if self._expire else None
 
     def acquire(self, timeout: float) -> None:
-        """Create the file, waiting for it to go away. Raises ConflictError after so many seconds."""
+        """Create the file once no other writer has it. Raises ConflictError after ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         owner = {"owner": str(uuid.uuid4()), "host": socket.gethostname(), "pid": os.getpid()}
         content = json.dumps(owner).encode()
@@ -63,14 +62,14 @@ class FileSystemLock:
             if time.monotonic() >= deadline:
                 raise ConflictError(
                     "Another writer has the table's lock.",
-                    hint="Try again later; remove the file if its owner is no more.",
+                    hint="Try again later. If its owner has ended, remove the file.",
                     path=f"{self._files.uri}/{self._path}",
                 )
             time.sleep(min(self._pause, max(deadline - time.monotonic(), 0)))
         self._content = content
 
     def renew(self) -> None:
-        """Check that the file is this lock's own, and make it young again where it ages. Raises ConflictError."""
+        """Check that the file is this lock's own, and rewrite it if it can expire. Raises ConflictError."""
         if not self._content or not self._is_own(self._content):
             self._content = b""
             raise ConflictError("The lock file is no longer this writer's.", path=f"{self._files.uri}/{self._path}")
@@ -82,19 +81,21 @@ class FileSystemLock:
         """Remove the file if it is this lock's own."""
         content, self._content = self._content, b""
         if content and self._is_own(content):
-            delete_with_checksum(self._files, self._path)
+            self._files.delete_with_checksum(self._path)
 
     def _create(self, content: bytes) -> bool:
         broken = self._is_left_over()
         if broken:
-            delete_with_checksum(self._files, self._path)
+            self._files.delete_with_checksum(self._path)
         try:
             self._files.put_if_absent(self._path, content, unique=True)
         except (ConflictError, CommitStateUnknownError):
-            return False  # should it be this writer's own after all, then the next attempt finds that out
+            return False  # if the file is this writer's own after all, the next attempt finds that out
         self._touched = self._now()
         if broken:
-            time.sleep(_SETTLE)  # another one that found the old file, too, may only now remove what it takes for it
+            # Another writer may have found the same old file, and may delete only now what it takes for that file:
+            # this writer's new one. So wait, then look whether the file is still there.
+            time.sleep(_SETTLE)
         return self._is_own(content)
 
     def _is_left_over(self) -> bool:
@@ -108,7 +109,7 @@ class FileSystemLock:
 
     def _is_own(self, content: bytes) -> bool:
         if self._expire and self._now() - self._touched > self._expire:
-            return False  # anybody may have taken it for left over
+            return False  # another writer may have judged the file left over
         try:
             return self._files.read(self._path, len(content) + 1) == content
         except FileMissingError:

@@ -1,15 +1,15 @@
-"""Finish a rollback that was begun: by this package, or by a Java Hudi that died over it.
+"""Finish a pending rollback of this package, or of a Java Hudi that died over it (Hudi ``BaseRollbackActionExecutor``).
 
-Java deletes the data files, tells its metadata table, removes the rolled-back instant, and completes the rollback last;
-so of the instant anything may be left: its completed file too, where a user had a completed commit rolled back. Until
-the rollback is complete, Java finishes it before each write, and cannot once something later has completed.
+Java deletes the data files, tells its metadata table, removes the rolled-back instant, and completes the rollback last.
+So any part of the instant may be left, also its completed file, if a user rolled a completed commit back. Until the
+rollback is complete, Java finishes it before each write, and cannot do so once a later instant has completed.
 
-* What is left of the instant goes as the plan says: wholly, or back to requested where the plan is of a compaction.
-* Where the metadata table has the rollback's commit already, all files were dealt with before.
-* Where the metadata table has compacted what it knows of the instant (Java gives up there), a commit of its own takes
-  the files out.
-* A completed commit that later ones rest on cannot be rolled back. Nothing was done by such a rollback, so it can be
-  taken off the timeline by whoever names it.
+* The rest of the instant is removed. If the plan is of a compaction, the compaction goes back to requested.
+* If the metadata table has a commit of the rollback, the data files were removed before.
+* If the metadata table has compacted the instant's entries (Java fails there), a commit of the rollback removes the
+  files from it.
+* A completed commit on which later commits rest cannot be rolled back. Such a rollback has done nothing, so a caller
+  that names the rollback removes it from the timeline.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.visibility import GroupKey
 from hoodie_py.writer.attempt import undo_attempt
-from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.heartbeat import HEARTBEAT_FOLDER
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import (
@@ -45,10 +45,9 @@ from hoodie_py.writer.metadata_table import (
     is_recorded_in_metadata,
     undo_metadata_commit,
 )
-from hoodie_py.writer.rollback_facts import PendingRollback
+from hoodie_py.writer.pending import PendingRollback
 from hoodie_py.writer.rollback_record import Files, complete_rollback, delete_files
 from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.timeline_writer import delete_with_checksum
 from hoodie_py.writer.written_files import find_written_files
 
 _COMPLETED = COMMIT, DELTA_COMMIT, REPLACE_COMMIT
@@ -62,25 +61,25 @@ def finish_rollback(
     *,
     named: bool = False,
 ) -> tuple[str, int]:
-    """Finish a rollback. Call it under the table's lock, when nobody is at work on it or its instant.
+    """Finish a rollback. Call it under the table's lock, when no process works on it or on its instant.
 
     Args:
         session: of the writing call.
-        snapshot: the table as it is now.
+        snapshot: the current table.
         begun: the rollback.
-        check: asks whether the run still has the table, before files of a compaction go: another may run it again.
-        named: whether the caller asked for this very rollback, so that one that cannot be carried out may be taken off
-            the timeline.
+        check: called before files of a compaction are deleted; raises if the run has lost the lock or its heartbeat, as
+            another process may run the compaction again then.
+        named: whether the caller named this rollback itself. Then a rollback that cannot be finished is removed.
 
     Returns:
-        What is left of the instant - "gone" or "requested", or "rollback" where nothing was done and the rollback is
-        gone - and how many data files were removed.
+        What is left of the instant, "gone" or "requested", and how many data files were removed. "rollback" means that
+        nothing was done, and that the rollback is removed.
 
     Raises:
-        UnsupportedFeatureError: the rollback is of a completed commit that others rest on, or only Java Hudi can undo
-            what is left.
+        UnsupportedFeatureError: later commits rest on the completed commit, or only Java Hudi can undo the rest of the
+            instant.
         CommitStateUnknownError: the store did not say whether the rollback was recorded.
-        StorageError: the store refused; the next one takes the rollback up.
+        StorageError: the store refused; the next call continues the rollback.
     """
     problem = _find_problem(snapshot, begun)
     if not begun.target or (problem is not None and named):
@@ -102,16 +101,16 @@ def finish_rollback(
 
 
 def remove_instant(session: WriteSession, snapshot: Snapshot, pending: Instant) -> None:
-    """Remove what is left of an instant: markers, heartbeat, and its own files, the requested one last."""
+    """Remove an instant's markers, its heartbeat and its timeline files, the requested one last."""
     Markers(session.files, pending.request_time).remove_all()
-    delete_with_checksum(session.files, f"{HEARTBEAT_FOLDER}/{pending.request_time}")
+    session.files.delete_with_checksum(f"{HEARTBEAT_FOLDER}/{pending.request_time}")
     writer = session.open_timeline(snapshot)
     for state in (INFLIGHT, REQUESTED):
         writer.remove(replace(pending, state=state))
 
 
 def check_removable(snapshot: Snapshot, compaction: Instant, groups: Collection[GroupKey]) -> None:
-    """Refuse to remove a compaction that log files are named after; from table version 8 on none is.
+    """Refuse to remove a compaction if log files carry its instant. From table version 8 on none do.
 
     Raises:
         UnsupportedFeatureError: names the file.
@@ -131,7 +130,7 @@ def check_removable(snapshot: Snapshot, compaction: Instant, groups: Collection[
 
 
 def _find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeatureError | None:
-    """Say why a completed commit cannot be rolled back (Hudi ``validateRollbackCommitSequence``)."""
+    """Return why a completed commit cannot be rolled back, or None (Hudi ``validateRollbackCommitSequence``)."""
     timeline = snapshot.timeline.timeline
     found = timeline.find(begun.target, *_COMPLETED)
     if found is None or not found.is_completed:
@@ -161,7 +160,7 @@ def _withdraw(session: WriteSession, snapshot: Snapshot, begun: PendingRollback)
 
 
 def _reopen_completed(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant | None:
-    """Return what is pending of the instant; a completed one is taken back to pending, as in Java."""
+    """Return the pending instant, or None if it is gone. A completed one becomes pending first, as in Java."""
     found = snapshot.timeline.timeline.find(begun.target, *_COMPLETED)
     if found is None or not found.is_completed:
         return found
@@ -192,7 +191,7 @@ def _begin_if_requested(session: WriteSession, snapshot: Snapshot, begun: Pendin
 
 
 def _join_files(snapshot: Snapshot, begun: PendingRollback) -> Files:
-    """Return the files of the instant, those that are there and those that the plan names."""
+    """Return the instant's files: those that exist, and those that the plan names."""
     found = {partition: set(names) for partition, names in find_written_files(snapshot, begun.target).items()}
     for partition, names in begun.files.items():
         own = {name for name in names if _is_named_after(name, begun.target)}
@@ -207,8 +206,9 @@ def _is_named_after(name: str, instant: str) -> bool:
 
 
 def _remove_rollback_blocks(files: TableFiles, rollback: str) -> None:
-    """Remove log files that Java's attempt made, up to table version 6: their blocks undo what is gone by now, and the
-    metadata table does not know them.
+    """Remove log files with rollback blocks that Java's attempt wrote, up to table version 6.
+
+    The blocks that they undo are deleted by now, and the metadata table does not know these files.
     """
     for marker in Markers(files, rollback).list_announced():
         if parse_log_file_name(marker.file_name) is None:
@@ -216,4 +216,4 @@ def _remove_rollback_blocks(files: TableFiles, rollback: str) -> None:
         with suppress(FileMissingError):
             blocks = list(iterate_blocks(read_bounded(files, marker.path, "log_bytes")))
             if all(isinstance(each, LogBlock) and each.type is BlockType.COMMAND for each in blocks):
-                delete_with_checksum(files, marker.path)
+                files.delete_with_checksum(marker.path)

@@ -1,7 +1,7 @@
-"""Everything below a folder of a table's own, such as the markers of an instant.
+"""List or remove all files below a metadata folder, such as the markers of an instant.
 
-Links to folders are not followed: they may lead back up to the table's rows, which are not to be listed as markers and
-never to be removed with them. Folders nest no deeper than partition paths do.
+Links to folders are not followed. They may lead to the table's data files, which must not be listed as markers, and
+never be removed. Folders nest no deeper than partition paths.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from hoodie_py.table.partitions import MAX_DEPTH
 
 
 def list_tree(files: TableFiles, folder: str) -> Iterator[str]:
-    """Yield the paths of all files below a folder, however deep; none if there is no such folder.
+    """Yield the paths of all files below a folder, however deep. A missing folder has none.
 
     Raises:
-        InvalidTableError: folders nest deeper than a table's do.
+        InvalidTableError: folders nest deeper than partition paths can.
         StorageError: the store refused.
     """
     for _, listing in _iterate_folders(files, folder):
@@ -25,9 +25,9 @@ def list_tree(files: TableFiles, folder: str) -> Iterator[str]:
 
 
 def remove_tree(files: TableFiles, folder: str) -> None:
-    """Delete everything below a folder, then the folder; one that is not there is no error.
+    """Delete everything below a folder, then the folder. A missing folder is no error.
 
-    Of links only themselves are removed. Raises as ``list_tree``.
+    A link is removed, but not what it leads to. Errors as for ``list_tree``.
     """
     if _is_link(files, folder):
         files.delete(folder)
@@ -43,7 +43,7 @@ def remove_tree(files: TableFiles, folder: str) -> None:
 
 
 def _iterate_folders(files: TableFiles, folder: str) -> Iterator[tuple[str, list[FileInfo]]]:
-    """Yield folders, each before those in it, with what is right inside."""
+    """Yield folders, outer ones first, each with the files and folders directly inside."""
     level = [] if _is_link(files, folder) else [folder]
     for _ in range(MAX_DEPTH + 1):
         inner: list[str] = []
@@ -57,7 +57,7 @@ def _iterate_folders(files: TableFiles, folder: str) -> Iterator[tuple[str, list
         if not inner:
             return
         level = inner
-    raise InvalidTableError(f"folders nest deeper than {MAX_DEPTH} levels", path=level[0][:500])
+    raise InvalidTableError(f"Folders nest deeper than {MAX_DEPTH} levels.", path=level[0][:500])
 
 
 def _is_link(files: TableFiles, folder: str) -> bool:

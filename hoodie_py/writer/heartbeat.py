@@ -1,12 +1,12 @@
-"""Heartbeats: a writer's sign of life (Hudi ``HoodieHeartbeatClient``).
+"""Heartbeats: a writer shows that it is alive (Hudi ``HoodieHeartbeatClient``).
 
-``.hoodie/.heartbeat/<instant>`` is a file that is written anew every interval. Whoever finds a pending instant goes by
-its age: a lock may be one that the other side does not see, the file lies with the table. So the file
-outlasts a writer that leaves its instant pending. Java looks at the age alone; here the content says whose life it is,
-by which a writer learns that another took its instant over, and that a process of this machine has died is known at
-once.
+A writer rewrites ``.hoodie/.heartbeat/<instant>`` every interval. Another writer that finds the instant pending judges
+by the age of this file. It cannot judge by a lock, because the two may use different locks. A writer that leaves its
+instant pending leaves the file too.
 
-Unlike Java, a writer here spares an instant without file while it may just have begun.
+Java looks at the age only. Here the content names the writer's process. So a writer notices that another one took over
+its instant, and a dead process of this machine is recognised at once. Unlike Java, this package spares an instant
+without a file while its writer may just have begun.
 """
 
 from __future__ import annotations
@@ -14,27 +14,28 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from hoodie_py.errors import ConflictError, FileMissingError, StorageError
+from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, HoodieWarning, StorageError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.instants import Instant
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline import Timeline
 from hoodie_py.options import locks as lock_keys
 from hoodie_py.writer.process_identity import ProcessIdentity
-from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 HEARTBEAT_FOLDER = f"{METADATA_FOLDER}/.heartbeat"
 
 LEFT_FOR_JAVA = b"This write had failed when a later one completed.\n"
-"""Content of a file that no writer of the instant made: see ``failed_writes``."""
+"""Content of a file that no writer of the instant made: see ``leave_heartbeats``."""
 ENDED = b"The writer of this instant ended and left it pending.\n"
 
 _LONGEST = 2048
-_AT_WORK: set[bytes] = set()  # contents of this process's own heartbeats that have not stopped
+_AT_WORK: set[bytes] = set()  # contents of the heartbeats that this process keeps
 
 
 class Heartbeat:
@@ -42,18 +43,18 @@ class Heartbeat:
 
     Args:
         files: the table's files.
-        instant: whose life it is.
+        instant: request time.
         options: Hudi's writer options: interval and tolerable misses.
-        now: the time in seconds since 1970.
+        now: returns the time in seconds since 1970.
 
     Attributes:
-        stays: whether the instant is pending when the block ends. The file stays then.
-        ends_at_once: whether a file that stays says that its writer has ended; else it just grows old, as Java's does,
-            and what the writer asked of the store, and got no answer to, may yet happen meanwhile.
-        was_there: whether the instant had such a file before, of a writer that is no more.
+        stays: whether the instant is still pending when the block ends. Then the file stays.
+        ends_at_once: whether a file that stays says that its writer has ended. Otherwise it grows old, as Java's does:
+            the store may still carry out a request that it did not answer, and other writers wait for that.
+        was_there: whether a dead writer of the instant had left a file.
 
     Raises:
-        ConflictError: on entering the block: somebody else keeps the instant alive.
+        ConflictError: on entering the block: another writer keeps the instant alive.
     """
 
     def __init__(
@@ -78,10 +79,10 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def ensure_alive(self) -> None:
-        """Check that nobody may have taken this writer for dead.
+        """Check that no other writer can have judged this one dead.
 
         Raises:
-            ConflictError: there was a time when its last beat was too old, or its file is not its own any more.
+            ConflictError: at some time the last beat was too old, or the file is not this writer's any more.
         """
         if not self._lost and self._now() - self._last <= self.tolerance and self._is_own():
             return
@@ -111,22 +112,30 @@ class Heartbeat:
             self._thread.join()
         if self.ends_at_once or not self.stays:
             _AT_WORK.discard(self._content)
+        try:
+            self._leave_file()
+        except HoodieError as problem:
+            # What the block did is done. An error here would hide how it ended.
+            warnings.warn(f"A heartbeat was not removed: {problem}", HoodieWarning, stacklevel=2)
+
+    def _leave_file(self) -> None:
+        """Remove the file, or leave it as the attributes say."""
         if not self._is_own():
-            return  # removed by whoever undid the instant, or his by now
+            return  # another writer undid the instant: the file is gone, or that writer's
         if not self.stays:
-            delete_with_checksum(self._files, self._path)
+            self._files.delete_with_checksum(self._path)
         elif self.ends_at_once:
             self._files.put(self._path, ENDED)
 
     def _keep_beating(self) -> None:
         while not self._lost and not self._over.wait(self._interval):
             try:
-                # A process that was stopped for long wakes up here, too: others may have taken it for dead meanwhile.
+                # A process that was stopped for long wakes up here. Others may have judged it dead.
                 self._lost = self._now() - self._last > self.tolerance or not self._is_own()
                 if not self._lost:
                     self._beat()
             except StorageError:
-                continue  # a miss; too many of them are what `ensure_alive` reports
+                continue  # a missed beat; `ensure_alive` reports too many of them
 
     def _beat(self) -> None:
         began = self._now()
@@ -142,12 +151,12 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class WriterLife:
-    """What is known of the writer of a pending instant.
+    """Whether the writer of a pending instant is alive.
 
     Attributes:
-        is_alive: it shows life.
-        may_live: it shows none, and began too short a time ago to be taken for dead.
-        until: when it will be, in seconds since 1970, if it shows none until then.
+        is_alive: its heartbeat is fresh.
+        may_live: it has no heartbeat, but began too short a time ago to be judged dead.
+        until: seconds since 1970; without another beat the writer counts as dead after that.
     """
 
     is_alive: bool
@@ -156,7 +165,7 @@ class WriterLife:
 
     @property
     def is_over(self) -> bool:
-        """Whether it may be undone: it no longer shows life, or never did and began long ago."""
+        """Whether the writer is dead, so that its instant may be undone."""
         return not self.is_alive and not self.may_live
 
 
@@ -167,14 +176,14 @@ def read_life(
     options: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.time,
 ) -> WriterLife:
-    """Find out whether the writer of a pending instant may be at work. No lock is asked: it may not be a shared one.
+    """Find out whether the writer of a pending instant may be at work. Locks do not count: they may not be shared.
 
     Args:
         files: the table's files.
-        instant: which.
-        begun: path of its file on the timeline.
+        instant: request time.
+        begun: path of the instant's file on the timeline.
         options: Hudi's writer options: interval and tolerable misses.
-        now: the time in seconds since 1970.
+        now: returns the time in seconds since 1970.
 
     Raises:
         StorageError: the store did not say.
@@ -212,8 +221,9 @@ def is_alive(
 
 
 def remove_finished(files: TableFiles, timeline: Timeline, options: Mapping[str, str] | None = None) -> None:
-    """Remove heartbeat files of completed instants, and old ones of instants that are not on the timeline. Call it
-    under the table's lock.
+    """Remove heartbeat files of completed instants, and old files of instants that are not on the timeline.
+
+    Call it under the table's lock.
     """
     try:
         found = files.list(HEARTBEAT_FOLDER)
@@ -224,7 +234,19 @@ def remove_finished(files: TableFiles, timeline: Timeline, options: Mapping[str,
         if info.is_dir or not info.name.isdigit() or (instant is not None and not instant.is_completed):
             continue
         if instant is not None or not is_alive(files, info.name, options):
-            delete_with_checksum(files, info.path)
+            files.delete_with_checksum(info.path)
+
+
+def leave_heartbeats(files: TableFiles, failed: Iterable[Instant]) -> None:
+    """Leave a heartbeat file for each failed write that is still pending, before something later completes.
+
+    If writers clean up eagerly, Java rolls back a pending write before its next one. Past a later commit it does so
+    only if it finds the write's heartbeat file, however old (Hudi ``BaseRollbackActionExecutor``).
+    """
+    for instant in failed:
+        path = f"{HEARTBEAT_FOLDER}/{instant.request_time}"
+        if not files.exists(path):
+            files.put(path, LEFT_FOR_JAVA)
 
 
 def _is_by_ended_writer(content: bytes) -> bool:
@@ -237,7 +259,7 @@ def _is_by_ended_writer(content: bytes) -> bool:
 
 
 def _read_content(files: TableFiles, path: str) -> bytes | None:
-    """Return the content of a heartbeat file, nothing where it is none of this package's; None where there is none."""
+    """Return the content of a heartbeat file: None without a file, b"" if it is too long to be this package's."""
     try:
         found = files.read(path, _LONGEST + 1)
         return found if len(found) <= _LONGEST else b""
@@ -246,9 +268,7 @@ def _read_content(files: TableFiles, path: str) -> bytes | None:
 
 
 def _read_write_time(files: TableFiles, path: str, now: Callable[[], float]) -> float:
-    """Return when a file was written, in seconds since 1970: now where the store does not know, never where it is not
-    there.
-    """
+    """Return when a file was written, in seconds since 1970: 0 without a file, now if the store does not know."""
     try:
         modified = files.stat(path).modified
     except FileMissingError:

@@ -1,6 +1,6 @@
-"""Table services right after a commit, where the options ask for them (Hudi ``runTableServicesInline``).
+"""Run table services right after a commit, if the options ask for them (Hudi ``runTableServicesInline``).
 
-The commit has landed before they begin, so what goes wrong with them is a warning and no error of the write.
+The commit has landed before they begin, so a failure of a service is a warning and no error of the write.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from hoodie_py.reader.merger import Merger
 from hoodie_py.writer import clean, compaction, compaction_plan
 from hoodie_py.writer.clean import CleanResult
 from hoodie_py.writer.compaction_merger import keep_if_own
-from hoodie_py.writer.compaction_result import CompactionResult
+from hoodie_py.writer.compaction_report import CompactionResult
 from hoodie_py.writer.local_runner import Runner
 from hoodie_py.writer.session import WriteSession
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceResults:
-    """What was done: request time of a planned compaction, results of a compaction and a clean."""
+    """Request time of a planned compaction, results of a compaction and of a clean; None where nothing was done."""
 
     scheduled: str | None = None
     compaction: CompactionResult | None = None
@@ -35,14 +35,14 @@ def run_inline_services(
     runner: Runner | None = None,
     merger: Merger | None = None,
 ) -> ServiceResults:
-    """Plan and run a compaction when it is due, then clean, as far as the options ask for it.
+    """Plan and run a compaction if it is due, then clean, as the options ask.
 
     Args:
         session: of the write.
-        merge_on_read: whether the table has logs to compact.
-        runner: carries out the compaction's tasks.
-        merger: that the write was given; a compaction takes it only where it is the table's own, as what readers see is
-            merged by the table's rules.
+        merge_on_read: whether the table is MERGE_ON_READ, so that it can be compacted.
+        runner: runs the compaction's tasks.
+        merger: of the write. The compaction uses it only if it is the table's own, as readers merge by the table's
+            rules.
     """
     options = session.settings.options
     inline, schedule = INLINE_COMPACT.read(options), INLINE_SCHEDULE.read(options)

@@ -1,7 +1,7 @@
 """Table locks: one writer at a time changes the timeline (Hudi ``LockManager``, ``LockProvider``).
 
-Which lock a table's writers share is said by their options, not by the table, so a writer here must be given what the
-others are given. ``hold`` keeps a lock while a block runs, renews it meanwhile, and knows when it was lost:
+The writers' options name the lock that they share. The table does not, so all writers need the same options. ``hold``
+keeps and renews a lock while a block runs, and notices when it is lost:
 
     with held(lock) as holding:
         ...                      # look at the timeline, decide
@@ -23,9 +23,9 @@ RENEW_SECONDS = 30.0
 
 
 class Lock(Protocol):
-    """What keeps other writers away. Locks of your own (ZooKeeper, DynamoDB, ...) need these three methods.
+    """Keeps other writers away. Your own lock (ZooKeeper, DynamoDB, ...) needs these three methods.
 
-    A lock may have an attribute ``renew_every``: seconds between renewals, None where it needs none; 30 without it.
+    It may have an attribute ``renew_every``: seconds between renewals, or None if it needs none. The default is 30.
     """
 
     def acquire(self, timeout: float) -> None:
@@ -33,19 +33,19 @@ class Lock(Protocol):
         ...
 
     def renew(self) -> None:
-        """Make sure that the lock still is one's own, and extend it where it can expire.
+        """Check that the lock is still held, and extend it if it can expire.
 
-        Raises ConflictError once it is lost, and StorageError where that cannot be told just now.
+        Raises ConflictError once it is lost, and StorageError if that is not known just now.
         """
         ...
 
     def release(self) -> None:
-        """Give the lock back; one that is lost already is nobody's concern."""
+        """Release the lock. A lost lock is no error."""
         ...
 
 
 class NoLock:
-    """No lock at all, for tables that certainly have no other writer."""
+    """No lock, for tables that certainly have no other writer."""
 
     renew_every: float | None = None
 
@@ -69,10 +69,10 @@ class HeldLock:
         self._over = threading.Event()
 
     def ensure_held(self) -> None:
-        """Ask whether the lock still is this writer's; a change of the timeline comes right after.
+        """Check that this writer still has the lock. Call it right before each change of the timeline.
 
         Raises:
-            ConflictError: it is lost, or nobody could say. Nothing may be committed.
+            ConflictError: it is lost, or that is not known. Nothing may be committed.
         """
         with self._guard:
             try:
@@ -108,7 +108,7 @@ class HeldLock:
                     self._lost = error
                     return
                 except StorageError:
-                    continue  # the store may answer next time; `ensure_held` asks it in any case
+                    continue  # the store may answer next time, and `ensure_held` asks again in any case
 
 
 @contextmanager
@@ -116,11 +116,11 @@ def hold(lock: Lock, timeout: float = WAIT_SECONDS) -> Iterator[HeldLock]:
     """Hold a lock for a block.
 
     Args:
-        lock: which.
-        timeout: how many seconds to wait for it.
+        lock: the table's.
+        timeout: seconds to wait for it.
 
     Raises:
-        ConflictError: others had it all the time.
+        ConflictError: other writers had it all the time.
     """
     lock.acquire(timeout)
     holding = HeldLock(lock)
@@ -131,5 +131,5 @@ def hold(lock: Lock, timeout: float = WAIT_SECONDS) -> Iterator[HeldLock]:
         try:
             lock.release()
         except HoodieError as error:
-            # What the block did is done; to raise here would hide how it ended.
+            # What the block did is done. An error here would hide how it ended.
             warnings.warn(f"The table's lock was not released: {error}", HoodieWarning, stacklevel=3)

@@ -1,7 +1,7 @@
-"""Which lock a table's writers share, by Hudi's own option keys.
+"""Choose the lock that a table's writers share, by Hudi's option keys (``hoodie.write.lock.*``).
 
-Without a lock provider, and with Java's in-process one, writers elsewhere are not expected: threads and processes of
-this machine still exclude each other.
+Without a lock provider, and with Java's in-process one, no writers on other machines are expected. Then a lock of this
+machine excludes its threads and processes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None
     Args:
         options: Hudi's writer options.
         files: the table's files.
-        lock: the user's own lock; it goes before what the options say.
+        lock: the user's own lock; it wins over the options.
 
     Raises:
-        UnsupportedFeatureError: a lock provider without a counterpart here, or not safe on the table's store.
-        InvalidQueryError: several writers are declared without a lock provider, or an option has no fitting value.
+        UnsupportedFeatureError: the lock provider is not handled, or is not safe on the table's store.
+        InvalidQueryError: several writers are declared without a lock provider, or an option has a bad value.
     """
     if lock is not None:
         return lock
@@ -53,7 +53,7 @@ def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None
 
 
 def read_wait_seconds(options: Mapping[str, str]) -> float:
-    """How long to wait for a lock, in seconds. Raises InvalidQueryError."""
+    """Return how many seconds to wait for a lock. Raises InvalidQueryError."""
     return lock_keys.WAIT_MS.read(options) / 1000
 
 
@@ -74,7 +74,7 @@ def _make_file_system_lock(options: Mapping[str, str], files: TableFiles) -> Loc
 
 
 def _find_lock_file(folder: str | None, files: TableFiles) -> tuple[TableFiles, str]:
-    """Return the lock file of a folder: below the table, or elsewhere on the same disks."""
+    """Return the lock file in a folder of the local disk; None is the table's own ``.hoodie``."""
     if folder is None:
         return files, LOCK_FILE
     split = urlsplit(folder)

@@ -1,13 +1,13 @@
-"""The lock of writers that were told of no other: it excludes every process of this machine that can write the table.
+"""The lock without a lock provider: it excludes every process of this machine that can write the table.
 
-It is the operating system's advisory lock. Of a table on a disk the ``.hoodie`` folder itself is locked, so whoever
-reaches the table reaches the lock: other users, another TMPDIR, containers that mount it, links, relative paths.
-Nothing is written, and who may list the timeline may lock it. On NFS and the like such a lock ends at the machine.
+It is the operating system's advisory lock (flock). For a table on a local disk it locks the ``.hoodie`` folder, so
+every writer that reaches the table reaches the lock: other users, another TMPDIR, containers that mount it, links,
+relative paths. This writes nothing, and needs only the right to list the timeline. On NFS it does not exclude other
+machines.
 
-Tables elsewhere have no such folder. For them a file is locked that is named after the table, in one place for all
-users.
+A table elsewhere has no such folder. For it the lock is on a file named after the table, in one folder for all users.
 
-A process that is killed leaves nothing locked; one that is stopped keeps the lock.
+A killed process leaves nothing locked. A stopped one keeps the lock.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _SHARED_FILE = 0o666
 
 
 class MachineLock:
-    """Excludes the other threads and processes of this machine, whoever runs them.
+    """Excludes the other threads and processes of this machine, of all users.
 
     Args:
-        files: the table's files; tables are told apart by where they are.
+        files: the table's files; their location identifies the table.
     """
 
     renew_every: float | None = None
@@ -46,7 +46,7 @@ class MachineLock:
         self._descriptor: int | None = None
 
     def acquire(self, timeout: float) -> None:
-        """Take the lock. Raises ConflictError after so many seconds, StorageError where there is nothing to lock."""
+        """Take the lock. Raises ConflictError after ``timeout`` seconds, StorageError if there is nothing to lock."""
         deadline = time.monotonic() + timeout
         while not self._try():
             if time.monotonic() >= deadline:
@@ -56,7 +56,7 @@ class MachineLock:
             time.sleep(_PAUSE)
 
     def renew(self) -> None:
-        """Make sure that the lock is held. It is lost where what was locked has been removed or replaced."""
+        """Check that the lock is held. It is lost once the locked folder or file was removed or replaced."""
         if self._descriptor is None:
             raise ConflictError("The lock is not held.", table=self._table)
         if not _is_at(self._descriptor, self._path):
@@ -65,7 +65,7 @@ class MachineLock:
     def release(self) -> None:
         """Give the lock back."""
         if self._descriptor is not None:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # also for a copy that a forked child may have
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing alone would not unlock a forked child's copy
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -73,7 +73,7 @@ class MachineLock:
         try:
             self._path, descriptor = self._open()
         except FileExistsError:
-            return False  # another one has just made it
+            return False  # another process has just created the file
         except OSError as error:
             raise StorageError(f"There is nothing to lock: {error}", table=self._table) from error
         with suppress(BlockingIOError):
@@ -96,7 +96,7 @@ class MachineLock:
 
 
 def _is_at(descriptor: int, path: str) -> bool:
-    """Whether a path still leads to what was opened."""
+    """Whether a path still leads to the opened file."""
     try:
         return os.path.samestat(os.fstat(descriptor), Path(path).stat())
     except FileNotFoundError:
@@ -104,9 +104,9 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 
 def _open_shared(path: str) -> int:
-    """Open a file that every user may lock, and make it if need be; to lock it, reading is enough.
+    """Open a file that every user may lock, or create it. The right to read it is enough to lock it.
 
-    It is opened before it is made: in folders that all may write to, Linux lets nobody "create" another user's file.
+    Opening comes before creating: in a folder that all may write to, Linux refuses O_CREAT on another user's file.
     """
     _make_place()
     flags = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -116,15 +116,15 @@ def _open_shared(path: str) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, _SHARED_FILE)
         os.fchmod(descriptor, _SHARED_FILE)
     with suppress(OSError):
-        os.utime(descriptor)  # those who tidy up such folders go by age
+        os.utime(descriptor)  # programs that clean temporary folders delete old files
     return descriptor
 
 
 def _make_place() -> None:
-    """Make the folder of lock files.
+    """Create the folder of lock files.
 
     Raises:
-        OSError: it cannot be made, or is a link or a file.
+        OSError: it cannot be created, or is a link or a file.
     """
     with suppress(FileExistsError):
         Path(_PLACE).mkdir()

@@ -1,8 +1,8 @@
-"""What lies in the ``files`` partition of a metadata table, as far as a writer must know it: one file group, always.
+"""The ``files`` partition of a metadata table, as a writer needs it (Hudi ``HoodieBackedTableMetadataWriter``).
 
-The next log file is named as in any table: from version 8 on by the instant that writes it, before by the base instant
-of the group's newest slice. The schema of its records is that of the newest block, so that files of another release of
-Hudi stay of one kind.
+The partition has exactly one file group. The next log file is named as in any table: from version 8 on after the
+instant that writes it, before after the base instant of the group's newest slice. Its records have the schema of the
+newest block, so that all files keep the schema of the release of Hudi that made them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _OPERATION = "UPSERT_PREPPED"
 
 
 class MetadataFiles:
-    """The ``files`` partition as it is now.
+    """The current ``files`` partition.
 
     Args:
         files: files of the metadata table.
         config: the metadata table's properties.
-        pending_compaction: request time of the metadata table's own pending compaction, if there is one.
+        pending_compaction: request time of the metadata table's pending compaction; None if none is pending.
 
     Raises:
-        FileMissingError: there is no such partition.
-        InvalidTableError: there is no file in it.
+        FileMissingError: the partition is missing.
+        InvalidTableError: it has no files.
     """
 
     def __init__(self, files: TableFiles, config: TableConfig, pending_compaction: str | None) -> None:
@@ -43,13 +43,13 @@ class MetadataFiles:
         self._own_names = config.has_logs_named_by_commit
         groups = {group.file_id: group for group in group_files(FILES_PARTITION, files.list(FILES_PARTITION))}
         if FILES_FILE_ID not in groups:
-            raise InvalidTableError("the metadata table lists no files", path=f"{files.uri}/{FILES_PARTITION}")
+            raise InvalidTableError("The metadata table lists no files.", path=f"{files.uri}/{FILES_PARTITION}")
         self._group: FileGroup = groups[FILES_FILE_ID]
         self._pending_compaction = pending_compaction
 
     @property
     def base_instant(self) -> str:
-        """Base instant of the newest slice, that of a pending compaction too."""
+        """Base instant of the newest slice; a pending compaction begins a slice."""
         times = [base.instant for base in self._group.base_files]
         times += [] if self._own_names else [log.name.instant for log in self._group.log_files]
         return max([*times, self._pending_compaction or ""])
@@ -61,14 +61,14 @@ class MetadataFiles:
         return make_log_file_name(FILES_FILE_ID, time, max(versions, default=0) + 1, f"0-0-{secrets.randbits(31)}")
 
     def list_logs_of(self, instant: str) -> list[str]:
-        """Return paths of log files that the instant wrote, where names tell that."""
+        """Return paths of the log files that the instant wrote; none before version 8, where names do not tell."""
         return [log.path for log in self._group.log_files if log.name.instant == instant] if self._own_names else []
 
     def read_schema(self) -> str:
         """Return the Avro schema (JSON) of the newest records, meta columns first.
 
         Raises:
-            InvalidTableError: no file has one.
+            InvalidTableError: no file has a schema.
         """
         for log in reversed(self._group.log_files):
             for block in iterate_blocks(read_bounded(self._files, log.path, "log_bytes")):
@@ -79,11 +79,11 @@ class MetadataFiles:
             if text:
                 return text.decode()
         raise InvalidTableError(
-            "no file of the metadata table tells its schema", path=f"{self._files.uri}/{FILES_PARTITION}"
+            "No file of the metadata table has a schema.", path=f"{self._files.uri}/{FILES_PARTITION}"
         )
 
     def make_commit_metadata(self, name: str, instant: str, size: int, records: int, schema: str) -> CommitMetadata:
-        """Return what the metadata table's delta commit says of the new log file."""
+        """Return the commit metadata of the delta commit that adds the new log file."""
         base = max(self._group.base_files, key=lambda each: each.instant, default=None)
         slice_logs = [log.name.name for log in reversed(self._group.log_files) if log.name.instant == self.base_instant]
         stat = WriteStat(

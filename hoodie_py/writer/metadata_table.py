@@ -1,18 +1,18 @@
-"""Keep the metadata table right, or out of the way, when files of the table change (Hudi
+"""Keep the metadata table right, or switch it off, when files of the table change (Hudi
 ``HoodieBackedTableMetadataWriter``).
 
-Java lists files through the metadata table wherever a table has one, so a commit it does not know is invisible and its
-files are lost at the next compaction. Right before a commit, under the table's lock:
+Java lists files through the metadata table if a table has one. A commit that is missing there is invisible, and its
+files are lost at the next compaction. Right before a commit, under the table's lock, the mode decides:
 
-* **auto**: one delta commit of the same instant goes to the metadata table, with the new files in its ``files``
-  partition. Statistics that Java can rebuild, and that would be wrong now, are dropped: the property first, then the
-  folder. Up to table version 6 nothing is dropped, as Java there skips its own update while a partition is missing;
-  its readers take files without statistics for candidates. Anything that cannot be kept right is refused.
-* **disable**: the table goes without; Java builds it anew from the file system.
-* **refuse**: such a table is not written to.
+* **auto**: write one delta commit of the same instant to the metadata table, with the new files in its ``files``
+  partition. Drop statistics that Java can rebuild and that would be wrong now: the property first, then the folder. Up
+  to table version 6 nothing is dropped, as Java there skips its own update while a partition is missing, and its
+  readers do not skip files without statistics. A table with anything that cannot be kept right is refused.
+* **disable**: remove the metadata table. Java rebuilds it from the file system.
+* **refuse**: refuse the table.
 
-The order metadata table, then commit, is what Java has: readers ignore what the metadata table says of an instant that
-is not completed, and whoever undoes the instant undoes that too.
+The order, metadata table before commit, is Java's. Readers ignore entries of an instant that has not completed, and
+to undo an instant includes to undo its entries.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from hoodie_py.writer.metadata_files import MetadataFiles
 from hoodie_py.writer.session import WriteSession, find_newest_time
 from hoodie_py.writer.settings import MetadataMode
 from hoodie_py.writer.table_properties import change_properties
-from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
+from hoodie_py.writer.timeline_writer import TimelineWriter
 
 METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
 _FIRST_VERSION_OF_DROPS = 8
@@ -63,14 +63,14 @@ Names = Mapping[str, Sequence[str]]
 
 
 class MetadataTable:
-    """The metadata table of a table, before a commit. Make it under the lock.
+    """The metadata table of a table, before a commit. Construct it under the lock.
 
     Args:
         session: of the writing call.
-        snapshot: the table as it is now.
+        snapshot: the current table.
 
     Raises:
-        UnsupportedFeatureError: the metadata table cannot be kept right, or the caller wants no writing beside one.
+        UnsupportedFeatureError: the metadata table cannot be kept right, or the mode is "refuse".
     """
 
     def __init__(self, session: WriteSession, snapshot: Snapshot) -> None:
@@ -86,7 +86,7 @@ class MetadataTable:
         """Refuse a table whose metadata table cannot be kept right in a mode.
 
         Raises:
-            UnsupportedFeatureError: says what is in the way.
+            UnsupportedFeatureError: names the reason.
         """
         config = snapshot.config
         if not config.metadata_partitions and not config.metadata_partitions_inflight:
@@ -100,12 +100,12 @@ class MetadataTable:
 
     @staticmethod
     def check_records(snapshot: Snapshot, mode: MetadataMode, *, new_keys: bool) -> None:
-        """Refuse a write that an index in the metadata table would have to know of (compactions need not care).
+        """Refuse a write that would have to update an index in the metadata table. A compaction never has to.
 
         Args:
-            snapshot: the table as it is now.
+            snapshot: the current table.
             mode: what to do about the metadata table.
-            new_keys: whether keys come or go; to change rows of known keys leaves record locations as they are.
+            new_keys: whether the write adds or removes keys. Changed rows of known keys keep their record locations.
 
         Raises:
             UnsupportedFeatureError: names the index.
@@ -116,20 +116,20 @@ class MetadataTable:
             if name.startswith(_KEPT_PREFIX) or (new_keys and name in _KEPT):
                 raise UnsupportedFeatureError(
                     f"Writing records to a table with the index {name}, which is not kept up here.",
-                    hint=f"{METADATA_MODE}=disable switches the metadata table off; Java Hudi builds it anew.",
+                    hint=f"{METADATA_MODE}=disable switches the metadata table off; Java Hudi rebuilds it.",
                     table=snapshot.config.name,
                 )
 
     def commit(self, instant: str, *, added: Sizes, deleted: Names) -> None:
-        """Record what an instant does to the table's files; the instant completes right after.
+        """Write what an instant does to the table's files. The instant must complete right after.
 
         Args:
             instant: request time.
             added: sizes in bytes of new files, by partition path and name.
-            deleted: names of files that go, by partition path.
+            deleted: names of removed files, by partition path.
 
         Raises:
-            ConflictError: the metadata table has a commit of that instant already.
+            ConflictError: the metadata table already has a commit of that instant.
             CommitStateUnknownError: the store did not say whether a file was written.
             StorageError: the store refused.
         """
@@ -140,12 +140,12 @@ class MetadataTable:
             change_properties(self._session.files, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
             remove_tree(self._session.files, METADATA_TABLE)
             return
-        if added:  # to remove files makes no statistics wrong
+        if added:  # statistics of removed files do no harm
             self._drop_statistics(config)
         self._write(instant, added, deleted)
 
     def _drop_statistics(self, config: TableConfig) -> None:
-        """Drop partitions that Java builds anew and that the commit would make wrong."""
+        """Drop partitions that the commit would make wrong and that Java rebuilds."""
         if config.version < _FIRST_VERSION_OF_DROPS:
             return
         dropped = [name for name in config.metadata_partitions if name in _REBUILT or name.startswith(_REBUILT_PREFIX)]
@@ -182,14 +182,14 @@ class MetadataTable:
         beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))
         completion_time = self._session.clock.take(beyond)
         done = writer.complete(inflight, completion_time, write_commit_metadata(metadata, config.timeline_layout))
-        if config.timeline_layout > 1:  # before, whoever runs the instant again gives the file the same name
+        if config.timeline_layout > 1:  # in layout 1 another run of the instant writes a file of the same name
             self._own.append(writer.locate(done))
         markers.remove_all()
 
     def forget_own(self) -> None:
-        """Remove what ``commit`` wrote, and nothing that another run of the same instant did."""
+        """Remove what ``commit`` wrote, and nothing of another run of the same instant."""
         for path in self._own:
-            delete_with_checksum(self._files, path)
+            self._files.delete_with_checksum(path)
 
 
 def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
@@ -199,12 +199,12 @@ def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
 
 
 def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
-    """Whether what an instant did to the metadata table may lie in a base file there, and cannot be taken out."""
+    """Whether a base file of the metadata table may contain the instant's entries, so that they cannot be removed."""
     return len(_load_metadata_timeline(snapshot).select_after(instant).select_actions(COMMIT, COMPACTION)) > 0
 
 
 def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:
-    """Return the timeline of the metadata table; an empty one where the table has none."""
+    """Return the timeline of the metadata table; an empty one if the table has none."""
     if not snapshot.config.metadata_partitions:
         return Timeline()
     place = snapshot.files.sub(METADATA_TABLE)
@@ -215,19 +215,19 @@ def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:
 
 
 def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], object] | None = None) -> None:
-    """Take back what an instant that has not completed did to the metadata table; nothing is done if it did nothing.
+    """Remove the entries of a pending instant from the metadata table, if it has any.
 
-    Its log files go first, then the states of its commit, the completed one first, then its markers. Call it under the
+    The log files go first, then the files of its commit, the completed one first, then the markers. Call it under the
     table's lock.
 
     Args:
         files: of the table, not of the metadata table.
         instant: request time.
-        check: asks, once it is known what there is, whether the run still has the table, where others may do the same
-            instant anew.
+        check: called between the listing and the deletion; raises if the run has lost the lock or its heartbeat.
+            Another process may have run the instant again then.
 
     Raises:
-        UnsupportedFeatureError: a log file of the metadata table holds other commits too.
+        UnsupportedFeatureError: a log file of the metadata table also holds other commits.
     """
     place = files.sub(METADATA_TABLE)
     try:
@@ -249,7 +249,7 @@ def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], ob
     if check is not None and (paths or found is not None):
         check()
     for path in sorted(paths):
-        delete_with_checksum(place, path)
+        place.delete_with_checksum(path)
     if found is not None:
         for state in (COMPLETED, INFLIGHT, REQUESTED):
             if state != COMPLETED or found.is_completed:
@@ -274,7 +274,7 @@ def _check_own_log(files: TableFiles, path: str, instant: str) -> None:
 
 def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, str | None]:
     config = snapshot.config
-    disable = f"{METADATA_MODE}=disable switches it off; Java Hudi builds it anew."
+    disable = f"{METADATA_MODE}=disable switches it off; Java Hudi rebuilds it."
     if mode == "refuse":
         return "it was asked to refuse that", None
     if mode == "disable":

@@ -1,4 +1,4 @@
-"""Files that are gone because the table moved on: a conflict with another writer, not a loss."""
+"""Tell a file that another writer removed from a file that is lost: the first is a conflict, the second an error."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hoodie_py.writer.session import WriteSession
 
 @contextmanager
 def turn_missing_into_conflict(session: WriteSession, snapshot: Snapshot) -> Iterator[None]:
-    """Make a file that is missing a conflict where another writer changed the table since the snapshot.
+    """Turn a missing file into a conflict if another writer changed the table since the snapshot.
 
-    A write that was taken back, a clean or a rollback takes files along that a slower writer still means to read.
+    A rollback or a clean may remove files that a slower writer is about to read.
 
     Args:
         session: of the writing call.
-        snapshot: the table that the block rests on.
+        snapshot: what the block reads.
 
     Raises:
-        ConflictError: in place of the error about the file.
+        ConflictError: instead of the error about the file.
     """
     try:
         yield
@@ -36,7 +36,7 @@ def turn_missing_into_conflict(session: WriteSession, snapshot: Snapshot) -> Ite
 
 
 def _has_changed(before: Timeline, now: Timeline) -> bool:
-    """Whether something completed or went; what has begun, such as the block's own write, does not count."""
+    """Whether an instant completed or disappeared. A new pending instant does not count: it may be the block's own."""
     had, has = _list_states(before), _list_states(now)
     return bool(had - has) or any(completed for *_, completed in has - had)
 

@@ -1,8 +1,8 @@
-"""From a compaction plan to the slices it means, checked against the table as it is.
+"""Turn a compaction plan into file slices, and check it against the current table.
 
-A plan is a promise about files: made earlier, perhaps by another program. Before anything is written each file must be
-there and belong to the group it is named for, the group must not have moved on, and no log file that the new base file
-would close off may be missing from the plan - its rows would be lost.
+Another program may have made the plan, some time ago. So before anything is written: each file must exist and belong to
+its file group, the group must not be replaced or have a newer base file, and the plan must name every log file below
+the new base file, as the rows of others would be lost.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def find_planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) 
     """Return one slice for each operation of a plan, in its order.
 
     Args:
-        snapshot: the table as it is now.
-        plan: a pending compaction's.
-        instant: its request time.
+        snapshot: the current table.
+        plan: of a pending compaction.
+        instant: request time of the compaction.
 
     Raises:
-        InvalidTableError: the plan names a file that is missing or belongs elsewhere, or leaves out one it must not.
+        InvalidTableError: the plan names a file that is missing or belongs to another group, or lacks a log file.
         ConflictError: a file group was replaced, or has a newer base file.
-        UnsupportedFeatureError: a bootstrapped base file.
+        UnsupportedFeatureError: a base file is bootstrapped.
     """
     partitions = {operation.partition_path for operation in plan.operations}
     groups = {group.key: group for group in snapshot.view.list_file_groups(sorted(partitions))}
@@ -76,9 +76,9 @@ def _find_base_file(name: str, group: FileGroup, instant: str) -> BaseFile:
 
 
 def _find_log_file(snapshot: Snapshot, name: str, group: FileGroup, base_instant: str | None) -> LogFile | None:
-    """Return a planned log file; None for one of a write that was taken back since.
+    """Return a planned log file; None if its write was rolled back after the plan was made.
 
-    Up to table version 6 a plan may name that, as its name has the slice's base instant.
+    Up to table version 6 a plan may name such a file, as its name has the slice's base instant.
     """
     parsed = parse_log_file_name(name)
     if parsed is None or parsed.file_id != group.file_id or parsed.is_cdc:
@@ -130,7 +130,7 @@ def _check_current(snapshot: Snapshot, group: FileGroup, planned: FileSlice, ins
 def _iterate_lost_logs(
     snapshot: Snapshot, planned: FileSlice, others: Iterable[LogFile], instant: str
 ) -> Iterator[LogFile]:
-    """Yield log files that are not in the plan although they lie below the new base file and hold rows that count."""
+    """Yield log files with live rows that belong below the new base file and are not in the plan."""
     visibility = snapshot.view.visibility
     for log in others:
         written = log.name.instant
@@ -146,6 +146,6 @@ def _iterate_lost_logs(
 
 
 def _has_records(snapshot: Snapshot, planned: FileSlice, log: LogFile) -> bool:
-    """Whether a log file holds records that count; up to version 6 names do not tell."""
+    """Whether a log file holds committed records. Up to version 6 its name does not tell."""
     alone = FileSlice(planned.partition_path, planned.file_id, planned.base_instant, None, (log,))
     return next(FileGroupReader(alone, snapshot).log_records(), None) is not None

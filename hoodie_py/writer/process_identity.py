@@ -1,7 +1,7 @@
-"""Which process did something, told so that another can say for certain that it is no more.
+"""Identify a process, so that another process can tell for certain that it has ended.
 
-Only Linux says enough: a process is named by the machine's boot, the namespace that its number belongs to, the number,
-and the moment it began. Where any of that is unknown or another machine's, nothing is certain, and so the answer is no.
+Linux tells enough: the boot id, the namespace of process numbers, the number, and the start time identify a process. If
+any of these is unknown, or is of another machine, nothing is certain, and the process does not count as ended.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/proc/self/ns/pid")
 _LARGEST = 2**31
-_BEGAN = 19  # where a process's beginning stands, after its name, in /proc/<number>/stat
+_BEGAN = 19  # index of the start time among the fields after the name in /proc/<number>/stat
 _ENDED = frozenset("ZX")
 _LONGEST = 2048
 
@@ -27,10 +27,10 @@ class ProcessIdentity:
 
     Attributes:
         host: name of its machine or container.
-        boot: of the kernel that runs it; empty where that is not known.
-        namespace: that its number belongs to.
-        number: its process id.
-        began: clock ticks from the boot to its beginning.
+        boot: boot id of the kernel; "" if unknown.
+        namespace: of process numbers.
+        number: process id.
+        began: start time in clock ticks since the boot.
     """
 
     host: str
@@ -41,7 +41,7 @@ class ProcessIdentity:
 
     @classmethod
     def read_own(cls) -> ProcessIdentity:
-        """Return that of this process."""
+        """Return the identity of this process."""
         boot = namespace = ""
         with suppress(OSError):
             boot, namespace = _BOOT.read_text().strip(), str(_NAMESPACE.readlink())
@@ -50,12 +50,12 @@ class ProcessIdentity:
         return cls(socket.gethostname(), boot if state else "", namespace, number, state[1] if state else 0)
 
     def to_bytes(self, token: str) -> bytes:
-        """Encode, together with what tells apart what one process does at several times."""
+        """Encode, with a token that differs for each use by one process."""
         return json.dumps({**asdict(self), "token": token}).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ProcessIdentity | None:
-        """Parse; None where it is anything else."""
+        """Parse; None if the bytes are anything else."""
         try:
             found = json.loads(data) if len(data) <= _LONGEST else None
         except (ValueError, RecursionError):
@@ -71,7 +71,7 @@ class ProcessIdentity:
         return cls(host, boot, namespace, number, began)
 
     def has_ended(self) -> bool:
-        """Whether this process certainly is no more."""
+        """Whether this process has certainly ended."""
         here = ProcessIdentity.read_own()
         if not self.boot or (self.host, self.boot, self.namespace) != (here.host, here.boot, here.namespace):
             return False
@@ -79,14 +79,14 @@ class ProcessIdentity:
             os.kill(self.number, 0)
         except ProcessLookupError:
             return True
-        except OSError:  # it is there, another user's
+        except OSError:  # the process exists and belongs to another user
             pass
         state = _read_state(self.number)
         return state is not None and (state[0] in _ENDED or state[1] != self.began)
 
 
 def _read_state(number: int) -> tuple[str, int] | None:
-    """Return a process's state and its beginning; None where the system does not say."""
+    """Return a process's state and start time; None if the system does not tell them."""
     try:
         process = Path(f"/proc/{number}")
         fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()

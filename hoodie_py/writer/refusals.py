@@ -1,7 +1,7 @@
-"""What a table must not be for this package to write to it.
+"""Refuse tables with features that this package cannot write.
 
-Each is valid Hudi whose rules are not built here; going on would lose rows or leave the table in a state that Java
-would misread. A refusal names the feature and leaves the table as it was.
+Each feature is valid Hudi whose rules are not built here. To write all the same would lose rows, or leave a table that
+Java reads wrongly. A refusal names the feature and leaves the table unchanged.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.instants import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, RESTORE, Instant
+from hoodie_py.formats.instants import RESTORE
 from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.partition_values import is_formatted_time
 from hoodie_py.table.schema_history import SCHEMA_FOLDER
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.pending import list_pending_writes
 
 
 def check_compactable(snapshot: Snapshot) -> None:
@@ -40,15 +41,17 @@ def check_writable(snapshot: Snapshot) -> None:
 
 
 def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
-    """Refuse to compact up to table version 6 beside an older write that has not completed: it wrote below the slice
-    that the compaction closes, so that its rows would be lost (Hudi ``CompactHelpers``, for one writer).
+    """Refuse to compact beside an older pending write, up to table version 6.
+
+    That write's log files belong to the slice that the compaction closes, so its rows would be lost (Hudi
+    ``CompactHelpers``, for one writer).
 
     Args:
-        snapshot: the table as it is now.
-        instant: of the compaction.
+        snapshot: the current table.
+        instant: request time of the compaction.
 
     Raises:
-        ConflictError: there is such a write.
+        ConflictError: an older write is pending.
     """
     if snapshot.config.has_logs_named_by_commit:
         return
@@ -63,20 +66,6 @@ def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
         )
 
 
-def list_pending_writes(snapshot: Snapshot) -> list[Instant]:
-    """Return writes that have not completed, oldest first: no compactions, no clusterings."""
-    pending = snapshot.timeline.timeline.select_pending()
-    written = [each for each in pending if each.is_write and each.action not in (COMPACTION, LOG_COMPACTION)]
-    return [each for each in written if not is_clustering(snapshot, each)]
-
-
-def is_clustering(snapshot: Snapshot, pending: Instant) -> bool:
-    """Whether a pending instant is a clustering, which up to table version 6 only its plan tells."""
-    if pending.action == REPLACE_COMMIT:
-        return snapshot.timeline.read_replace_plan(pending).is_clustering
-    return pending.action == CLUSTERING
-
-
 def _iterate_problems(snapshot: Snapshot) -> Iterator[HoodieError]:
     if not snapshot.config.is_merge_on_read:
         yield UnsupportedFeatureError(
@@ -85,7 +74,7 @@ def _iterate_problems(snapshot: Snapshot) -> Iterator[HoodieError]:
     times = snapshot.schema.times
     for name in () if times is None else times.names:
         if is_formatted_time(snapshot.config, name):
-            # A scan gives such a column as text: of log rows as their numbers, and of no base rows at all.
+            # A scan returns such a column as text: log rows give their numbers, base rows give nothing.
             yield UnsupportedFeatureError(
                 "Compaction of a table that the timestamp key generator partitions by a timestamp column.",
                 hint="Compact it with Java Hudi or Flink.",

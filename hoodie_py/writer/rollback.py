@@ -1,13 +1,13 @@
-"""Undo an instant that has not completed, or finish a rollback that was begun (Hudi ``BaseRollbackActionExecutor``).
+"""Undo a pending instant, or finish a pending rollback (Hudi ``BaseRollbackActionExecutor``).
 
-* A compaction under way goes back to requested: its files and markers go, and its inflight file. A requested one is
-  removed, unless writers up to table version 6 have already named log files after it.
-* Any other write: its data files go, then a completed rollback instant says so, then the instant's own files. What a
-  write made is told by the instant in file names; up to version 6 log files carry none, so their blocks are looked at,
-  and a log file that holds other commits' blocks too is left to Java.
-* What the instant did to the metadata table is taken back first; readers ignore it anyway while the instant is pending.
+* An inflight compaction goes back to requested: its data files, its markers and its inflight file are removed. A
+  requested one is removed, unless log files already carry its instant (up to table version 6).
+* Of any other write the data files are removed, then a completed rollback instant records that, then the instant's
+  timeline files are removed. The instant in the file names tells which files the write made. Up to version 6 the names
+  of log files do not, so their blocks are read; a log file with blocks of other commits is left to Java.
+* The instant's entries in the metadata table go first. Readers ignore them while the instant is pending.
 
-A rollback that was cut short, this package's or Java's, is taken up again by its plan: see ``finish_rollback``.
+``finish_rollback`` continues an interrupted rollback, this package's or Java's, by its plan.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.attempt import undo_attempt
 from hoodie_py.writer.finish_rollback import check_removable, finish_rollback, remove_instant
 from hoodie_py.writer.metadata_table import undo_metadata_commit
-from hoodie_py.writer.rollback_facts import PendingRollback, list_pending_rollbacks, list_rollbacks_of
+from hoodie_py.writer.pending import PendingRollback, list_pending_rollbacks, list_rollbacks_of
 from hoodie_py.writer.rollback_record import begin_rollback, complete_rollback, delete_files
 from hoodie_py.writer.run_guard import guard_run
 from hoodie_py.writer.session import WriteSession
@@ -46,11 +46,11 @@ class RollbackResult:
     """What a rollback did.
 
     Attributes:
-        instant: that was undone.
-        action: of it.
-        left: "requested" where it can be run again, "gone" where nothing of it is left.
-        rollback: the instant that records the rollback; None where none is needed.
-        files_deleted: data files that were removed.
+        instant: request time of the undone instant.
+        action: its action.
+        left: "requested" if it can be run again, "gone" if nothing of it is left.
+        rollback: request time of the instant that records the rollback; None if none is needed.
+        files_deleted: number of removed data files.
     """
 
     instant: str
@@ -71,21 +71,22 @@ def rollback(session: WriteSession, instant: str) -> RollbackResult:
 
     Args:
         session: of the writing call.
-        instant: its request time, or that of a rollback that is pending.
+        instant: its request time, or that of a pending rollback.
 
     Raises:
-        InvalidQueryError: there is no pending instant at that time.
-        ConflictError: somebody is at work on it, or finished it meanwhile.
-        UnsupportedFeatureError: an action, or a state, that only Java Hudi can undo.
+        InvalidQueryError: no instant is pending at that time.
+        ConflictError: another process works on it, or has finished it.
+        UnsupportedFeatureError: only Java Hudi can undo the action or its state.
         CommitStateUnknownError: the store did not say whether the rollback was recorded.
-        StorageError: the store refused; the next rollback takes this one up.
+        StorageError: the store refused; the next rollback continues this one.
     """
     about = _find_target(session.look(), instant)
     with guard_run(session, about) as alive, session.hold_lock() as holding:
         snapshot = session.look()
         if _find_target(snapshot, instant) != about:
-            raise ConflictError("Another writer changed the instant meanwhile.", hint="Try again.", instant=instant)
-        alive.set_pending(alive.heartbeat.was_there)  # Java needs to find it: see failed_writes
+            raise ConflictError("Another writer has changed the instant.", hint="Try again.", instant=instant)
+        # If the rollback fails, the dead writer's heartbeat file stays. Java needs it: see `leave_heartbeats`.
+        alive.set_pending(alive.heartbeat.was_there)
         alive.ensure_own(holding)
         result = _undo(session, snapshot, instant, partial(alive.ensure_own, holding))
         alive.set_pending(False)
@@ -107,14 +108,14 @@ def _undo(session: WriteSession, snapshot: Snapshot, instant: str, check: Callab
 
 
 def _find_begun(snapshot: Snapshot, instant: str) -> PendingRollback | None:
-    """Return the pending rollback that an instant is, or that is about it."""
+    """Return the pending rollback that has this request time, or that undoes this instant."""
     return next(
         (each for each in list_pending_rollbacks(snapshot) if instant in (each.instant.request_time, each.target)), None
     )
 
 
 def _find_target(snapshot: Snapshot, instant: str) -> str:
-    """Return request time of the instant that is undone; a rollback without plan stands for itself."""
+    """Return request time of the instant to undo. A rollback without a plan is that instant itself."""
     begun = _find_begun(snapshot, instant)
     if begun is not None:
         return begun.target or instant

@@ -1,4 +1,4 @@
-"""The instant on the timeline that records a rollback: its plan, and what came of it."""
+"""Write the instant that records a rollback: its plan and its metadata (Hudi ``BaseRollbackPlanActionExecutor``)."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ from hoodie_py.formats.plans import (
     RolledBackPartition,
 )
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.location import make_java_location
 from hoodie_py.writer.session import WriteSession, find_newest_time
-from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 Files = Mapping[str, tuple[str, ...]]
 """Names of data files, by partition path."""
 
 
 def begin_rollback(session: WriteSession, snapshot: Snapshot, pending: Instant, files: Files) -> Instant:
-    """Record the plan of a rollback and begin it; return the inflight instant.
+    """Save the plan of a rollback, begin it, and return the inflight instant.
 
     Args:
         session: of the writing call, whose lock is held.
-        snapshot: the table as it is now.
-        pending: the instant that is undone.
-        files: what it wrote.
+        snapshot: the current table.
+        pending: the instant to undo.
+        files: the data files that it wrote.
 
     Raises:
         CommitStateUnknownError: the store did not say whether a file was written.
@@ -41,20 +39,20 @@ def begin_rollback(session: WriteSession, snapshot: Snapshot, pending: Instant, 
         requests=tuple(RollbackRequest(partition, names) for partition, names in files.items()),
     )
     time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
-    return writer.begin(writer.request(time, ROLLBACK, write_rollback_plan(plan, make_java_location(session.files))))
+    return writer.begin(writer.request(time, ROLLBACK, write_rollback_plan(plan, session.files.java_uri)))
 
 
 def delete_files(files: TableFiles, names: Files) -> None:
-    """Delete data files; those that are gone are no error."""
+    """Delete data files. Missing files are no error."""
     for partition, each in names.items():
         for name in each:
-            delete_with_checksum(files, f"{partition}/{name}" if partition else name)
+            files.delete_with_checksum(f"{partition}/{name}" if partition else name)
 
 
 def complete_rollback(
     session: WriteSession, snapshot: Snapshot, inflight: Instant, undone: Instant, files: Files
 ) -> None:
-    """Complete a rollback; arguments and errors as for ``begin_rollback``, save ``inflight``: the rollback."""
+    """Complete a rollback. ``inflight`` is the rollback; other arguments and errors as for ``begin_rollback``."""
     metadata = RollbackMetadata(
         start_rollback_time=inflight.request_time,
         total_files_deleted=sum(map(len, files.values())),
@@ -63,5 +61,5 @@ def complete_rollback(
         partitions={partition: RolledBackPartition(names, ()) for partition, names in files.items()},
     )
     completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
-    content = write_rollback_metadata(metadata, make_java_location(session.files))
+    content = write_rollback_metadata(metadata, session.files.java_uri)
     session.open_timeline(snapshot).complete(inflight, completion_time, content)

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from hoodie_py.formats.arrays import from_numpy, to_numbers
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.visibility import GroupKey
 from hoodie_py.writer.bucket_index import make_bucket_file_id, parse_bucket
-from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.writer.pending import iterate_pending_clusterings
 from hoodie_py.writer.small_files import fill_small_files
-from hoodie_py.writer.write_conflicts import iterate_pending_clusterings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
 _FILE_BYTES_A_BYTE = 0.4

@@ -1,14 +1,14 @@
-"""The look after a completed file: was the commit still this writer's to make?
+"""The look after a completed file: had this writer still the right to commit?
 
-A process may sleep between its last look and its completed file, longer than its lock and its heartbeat live. Others
-then take it for dead, roll it back, or commit something of their own that the last look did not show. So whoever has
-completed an instant looks once more before he calls it done:
+A process may sleep between its last look and its completed file, for longer than its lock and its heartbeat live. Other
+writers then judge it dead and roll it back, or commit what the last look did not show. So a writer that has completed
+an instant looks once more before it reports success:
 
-* The lock was held and the heartbeat went on all the while, nobody has undone the instant or committed beside it: done.
-* Somebody has undone it, or begun to: its completed file goes again, so that all readers, Java's too, see what the
-  rollback says; that is a ``ConflictError``. The same where another commit meanwhile does not go with this one.
-* Lock or heartbeat were lost, and nobody has come so far: the commit stands, since who looks now finds it complete. But
-  it is not called done: that is a ``CommitStateUnknownError``.
+* It held the lock and the heartbeat all the time, nobody has undone the instant, no other commit overlaps: success.
+* Another writer has undone the instant, or begun to. Then this writer removes its completed file, so that all readers,
+  Java's too, see what the rollback says. That is a ``ConflictError``. A commit that overlaps is handled alike.
+* The lock or the heartbeat was lost, but no other writer has acted. The commit stays, as every later look finds it
+  complete. It is not reported as success, but as a ``CommitStateUnknownError``.
 
 A writer that dies before this look leaves an instant that is both completed and rolled back. ``remove_undone`` removes
 its completed file.
@@ -24,7 +24,7 @@ from hoodie_py.formats.instants import REQUESTED, Instant, parse_instant_file
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.lock import HeldLock
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
-from hoodie_py.writer.rollback_facts import list_rollbacks_of
+from hoodie_py.writer.pending import list_rollbacks_of
 from hoodie_py.writer.run_guard import GuardedRun
 from hoodie_py.writer.session import WriteSession
 
@@ -38,11 +38,11 @@ class CompletedInstant:
     Attributes:
         session: of the writing call.
         before: the table at the last look.
-        metadata: the metadata table that was told of it.
+        metadata: the metadata table, which knows the instant.
         inflight: the instant before it completed.
-        instant: the instant as it is now.
-        known_rollbacks: request times of rollbacks that were about an earlier attempt.
-        check: raises a HoodieError where what was committed since the last look does not go with the instant.
+        instant: the completed instant.
+        known_rollbacks: request times of rollbacks of earlier attempts.
+        check: raises a HoodieError if a commit since the last look does not go with the instant.
     """
 
     session: WriteSession
@@ -50,24 +50,24 @@ class CompletedInstant:
     metadata: MetadataTable
     inflight: Instant
     instant: Instant
-    known_rollbacks: frozenset[str] = frozenset()
-    check: Check | None = None
+    known_rollbacks: frozenset[str]
+    check: Check
 
     def find_doubt(self, holding: HeldLock, alive: GuardedRun) -> HoodieError | None:
-        """Look again, while the lock still is, or should be, held; return what is wrong, None where nothing is."""
+        """Look again, under the lock, and return what is wrong, or None."""
         try:
             now = self.session.look()
             problem = self._find_undo(now) or self._find_overlap(now)
             if problem is None:
                 alive.ensure_own(holding)
-        except HoodieError as error:  # the store's as well: the commit is there, so this is no failure of the write
+        except HoodieError as error:  # a StorageError too: the completed file exists, so the write has not failed
             return error
         return problem
 
     def settle(self, doubt: HoodieError) -> HoodieError:
-        """Decide what becomes of an instant that is in doubt, and return the error for the caller.
+        """Withdraw an instant in doubt if another writer undid or overlaps it, and return the error to raise.
 
-        Take no lock before: this takes the table's anew.
+        The caller must not hold the lock: this takes it.
         """
         try:
             with self.session.hold_lock() as holding:
@@ -80,16 +80,16 @@ class CompletedInstant:
         except HoodieError as error:
             doubt.add_note(f"The look after that failed, too: {error}")
         unknown = CommitStateUnknownError(
-            f"The {self.instant.action} is complete, but while it was being completed another writer may have taken "
-            "this one for dead.",
-            hint="Look whether the instant is in the table before anything is written again.",
+            f"The {self.instant.action} is complete, but while it was being completed another writer may have judged "
+            "this one dead.",
+            hint="Look whether the instant is in the table before you write again.",
             instant=self.instant.request_time,
         )
         unknown.__cause__ = doubt
         return unknown
 
     def _find_undo(self, now: Snapshot) -> ConflictError | None:
-        """Return an error where somebody has undone the instant, or has begun to."""
+        """Return an error if another writer has undone the instant, or has begun to."""
         time = self.instant.request_time
         rollbacks = [each.request_time for each in list_rollbacks_of(now, time)]
         later = min(set(rollbacks) - self.known_rollbacks, default=None)
@@ -99,8 +99,8 @@ class CompletedInstant:
         if later is None and own <= names and not self._was_run_again(names):
             return None
         return ConflictError(
-            f"Another writer took this {self.instant.action} for dead and rolled it back while it was being completed.",
-            hint="Nothing of it is in the table: try again.",
+            f"Another writer judged this {self.instant.action} dead and rolled it back while it was being completed.",
+            hint="Nothing of it is in the table. Try again.",
             instant=time,
             rollback=later,
         )
@@ -109,18 +109,18 @@ class CompletedInstant:
         return {info.name for info in self.session.files.list(now.config.find_timeline_folder())}
 
     def _was_run_again(self, names: set[str]) -> bool:
-        """Whether another has completed the instant, too: from layout 2 on each has a file of his own."""
+        """Whether another run has completed the instant too. From layout 2 on each run's file has another name."""
         found = (parse_instant_file(name, 2) for name in names)
         done = [each.instant for each in found if each is not None and each.instant.is_completed]
         same = [each for each in done if each.request_time == self.instant.request_time]
         return sum(each.action == self.instant.action for each in same) > 1
 
     def _find_overlap(self, now: Snapshot) -> HoodieError | None:
-        """Return an error where another commit meanwhile does not go with this one: its lock was not this writer's."""
+        """Return an error if a commit since the last look does not go with this one (its writer had another lock)."""
         known = {each.request_time for each in self.before.timeline.list_completed_writes()} | {
             self.instant.request_time
         }
-        if self.check is None or all(each.request_time in known for each in now.timeline.list_completed_writes()):
+        if all(each.request_time in known for each in now.timeline.list_completed_writes()):
             return None
         try:
             self.check(now)
@@ -129,9 +129,10 @@ class CompletedInstant:
         return None
 
     def _is_built_upon(self, now: Snapshot) -> bool:
-        """Whether another commit may rest on this one: its instant was requested after the completed file was there.
+        """Whether another commit may rest on this one: its instant was requested after the completed file was created.
 
-        That one goes by the store's clock; the instant's own completion time was taken before a sleep.
+        This compares times of the store's clock. The instant's completion time does not tell: it was taken before a
+        possible sleep.
         """
         timeline = self.session.open_timeline(now)
         since = self._read_time_made(timeline.locate(self.instant))
@@ -148,7 +149,7 @@ class CompletedInstant:
             return 0
 
     def _withdraw_own(self, now: Snapshot) -> None:
-        """Take back what the metadata table was told, and the completed file."""
+        """Remove this run's entries in the metadata table, and the completed file."""
         try:
             if self._was_run_again(self._list_names(now)):
                 self.metadata.forget_own()
@@ -159,14 +160,14 @@ class CompletedInstant:
 
 
 def remove_undone(session: WriteSession, snapshot: Snapshot) -> bool:
-    """Remove the completed files of writes that a rollback has undone; say whether there were any.
+    """Remove the completed files of writes that a rollback has undone, and return whether there were any.
 
     Args:
         session: of the writing call.
-        snapshot: the table as it is now.
+        snapshot: the current table.
 
     Raises:
-        ConflictError: others hold the lock.
+        ConflictError: another writer holds the lock.
         StorageError: the store refused.
     """
     if not snapshot.timeline.timeline.undone:

@@ -1,4 +1,7 @@
-"""One call that writes to a table: fresh looks at it, its lock, its clock, its settings."""
+"""One call that writes to a table: its settings, the table's lock and a clock (Hudi ``TransactionManager``).
+
+The rule: a decision about the timeline is made under the lock, from a snapshot that was loaded under the lock.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,11 @@ from hoodie_py.writer.machine_lock import MachineLock
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.timeline_writer import TimelineWriter
 
+RUN_ID = "hoodie_py.run"
+"""Extra metadata of a commit: the run that made it. No other commit has the same bytes, so a writer knows its own."""
+PLAN_ID = "hoodie_py.plan"
+"""Extra metadata of a plan, for the same purpose."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteSession:
@@ -24,11 +32,11 @@ class WriteSession:
 
     Attributes:
         files: the table's files.
-        timezone: zone of new instants where the table says LOCAL; UTC unless given.
+        timezone: zone of new instants if the table's zone is LOCAL; None for UTC.
         settings: the call's options.
-        clock: makes instants.
+        clock: makes instants and completion times.
         lock: the table's lock.
-        multi_writer: whether writers on other machines work beside this one, so that heartbeats count.
+        multi_writer: whether the options declare other writers, or name a lock that they may share.
     """
 
     files: TableFiles
@@ -53,10 +61,10 @@ class WriteSession:
             snapshot: any state of the table.
             options: Hudi's writer options.
             strategy: compaction strategy, which wins over the options'.
-            lock: the table's lock, where the options' provider is not handled.
+            lock: the user's own lock, if the options' lock provider is not handled.
 
         Raises:
-            InvalidQueryError: an option's value is out of range, or an unknown time zone.
+            InvalidQueryError: an option's value is out of range, or the time zone is unknown.
             UnsupportedFeatureError: a lock provider that is not handled.
         """
         settings = WriteSettings.from_options(options, strategy)
@@ -67,7 +75,7 @@ class WriteSession:
         return cls(snapshot.files, snapshot.timezone, settings, clock, chosen, others)
 
     def look(self) -> Snapshot:
-        """Return the table as it is now."""
+        """Load the current table."""
         return open_snapshot(self.files, timezone=self.timezone)
 
     @contextmanager
@@ -75,17 +83,17 @@ class WriteSession:
         """Hold the table's lock.
 
         Raises:
-            ConflictError: another writer holds it, or it was lost meanwhile.
+            ConflictError: another writer holds it, or this one lost it.
         """
         with hold(self.lock, read_wait_seconds(self.settings.options)) as holding:
             yield holding
 
     def open_timeline(self, snapshot: Snapshot) -> TimelineWriter:
-        """Return what changes the table's timeline."""
+        """Return the writer of the table's timeline files."""
         return TimelineWriter(self.files, snapshot.config)
 
 
 def find_newest_time(timeline: Timeline) -> str:
-    """Return the latest request or completion time on a timeline; empty if there is none."""
+    """Return the latest request or completion time on a timeline, "" for an empty one."""
     times = (max(each.request_time, each.completion_time or "") for each in timeline)
     return max(times, default="")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.formats.arrays import from_numpy, join_chunks, to_booleans, to_numbers
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.table.visibility import GroupKey
 from hoodie_py.writer.write_records import TaggedRecords
 
 

@@ -1,8 +1,9 @@
-"""The lock object that Java's ``StorageBasedLockProvider`` uses, for stores with conditional writes.
+"""The lock object of Hudi's ``StorageBasedLockProvider``, for stores with conditional writes.
 
-``.hoodie/.locks/table_lock.json`` holds ``{"expired", "validUntil", "owner"}``. Whoever replaces an expired version by
-a valid one, conditionally on its mark (If-Match), has the lock; who replaces his own version renews it; release marks
-it expired. A mark that still matches proves that nobody else had the lock meanwhile.
+``.hoodie/.locks/table_lock.json`` holds ``{"expired", "validUntil", "owner"}``. A writer takes the lock by replacing an
+expired version with a valid one, on condition that the version's etag is unchanged (If-Match). It renews the lock by
+replacing its own version, and releases it by a version that is expired. If the etag still matches, no other writer had
+the lock in between.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _LONGEST = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LockState:
-    """What the lock object says; ``valid_until`` in milliseconds since 1970."""
+    """The content of the lock object; ``valid_until`` is in milliseconds since 1970."""
 
     expired: bool
     valid_until: int
@@ -73,10 +74,10 @@ class StorageLock:
         validity: seconds until a lock that is not renewed expires.
         renew_every: seconds between renewals, at most a tenth of the validity.
         pause: seconds between attempts.
-        now: the time in seconds since 1970.
+        now: returns the time in seconds since 1970.
 
     Raises:
-        InvalidQueryError: validity and renewal do not fit.
+        InvalidQueryError: the renewal interval is too long for the validity.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class StorageLock:
         """Take the lock.
 
         Raises:
-            ConflictError: others had it for so many seconds.
+            ConflictError: other writers had it for ``timeout`` seconds.
             CorruptFileError: the lock object cannot be read.
             StorageError: the store failed, or has no conditional writes.
         """
@@ -118,7 +119,7 @@ class StorageLock:
                 time.sleep(min(self._pause, max(deadline - time.monotonic(), 0)))
 
     def renew(self) -> None:
-        """Extend the lock. Raises ConflictError once it is lost, StorageError where the store does not say."""
+        """Extend the lock. Raises ConflictError once it is lost, StorageError if the store does not say."""
         with self._guard:
             if self._mark is None:
                 raise ConflictError("The lock is not held.", path=self._format_place())
@@ -136,7 +137,7 @@ class StorageLock:
                 ) from error
 
     def release(self) -> None:
-        """Mark the lock expired; one that is lost already is left alone."""
+        """Mark the lock expired. A lost lock stays untouched."""
         with self._guard:
             mark, self._mark = self._mark, None
             if mark is None:
@@ -172,7 +173,7 @@ class StorageLock:
         return True
 
     def _adopt(self) -> bool:
-        """Take the present version for one's own if it is, and valid."""
+        """Adopt the object's current version if this writer owns it and it is valid; return whether it does."""
         try:
             data, mark = self._files.read_with_etag(LOCK_OBJECT)
         except FileMissingError:

@@ -23,7 +23,6 @@ from hoodie_py.writer.folder_tree import remove_tree
 from hoodie_py.writer.lock import hold
 from hoodie_py.writer.machine_lock import MachineLock
 from hoodie_py.writer.new_table import NewTable
-from hoodie_py.writer.timeline_writer import delete_with_checksum
 
 PLACEHOLDER = ".keep"
 _WAIT_SECONDS = 5.0
@@ -64,7 +63,7 @@ class CreatedTable:
             config = TableConfig.from_bytes(self.content)
             if self.files.read(path, len(self.content) + 1) != self.content or len(load_timeline(self.files, config)):
                 return
-            delete_with_checksum(self.files, path)
+            self.files.delete_with_checksum(path)
             remove_tree(self.files, METADATA_FOLDER)
 
 

@@ -32,9 +32,9 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merger import Merger
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.visibility import GroupKey
 from hoodie_py.writer.bucket_index import compute_hashes, is_likely_bucket, parse_bucket
 from hoodie_py.writer.bucket_places import list_folder, read_first_keys, sample_slices
-from hoodie_py.writer.compaction_strategy import GroupKey
 from hoodie_py.writer.index_settings import (
     DEFAULT_BUCKETS,
     IndexSettings,

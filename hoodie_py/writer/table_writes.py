@@ -1,6 +1,6 @@
-"""The part of ``HoodieTable`` that writes rows.
+"""The part of ``HoodieTable`` that writes rows (Hudi ``HoodieWriteClient``).
 
-What it needs is loaded by those who write.
+Modules of the writer are imported inside the methods, so that a program that only reads does not load them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ T = TypeVar("T")
 
 
 class TableWrites:
-    """Writes to a table. After a write the table shows what was written.
+    """Writes to a table. After a write this object shows the new state of the table.
 
     Data may be anything with an Arrow stream (pyarrow, polars, duckdb, nanoarrow, ...), pandas, or a list of dicts.
     Options are Hudi's writer options by Java's names: index type, file sizes, what to do about a metadata table, lock
     provider, inline compaction and clean, ...
 
-    A write either is committed whole or leaves the table as it was; one that was interrupted is rolled back by the next
-    writer.
+    A write is committed whole, or leaves the table unchanged. The next writer rolls an interrupted write back.
     """
 
     _snapshot: Snapshot
@@ -50,16 +49,16 @@ class TableWrites:
         Args:
             data: the rows.
             options: Hudi's writer options.
-            merger: a RecordMerger that decides instead of the table's merge mode.
-            lock: the lock that the table's other writers use, where it is not one of Hudi's that are handled here.
+            merger: a RecordMerger, used instead of the table's merge mode.
+            lock: the lock that the table's other writers use, if it is not a lock provider that is handled here.
 
         Raises:
-            InvalidQueryError: rows without key, columns or values that do not fit the table, or a bad option.
+            InvalidQueryError: rows have no key, columns or values do not fit the table, or an option is bad.
             UnsupportedFeatureError: the table has a feature that writing does not handle.
-            ConflictError: another writer came between, or is at work.
-            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+            ConflictError: another writer changed the table, or is at work.
+            MergeError: the table needs a merger that was not supplied, or versions do not merge.
             CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
-            StorageError: the store refused; the table is as it was.
+            StorageError: the store refused; the table is unchanged.
         """
         from hoodie_py.writer.write_records import WriteOperation
 
@@ -72,10 +71,10 @@ class TableWrites:
         merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
-        """Add records without looking for their keys; arguments and errors as for ``upsert``.
+        """Add records without searching for their keys; arguments and errors as for ``upsert``.
 
-        A key that the table has already is there twice then, as in Java Hudi, unless the options' policy about
-        duplicates says to drop such rows or to fail.
+        If the table already has a key, it has two rows of that key then, as in Java Hudi. The options' policy about
+        duplicates can drop such rows or refuse them.
         """
         from hoodie_py.writer.write_records import WriteOperation
 
@@ -88,7 +87,7 @@ class TableWrites:
         merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
-        """Add many records, sorted where the options ask for it, without looking for their keys.
+        """Add many records, sorted if the options ask for it, without searching for their keys.
 
         Arguments and errors as for ``upsert``.
         """
@@ -103,7 +102,7 @@ class TableWrites:
         merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
-        """Put rows in the place of everything that their partitions hold; arguments and errors as for ``upsert``."""
+        """Replace all rows of the partitions that the given rows are in; arguments and errors as for ``upsert``."""
         from hoodie_py.writer.write_records import WriteOperation
 
         return self._write(data, WriteOperation.INSERT_OVERWRITE, options, merger, lock)
@@ -115,7 +114,7 @@ class TableWrites:
         merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
-        """Put rows in the place of everything that the table holds; arguments and errors as for ``upsert``."""
+        """Replace all rows of the table; arguments and errors as for ``upsert``."""
         from hoodie_py.writer.write_records import WriteOperation
 
         return self._write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options, merger, lock)
@@ -130,10 +129,10 @@ class TableWrites:
         """Delete records; other arguments and errors as for ``upsert``.
 
         Args:
-            keys_or_filter: text is a Spark SQL filter, as is a pyarrow expression: rows that it chooses are deleted. A
-                list or Arrow array has keys. Anything else is rows with at least the key columns.
+            keys_or_filter: text is a Spark SQL filter; the rows that match it, or a pyarrow expression, are deleted. A
+                list or Arrow array holds keys. Anything else is rows with at least the key columns.
             options: Hudi's writer options.
-            merger: a RecordMerger that decides instead of the table's merge mode.
+            merger: a RecordMerger, used instead of the table's merge mode.
             lock: the lock of the table's other writers.
         """
         from pyarrow import compute as pc
@@ -174,7 +173,7 @@ class TableWrites:
         return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock)
 
     def _refresh(self, result: T, *, changed: bool = True) -> T:
-        """Look at the table anew, so that it shows what was changed. That has landed, so failing is a warning."""
+        """Load the table again, so that it shows the change. The change is committed, so a failure is a warning."""
         from hoodie_py.table.snapshot import open_snapshot
 
         if not changed:
@@ -182,7 +181,7 @@ class TableWrites:
         try:
             self._snapshot = open_snapshot(self._snapshot.files, timezone=self._snapshot.timezone)
         except HoodieError as error:
-            text = f"The change is committed; the table could not be looked at anew, so open it again: {error}"
+            text = f"The change is committed; the table could not be loaded again, so open it again: {error}"
             warnings.warn(HoodieWarning(text), stacklevel=4)
             return result
         self.__dict__.pop("inspect", None)

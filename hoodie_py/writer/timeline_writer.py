@@ -1,8 +1,8 @@
-"""Changes to the active timeline: files that are created once and never written over (Hudi ``ActiveTimelineV2``).
+"""Change the active timeline: its files are created once and never written over (Hudi ``ActiveTimelineV2``).
 
-Each state of an instant is one file, made with create-if-absent, so of two writers exactly one makes the transition.
-Where the store does not say whether a file was made, ``CommitStateUnknownError`` comes out, and nobody may clean up:
-the transition may have taken place.
+Each state of an instant is one file. It is created only if absent, so exactly one of two writers makes the transition.
+If the store does not say whether it created the file, that is a ``CommitStateUnknownError``. Nothing may be cleaned up
+then, as the transition may have taken place.
 """
 
 from __future__ import annotations
@@ -16,28 +16,22 @@ from hoodie_py.formats.table_config import TableConfig
 
 
 class TimelineWriter:
-    """Creates and removes the files of instants.
-
-    Args:
-        files: the table's files.
-        config: its properties.
-    """
+    """Creates and removes the files of instants."""
 
     def __init__(self, files: TableFiles, config: TableConfig) -> None:
         self._files = files
-        self._layout = config.timeline_layout
-        self._folder = config.find_timeline_folder()
+        self._config = config
 
     def locate(self, instant: Instant) -> str:
-        """Return where the file of this state lies."""
-        return f"{self._folder}/{instant.file_name(self._layout)}"
+        """Return the path of the file of this state."""
+        return locate_instant(self._config, instant)
 
     def request(self, time: str, action: str, content: bytes) -> Instant:
-        """Create a requested instant whose content nobody else would write.
+        """Create a requested instant. Its content, unless empty, must be unlike any other writer's.
 
         Raises:
-            ConflictError: there is one already.
-            CommitStateUnknownError: the store did not say.
+            ConflictError: the instant exists already.
+            CommitStateUnknownError: the store did not say whether it created the file.
         """
         return self._create(Instant(time, None, action, REQUESTED), content)
 
@@ -45,16 +39,16 @@ class TimelineWriter:
         """Create the inflight file of a requested instant.
 
         Raises:
-            ConflictError: there is one already, so somebody else runs it, or began to.
-            CommitStateUnknownError: the store did not say.
+            ConflictError: the file exists already, so another writer runs the instant.
+            CommitStateUnknownError: the store did not say whether it created the file.
         """
         return self._create(replace(requested, state=INFLIGHT), content)
 
     def complete(self, inflight: Instant, completion_time: str, content: bytes) -> Instant:
-        """Create the completed file: this is what makes an action take effect.
+        """Create the completed file. From then on the action has taken effect.
 
         Raises:
-            ConflictError: there is one already.
+            ConflictError: the file exists already.
             CommitStateUnknownError: the store did not say whether the action took effect.
         """
         return self._create(
@@ -62,12 +56,12 @@ class TimelineWriter:
         )
 
     def remove(self, instant: Instant) -> None:
-        """Remove the file of this state; one that is not there is no error."""
-        delete_with_checksum(self._files, self.locate(instant))
+        """Remove the file of this state; a missing file is no error."""
+        self._files.delete_with_checksum(self.locate(instant))
 
     def _create(self, instant: Instant, content: bytes) -> Instant:
         try:
-            # Empty files are alike, whoever writes them, so only content tells one's own after a lost answer.
+            # After a lost answer only the content tells whose file it is, and all empty files are alike.
             self._files.put_if_absent(self.locate(instant), content, unique=bool(content))
         except ConflictError as error:
             error.locate(instant=instant.request_time, action=instant.action, state=instant.state)
@@ -75,11 +69,11 @@ class TimelineWriter:
         return instant
 
 
-def delete_with_checksum(files: TableFiles, path: str) -> None:
-    """Delete a file and, on a local disk, the checksum that Hadoop keeps beside it: one left over would condemn the
-    next file of that name.
-    """
-    files.delete(path)
-    if files.local_path(path) is not None:
-        folder, _, name = path.rpartition("/")
-        files.delete(f"{folder}/.{name}.crc" if folder else f".{name}.crc")
+def locate_instant(config: TableConfig, instant: Instant) -> str:
+    """Return the path of the file of an instant's state, relative to the table."""
+    return f"{config.find_timeline_folder()}/{instant.file_name(config.timeline_layout)}"
+
+
+def locate_requested(config: TableConfig, instant: Instant) -> str:
+    """Return the path of an instant's requested file, which holds its plan, whatever its state."""
+    return locate_instant(config, replace(instant, state=REQUESTED))

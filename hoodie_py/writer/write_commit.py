@@ -1,21 +1,13 @@
-"""From files to a commit: the steps of every write of records (Hudi ``BaseCommitActionExecutor``).
+"""Commit the files of a write of records (Hudi ``BaseCommitActionExecutor``).
 
-1. Under the table's lock: look at the table, check that nobody came between, take an instant, say what is about to
-   happen (requested, then inflight with the workload).
-2. Without the lock: tasks write data files, each announced by a marker; nothing of it is visible.
-3. Under the lock again: look anew; is the instant still ours, are our files there? Remove what lost attempts left, then
-   the metadata table, then the completed file. That file is the commit.
-4. Look once more: a writer that slept meanwhile may have been taken for dead (``second_look``).
-
-A failure before the commit takes everything back. Where the store does not say whether a file was written, nothing is
-taken back: the commit may have landed, and if not, the next write rolls it back. Beside other writers that is once the
-heartbeat has stopped, which remains of every write that is not taken back.
+The steps are those of ``commit_protocol``. Before it takes an instant, a write checks that no other writer changed what
+its records were placed by. It announces each data file by a marker before it writes the file.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -27,22 +19,27 @@ from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.table.partitions import PARTITION_METAFILES, list_folders
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.base_codec import choose_codec
-from hoodie_py.writer.compaction import RUN_ID
+from hoodie_py.writer.commit_protocol import (
+    FileChanges,
+    collect_sizes,
+    collect_stats,
+    complete_instant,
+    remove_leftovers,
+    take_back_on_failure,
+)
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import CommitFacts, make_run_id
-from hoodie_py.writer.failed_writes import leave_heartbeats
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.moved_on import turn_missing_into_conflict
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partition_folder import ensure_partition
+from hoodie_py.writer.pending import list_pending_writes, list_rollbacks_of
 from hoodie_py.writer.recovery import list_rollbacks_to_finish
-from hoodie_py.writer.refusals import check_writable, list_pending_writes
-from hoodie_py.writer.rollback_facts import list_rollbacks_of
+from hoodie_py.writer.refusals import check_writable
 from hoodie_py.writer.run_guard import GuardedRun, forget_finished, guard_run
-from hoodie_py.writer.second_look import CompletedInstant
-from hoodie_py.writer.session import WriteSession, find_newest_time
-from hoodie_py.writer.timeline_writer import TimelineWriter, delete_with_checksum
+from hoodie_py.writer.session import RUN_ID, WriteSession, find_newest_time
+from hoodie_py.writer.timeline_writer import TimelineWriter
 from hoodie_py.writer.write_conflicts import Claims, check_conflicts
 from hoodie_py.writer.write_records import WriteOperation
 
@@ -53,9 +50,9 @@ class Intent:
 
     Attributes:
         operation: what it does.
-        snapshot: the table that its records were placed by.
+        snapshot: the table by which its records were placed.
         schema: of its files.
-        claims: what it lays hands on.
+        claims: what it changes.
         workload: for the inflight file: one stat for each file group, without path, by partition.
         extra_metadata: of the commit, besides the schema.
     """
@@ -69,12 +66,12 @@ class Intent:
 
     @property
     def replaces(self) -> bool:
-        """Whether file groups are done away with."""
+        """Whether it replaces file groups."""
         return self.claims.replaced is not None
 
     @property
     def writes_base_files(self) -> bool:
-        """Whether there may be new base files, rather than logs alone."""
+        """Whether it may write base files, not only log files."""
         stats = [each for some in self.workload.values() for each in some]
         return not self.snapshot.config.is_merge_on_read or not stats or any(each.num_inserts for each in stats)
 
@@ -88,18 +85,19 @@ class Intent:
 
 @dataclass(slots=True)
 class OpenCommit:
-    """A write that was begun.
+    """A write that has begun.
 
     Attributes:
+        session: of the writing call.
+        intent: what to write.
         facts: what its tasks need.
-        intent: what it is about.
-        completion_time: once it is committed.
+        alive: its heartbeat.
+        completion_time: None until it is committed.
     """
 
     session: WriteSession
     intent: Intent
     facts: CommitFacts
-    known_rollbacks: frozenset[str]
     alive: GuardedRun
     completion_time: str | None = None
 
@@ -109,7 +107,7 @@ class OpenCommit:
         return self.facts.instant
 
     def commit(self, results: Sequence[TaskResult]) -> str:
-        """Commit what tasks wrote, and return the completion time.
+        """Commit what the tasks wrote, and return the completion time.
 
         Args:
             results: one for each new file, of the attempt that counts.
@@ -120,39 +118,31 @@ class OpenCommit:
             StorageError: the store refused.
         """
         self.alive.ensure_alive()
-        completed, doubt = _complete(self, results)
-        if doubt is not None:
-            raise completed.settle(doubt)
-        self.completion_time = completed.instant.completion_time or ""
+        done = complete_instant(self.session, self.alive, _WriteCompletion(self, results))
+        self.completion_time = done.completion_time or ""
         self.alive.set_pending(False)
-        _remove_leftovers(self, results)
+        remove_leftovers(self.facts.files, self.instant, results, "The write is committed")
         return self.completion_time
 
 
 @contextmanager
 def open_commit(session: WriteSession, intent: Intent) -> Iterator[OpenCommit]:
-    """Begin a write; the block runs its tasks and commits. A block that fails or does not commit is taken back.
+    """Begin a write. The block runs its tasks and commits; if it fails or does not commit, the write is taken back.
 
     Args:
         session: of the writing call.
         intent: what to write.
 
     Raises:
-        ConflictError: another writer came between, or is at work.
+        ConflictError: another writer changed the table, or is at work.
         UnsupportedFeatureError: the table has a feature that is not handled.
         CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
-        StorageError: the store refused; the table is as it was.
+        StorageError: the store refused; the table is unchanged.
     """
     with ExitStack() as stack:
         begun = _begin(session, intent, stack)
-        try:
+        with take_back_on_failure(lambda error: _abort(begun, error)):
             yield begun
-        except CommitStateUnknownError:
-            raise
-        except BaseException as error:
-            if begun.completion_time is None and isinstance(error, Exception | KeyboardInterrupt):
-                _abort(begun, error)
-            raise
         if begun.completion_time is None:
             _abort(begun, None)
 
@@ -183,7 +173,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         profile = CommitMetadata(operation_type=intent.operation.recorded, write_stats=intent.workload)
         content = write_commit_metadata(profile, now.config.timeline_layout, replace=intent.replaces)
         requested = _request(writer, facts, write_requested_replace() if intent.replaces else b"", alive)
-        begun = OpenCommit(session, intent, facts, frozenset(), alive)
+        begun = OpenCommit(session, intent, facts, alive)
         try:
             writer.begin(requested, content)
         except CommitStateUnknownError:
@@ -216,38 +206,43 @@ def _check(session: WriteSession, intent: Intent, now: Snapshot) -> None:
     if pending:
         raise ConflictError(
             f"Another {pending[0].action} is under way.",
-            hint="Let it finish; where writers work side by side, declare that and a lock provider.",
+            hint="Let it finish. If several writers work at the same time, declare that and a lock provider.",
             instant=pending[0].request_time,
         )
 
 
-def _complete(begun: OpenCommit, results: Sequence[TaskResult]) -> tuple[CompletedInstant, HoodieError | None]:
-    """Commit, and look again; return what is wrong then, None where nothing is."""
-    session = begun.session
-    with session.hold_lock() as holding:
-        now = session.look()
-        inflight = _check_still_ours(begun, now)
-        _check_other_writers(begun, now)
-        sizes = _settle_files(begun, results)
-        if not session.multi_writer:
-            leave_heartbeats(session.files, (each for each in list_pending_writes(now) if each != inflight))
-        begun.alive.ensure_own(holding)
-        metadata = MetadataTable(session, now)
-        metadata.commit(begun.instant, added=sizes, deleted={})
-        completion_time = session.clock.take(find_newest_time(now.timeline.timeline))
-        content = write_commit_metadata(
-            _make_commit_metadata(begun, results), now.config.timeline_layout, replace=begun.intent.replaces
-        )
-        begun.alive.ensure_own(holding)
-        instant = session.open_timeline(now).complete(inflight, completion_time, content)
-        completed = CompletedInstant(
-            session, now, metadata, inflight, instant, check=lambda after: _check_overlap(begun, now, after)
-        )
-        return completed, completed.find_doubt(holding, begun.alive)
+@dataclass(frozen=True, slots=True)
+class _WriteCompletion:
+    """How a write completes."""
+
+    begun: OpenCommit
+    results: Sequence[TaskResult]
+    adds_files: bool = True
+    can_run_again: bool = False  # another process rolls a write back; it never continues it
+    known_rollbacks: frozenset[str] = frozenset()
+
+    def check_still_ours(self, now: Snapshot) -> Instant:
+        """Check that no other writer rolled the write back or conflicts with it."""
+        inflight = _check_still_ours(self.begun, now)
+        _check_other_writers(self.begun, now)
+        return inflight
+
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+        """Check the files of the results and remove those of other attempts."""
+        return FileChanges(added=_settle_files(self.begun, self.results))
+
+    def make_content(self, now: Snapshot) -> bytes:
+        """Return the commit metadata."""
+        metadata = _make_commit_metadata(self.begun, self.results)
+        return write_commit_metadata(metadata, now.config.timeline_layout, replace=self.begun.intent.replaces)
+
+    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+        """Check what others committed between two looks."""
+        check_conflicts(self.begun.intent.claims, before, after, own=self.begun.instant)
 
 
 def _check_still_ours(begun: OpenCommit, now: Snapshot) -> Instant:
-    """Check that nobody took the write back, and return the inflight instant."""
+    """Check that no other writer rolled the write back, and return the inflight instant."""
     found = now.timeline.timeline.find(begun.instant, begun.facts.action)
     if found is None or found.state != INFLIGHT:
         state = "gone" if found is None else found.state
@@ -267,28 +262,19 @@ def _check_other_writers(begun: OpenCommit, now: Snapshot) -> None:
     check_conflicts(begun.intent.claims, begun.intent.snapshot, now)
 
 
-def _check_overlap(begun: OpenCommit, before: Snapshot, after: Snapshot) -> None:
-    check_conflicts(begun.intent.claims, before, after, own=begun.instant)
-
-
 def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str, dict[str, int]]:
-    """Check that the files of the results are there, whole, remove those of other attempts, and return sizes in bytes
-    by partition and name.
-    """
+    """Check that the files of the results are whole, remove those of other attempts, and return the sizes."""
     partitions = sorted({result.stat.partition_path for result in results})
-    sizes: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
-    there: dict[str, int] = {}
+    listed: dict[str, int] = {}
     for partition, listing in zip(partitions, list_folders(begun.facts.files, partitions), strict=True):
-        there |= {info.path: info.size for info in listing if not info.is_dir}
-        if not any(info.name in PARTITION_METAFILES for info in listing):  # somebody removed it, or never wrote it
+        listed |= {info.path: info.size for info in listing if not info.is_dir}
+        if not any(info.name in PARTITION_METAFILES for info in listing):  # a rollback may have removed the metafile
             ensure_partition(begun.facts.files, partition, begun.instant)
     for result in results:
-        size = result.stat.file_size_in_bytes
-        if there.get(result.path) != size:
+        if listed.get(result.path) != result.stat.file_size_in_bytes:
             raise ConflictError("A file of this write was removed or changed.", path=result.path, instant=begun.instant)
-        sizes[result.stat.partition_path][result.path.rpartition("/")[2]] = size
-    _remove_others(begun, results, there)
-    return sizes
+    _remove_others(begun, results, listed)
+    return collect_sizes(results)
 
 
 def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Mapping[str, int]) -> None:
@@ -296,11 +282,11 @@ def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Map
     announced = {marker.path for marker in Markers(begun.facts.files, begun.instant).list_announced()}
     stray = {path for path in listed if _is_named_after(path, begun)}
     for path in sorted((announced | stray) - written):
-        delete_with_checksum(begun.facts.files, path)
+        begun.facts.files.delete_with_checksum(path)
 
 
 def _is_named_after(path: str, begun: OpenCommit) -> bool:
-    """Whether a data file's name has the commit's instant; those of log files have it from version 8 on."""
+    """Whether a data file's name has the commit's instant. Log files have it from table version 8 on."""
     name = path.rpartition("/")[2]
     if not name.startswith("."):
         base = parse_base_file_name(name)
@@ -312,21 +298,19 @@ def _is_named_after(path: str, begun: OpenCommit) -> bool:
 
 def _make_commit_metadata(begun: OpenCommit, results: Sequence[TaskResult]) -> CommitMetadata:
     intent = begun.intent
-    stats: dict[str, tuple[WriteStat, ...]] = {}
-    for result in sorted(results, key=lambda each: each.group):
-        partition = result.stat.partition_path
-        stats[partition] = (*stats.get(partition, ()), result.stat)
     extra = {**intent.extra_metadata, RUN_ID: str(begun.facts.run_id), SCHEMA_KEY: intent.schema.table}
     return CommitMetadata(
         operation_type=intent.operation.recorded,
         extra_metadata=extra,
-        write_stats=stats,
+        write_stats=collect_stats(results),
         replaced_file_ids=intent.claims.replaced or {},
     )
 
 
 def _abort(begun: OpenCommit, error: BaseException | None) -> None:
-    """Take the write back; what stands in the way of that is noted on the error that goes to the caller."""
+    """Take the write back, unless it is committed; note on the error what could not be removed."""
+    if begun.completion_time is not None:
+        return
     try:
         with begun.session.hold_lock():
             now = begun.session.look()
@@ -335,7 +319,7 @@ def _abort(begun: OpenCommit, error: BaseException | None) -> None:
                 begun.alive.set_pending(False)
             elif found is not None and not list_rollbacks_of(now, begun.instant):
                 _undo(begun, now, error)
-            else:  # what it told the metadata table after somebody had taken it for dead
+            else:  # rolled back by another writer, which could not see what this one told the metadata table since
                 undo_metadata_commit(begun.facts.files, begun.instant)
                 begun.alive.set_pending(found is not None)
     except HoodieError as problem:
@@ -343,14 +327,14 @@ def _abort(begun: OpenCommit, error: BaseException | None) -> None:
 
 
 def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None:
-    """Remove what the write made: from the metadata table, its data files, then its instant. Call it under the lock."""
+    """Remove the write's entries in the metadata table, its data files, then its instant. Call it under the lock."""
     files = begun.facts.files
     try:
         undo_metadata_commit(files, begun.instant)
         markers = Markers(files, begun.instant)
-        for state in (INFLIGHT, REQUESTED):  # tasks may run on: see DataFile
+        for state in (INFLIGHT, REQUESTED):  # twice, as tasks may still publish until the inflight file is gone
             for marker in markers.list_announced():
-                delete_with_checksum(files, marker.path)
+                files.delete_with_checksum(marker.path)
             markers.remove_all()
             begun.session.open_timeline(now).remove(Instant(begun.instant, None, begun.facts.action, state))
         begun.alive.set_pending(False)
@@ -364,16 +348,3 @@ def _note_problem(error: BaseException | None, problem: HoodieError) -> None:
         warnings.warn(HoodieWarning(text), stacklevel=4)
     else:
         error.add_note(text)
-
-
-def _remove_leftovers(begun: OpenCommit, results: Sequence[TaskResult]) -> None:
-    """Remove the markers of a commit that has landed, and files that other attempts wrote while it was made."""
-    markers = Markers(begun.facts.files, begun.instant)
-    written = {result.path for result in results}
-    try:
-        for marker in markers.list_announced():
-            if marker.path not in written:
-                delete_with_checksum(begun.facts.files, marker.path)
-        markers.remove_all()
-    except HoodieError as error:
-        warnings.warn(HoodieWarning(f"The write is committed, its markers are still there: {error}"), stacklevel=4)

@@ -1,35 +1,38 @@
-"""What must not have happened to a table between the look that a write rests on and its commit (Hudi
+"""Conflicts between a write and what other writers did since it loaded the table (Hudi
 ``SimpleConcurrentFileWritesConflictResolutionStrategy``).
 
-Another commit that wrote to, or did away with, a file group of ours is a conflict. A compaction is none from table
-version 8 on: a log file belongs to the slice at its completion. Before, log files carry the slice's base instant, so a
-compaction planned or done meanwhile would lose them. Two writes that found a key nowhere would both insert it: where
-new keys went into a partition, another write's inserts there are a conflict too, which Java does not look at.
+* Another commit wrote to or replaced a file group of this write: a conflict.
+* A compaction of such a group is no conflict from table version 8 on, as there a log file belongs to the newest slice
+  at its completion. Up to version 6 log files carry the slice's base instant, so a compaction that was planned or done
+  since would lose them.
+* Two writes that did not find a key would both insert it. So another write's inserts into a partition that gets new
+  keys are a conflict too. Java does not check this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.formats.instants import COMMIT, RESTORE, Instant
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.compaction_strategy import GroupKey
+from hoodie_py.table.visibility import GroupKey
+from hoodie_py.writer.pending import iterate_pending_clusterings
 
-_HINT = "Try again: the next attempt looks at the table anew."
+_HINT = "Try again: the next attempt loads the table again."
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a write lays hands on.
+    """What a write changes.
 
     Attributes:
         touched: file groups that get a new file.
-        replaced: file groups that the write does away with, by partition path.
-        new_keys_in: partitions that get new keys; None where only the tasks will know.
-        looked_up: whether those were found nowhere, so that nobody else may insert them meanwhile.
+        replaced: file ids of the groups that the write replaces, by partition path.
+        new_keys_in: partitions that get new keys; None if only the tasks will know.
+        looked_up: whether the write searched for these keys, so that no other write may insert them.
     """
 
     touched: frozenset[GroupKey] = frozenset()
@@ -39,32 +42,33 @@ class Claims:
 
     @property
     def changes_keys(self) -> bool:
-        """Whether keys come, or go otherwise than by deletes."""
+        """Whether the write adds keys, or removes keys other than by deletes."""
         return self.new_keys_in is None or bool(self.new_keys_in) or self.replaced is not None
 
     @property
     def groups(self) -> frozenset[GroupKey]:
-        """All file groups whose state the write rests on."""
+        """All file groups that the write changes."""
         return self.touched | self.replaced_groups
 
     @property
     def replaced_groups(self) -> frozenset[GroupKey]:
-        """File groups that are replaced."""
+        """File groups that the write replaces."""
         return frozenset((partition, each) for partition, ids in (self.replaced or {}).items() for each in ids)
 
 
 def check_conflicts(
     claims: Claims, before: Snapshot, now: Snapshot, *, beginning: bool = False, own: str | None = None
 ) -> None:
-    """Refuse to go on where another writer came between.
+    """Refuse a write if what another writer did since conflicts with it.
 
     Args:
-        claims: what the write lays hands on.
-        before: the table that it rests on.
-        now: the table as it is.
-        beginning: whether the write has no instant yet: then a compaction counts as well, as it may have removed keys
-            that the write found, and nothing would tell later that its log files still rest on the old base file.
-        own: request time of the write, where it has completed.
+        claims: what the write changes.
+        before: the table that it loaded.
+        now: the current table.
+        beginning: whether the write has no instant yet. Then a compaction is a conflict in all table versions: it may
+            have removed keys that the write found, and later nothing tells that the log files rest on the old base
+            file.
+        own: request time of the write, if it has completed.
 
     Raises:
         ConflictError: names the other instant, and the file group or partition.
@@ -75,18 +79,12 @@ def check_conflicts(
             _check_commit(claims, now, instant, beginning=beginning)
     restores = now.timeline.timeline.select_completed().select_actions(RESTORE)
     if restores.last is not None and before.timeline.timeline.find(restores.last.request_time, RESTORE) is None:
-        raise ConflictError("The table was restored meanwhile.", hint=_HINT, instant=restores.last.request_time)
+        raise ConflictError(
+            "The table was restored since this write loaded it.", hint=_HINT, instant=restores.last.request_time
+        )
     _check_plans(claims, before, now)
     for instant, groups in iterate_pending_clusterings(now):
         _refuse_shared(claims.groups & groups, instant)
-
-
-def iterate_pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, frozenset[GroupKey]]]:
-    """Yield clusterings that have not completed, with the file groups they will replace."""
-    for instant in snapshot.timeline.timeline.select_pending_replacements():
-        plan = snapshot.timeline.read_replace_plan(instant)
-        if plan.is_clustering:
-            yield instant, frozenset(plan.iterate_file_groups())
 
 
 def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning: bool) -> None:
@@ -101,7 +99,7 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
     both = inserted if claims.new_keys_in is None else inserted & claims.new_keys_in
     if both and claims.looked_up:
         raise ConflictError(
-            "Another write inserted into a partition meanwhile, perhaps the same new keys.",
+            "Another write has inserted into a partition, perhaps the same new keys.",
             hint=_HINT,
             instant=instant.request_time,
             partition=min(both) or None,
@@ -109,13 +107,15 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
 
 
 def _has_inserts(stat: WriteStat) -> bool:
-    """Whether a file has new keys; not every writer counts them."""
+    """Whether a file has new keys: a new base file has, even if its writer did not count them."""
     return stat.num_inserts > 0 or (stat.prev_commit == NO_COMMIT and stat.log_version is None)
 
 
 def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
-    """Check what pending compactions plan: groups that are replaced could never be compacted, and up to version 6 a new
-    plan does not have our log files.
+    """Refuse a write whose file groups a pending compaction has planned.
+
+    A replaced group can never be compacted. Up to version 6 a plan that is newer than ``before`` lacks the write's log
+    files.
     """
     by_slice = not now.config.has_logs_named_by_commit
     known = {each.request_time for each in before.timeline.timeline if each.comparable_action == COMMIT}

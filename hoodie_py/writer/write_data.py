@@ -1,4 +1,6 @@
-"""A user's data to a commit: read, keyed, combined, looked up, placed, committed (Hudi ``HoodieWriteClient``)."""
+"""Write a user's data: read it, make keys, combine rows of one key, look keys up, place records, commit (Hudi
+``BaseHoodieWriteClient``).
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,11 @@ from hoodie_py.writer.write_result import WriteResult
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Carries out one write.
+    """Makes one write.
 
     Args:
         session: of the call.
-        merger: decides instead of the table's merge mode.
+        merger: used instead of the table's merge mode.
         extra_metadata: of the commit.
     """
 
@@ -42,10 +44,10 @@ class Writer:
     extra_metadata: Mapping[str, str] | None = None
 
     def write(self, data: Any, operation: WriteOperation) -> WriteResult:
-        """Write rows, or delete the records that rows or keys name.
+        """Write rows, or delete the records of rows or keys.
 
         Args:
-            data: anything with an Arrow stream, pandas, polars, a list of dicts; for deletes a list of keys too.
+            data: anything with an Arrow stream, pandas, polars, or a list of dicts; for deletes also a list of keys.
             operation: what to do with it.
 
         Raises:
@@ -57,7 +59,7 @@ class Writer:
             return replace(self, session=session).carry_out(data, snapshot, operation)
 
     def carry_out(self, data: Any, snapshot: Snapshot, operation: WriteOperation) -> WriteResult:
-        """Write with the index that the session's settings have; arguments and errors as for ``write``.
+        """Write with the index of the session's settings; arguments and errors as for ``write``.
 
         Args:
             data: as for ``write``.
@@ -80,7 +82,7 @@ class Writer:
         return commit_records(write, assign_records(records, snapshot, operation, settings, self.merger))
 
     def delete_where(self, chosen: str | pc.Expression) -> WriteResult:
-        """Delete the rows that a filter chooses.
+        """Delete the rows that match a filter.
 
         Args:
             chosen: Spark SQL text or a pyarrow expression.

@@ -1,4 +1,8 @@
-"""From placed records to the tasks that write them: a log file, a new base file, or a rewritten one."""
+"""Make the tasks that write placed records: to a log file, a new base file, or a rewritten base file.
+
+Hudi's ``BaseSparkCommitActionExecutor`` chooses between ``HoodieAppendHandle``, ``HoodieCreateHandle`` and
+``HoodieMergeHandle`` in the same way.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +37,10 @@ class Tasks:
     """Makes the tasks of one commit.
 
     Args:
-        snapshot: the table that records were placed by.
+        snapshot: the table by which the records were placed.
         facts: of the commit.
         settings: of the call.
-        merger: decides instead of the table's merge mode.
+        merger: used instead of the table's merge mode.
     """
 
     snapshot: Snapshot
@@ -48,7 +52,7 @@ class Tasks:
         """Yield one job for each placement.
 
         Raises:
-            MergeError: the table needs a merger that nobody supplied.
+            MergeError: the table needs a merger that was not supplied.
         """
         for placement, task in zip(routed.assignments, self.iterate_tasks(routed.assignments), strict=True):
             old = 0 if placement.file_slice is None else _get_base_size(placement.file_slice)
@@ -56,7 +60,7 @@ class Tasks:
             yield Job(partial(_run, task, routed, placement), size)
 
     def iterate_tasks(self, placements: Sequence[FileAssignment]) -> Iterator[WriteTask]:
-        """Yield one task for each placement; errors as for ``jobs``."""
+        """Yield one task for each placement; errors as for ``iterate_jobs``."""
         custom = _find_custom_merger(self.snapshot, self.settings, self.merger)
         hooked = _has_insert_hook(custom)
         for index, placement in enumerate(placements):
@@ -87,7 +91,7 @@ class Tasks:
 
 
 def is_merging_inserts(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> bool:
-    """Say whether a merger decides about new records, too; errors as for ``Tasks.jobs``."""
+    """Whether a merger also decides about new records; errors as for ``Tasks.iterate_jobs``."""
     return _has_insert_hook(_find_custom_merger(snapshot, settings, merger))
 
 
@@ -100,16 +104,16 @@ def _has_insert_hook(custom: RecordMerger | None) -> bool:
 
 
 def run_task(task: WriteTask, records: WriteRecords, positions: np.ndarray, inserts: int) -> TaskResult:
-    """Carry out a task.
+    """Run a task.
 
     Args:
         task: of one file.
-        records: that go into it.
-        positions: row number in the base file of each, -1 where it is not known.
+        records: the records of that file.
+        positions: row number of each in the base file, -1 if unknown.
         inserts: how many have new keys.
 
     Raises:
-        HoodieError: whatever the task raises; what was written stays invisible.
+        HoodieError: the task failed. Readers do not see what it wrote.
     """
     if isinstance(task, InsertTask):
         return task.run([records])
@@ -133,12 +137,12 @@ def make_append_task(
     """Return the task that adds a log file to a slice.
 
     Args:
-        snapshot: the table as the slice is of.
+        snapshot: the table that the slice belongs to.
         facts: of the commit.
         settings: of the call.
-        file_slice: what there is of the file group.
+        file_slice: the file group's newest slice.
         index: number of the task.
-        positions_of: instant of the base file that row numbers are about.
+        positions_of: instant of the base file to which row numbers refer.
     """
     key = file_slice.partition_path, file_slice.file_id
     base = file_slice.base_file
@@ -163,8 +167,9 @@ def make_append_task(
 
 
 def make_workload(routed: AssignedRecords) -> dict[str, tuple[WriteStat, ...]]:
-    """Return what the inflight file says: inserts of each partition, then updates of each file group (Hudi
-    ``WorkloadProfile``).
+    """Return the inflight file's statistics: inserts of each partition, then updates of each file group.
+
+    Hudi's ``WorkloadProfile`` has the same.
     """
     inserts: dict[str, int] = {}
     updates: dict[str, list[WriteStat]] = {}

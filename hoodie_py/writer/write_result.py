@@ -1,4 +1,4 @@
-"""What a write did."""
+"""The result of a write."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 
 from hoodie_py.formats.commit_metadata import WriteStat
 from hoodie_py.writer.clean import CleanResult
-from hoodie_py.writer.compaction_result import CompactionResult
+from hoodie_py.writer.compaction_report import CompactionResult
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.write_records import WriteOperation
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """A committed write; ``instant`` is None when there was nothing to write, and then nothing was committed.
+    """A committed write; ``instant`` is None if there was nothing to write, so that nothing was committed.
 
     Attributes:
-        operation: what was asked for.
+        operation: the operation.
         instant, completion_time: of the commit.
-        file_groups: that got a new file.
-        groups_replaced: that are no longer part of the table.
-        rows_inserted, rows_updated, rows_deleted: what the write did to base files, and what it put into log files, as
-            the commit's metadata count it (Hudi HoodieWriteStat).  A record that loses to what a base file has, or a
-            key to delete that the table lacks, counts for nothing.
-        rows_in_logs: how many of them are in log files: whether those change a row is decided when rows are read, by
-            ordering value or merger, and a delete may be of a row that is gone already.
-        bytes_written: of new files.
+        file_groups: number of file groups that got a new file.
+        groups_replaced: number of file groups that are no longer part of the table.
+        rows_inserted, rows_updated, rows_deleted: rows that changed in base files, and rows that went to log files, as
+            in the commit's metadata (Hudi ``HoodieWriteStat``). A record that loses against the base file's row, or a
+            delete of a key that the table lacks, does not count.
+        rows_in_logs: how many of these rows are in log files. Whether they change a row is decided when rows are read,
+            by ordering value or merger, and the row of a delete may be gone already.
+        bytes_written: bytes of new files.
         seconds: wall-clock time.
         scheduled: request time of the compaction that was planned afterwards.
-        compaction: what an inline compaction did.
-        clean: what an inline clean did.
+        compaction: result of an inline compaction.
+        clean: result of an inline clean.
     """
 
     operation: WriteOperation

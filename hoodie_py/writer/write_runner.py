@@ -1,4 +1,4 @@
-"""Carry out the tasks of a write in this process: threads, as many as there are cores, the largest tasks first."""
+"""Run the tasks of a write in threads of this process, at most one for each core, the largest tasks first."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from hoodie_py.writer.compaction_task import TaskResult
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task with its records at hand; ``size`` is a measure of the work."""
+    """A task with its records; ``size`` is a measure of the work."""
 
     run: Callable[[], TaskResult]
     size: int
 
 
 def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> list[TaskResult]:
-    """Carry out all jobs and return their results, in any order.
+    """Run all jobs and return their results, in any order.
 
     Args:
         jobs: of one commit.
-        workers: most at once; None for as many as there are cores.
+        workers: largest number of threads; None for the number of cores.
 
     Raises:
-        HoodieError: a job failed; none is running any more.
+        HoodieError: a job failed. No job runs any more.
     """
     if not jobs:
         return []

@@ -1,7 +1,7 @@
-"""Which data files an unfinished write left behind, whoever wrote it.
+"""Find the data files that an unfinished write left, this package's or Java's.
 
-File names tell, save for log files up to table version 6: those carry the slice's base instant, so their blocks are
-looked at. Change-data files count too.
+File names carry the write's instant. Only log files up to table version 6 carry the slice's base instant instead, so
+their blocks are read. Change-data files count too.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ def find_written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str,
     """Return names of the data files that an instant wrote, by partition path.
 
     Args:
-        snapshot: the table as it is now.
+        snapshot: the current table.
         instant: a write that has not completed.
 
     Raises:
-        UnsupportedFeatureError: a log file holds blocks of other writes too.
+        UnsupportedFeatureError: a log file also holds blocks of other writes.
         StorageError: the store refused.
     """
     by_block = not snapshot.config.has_logs_named_by_commit
@@ -53,10 +53,10 @@ def _is_written_by(files: TableFiles, info: FileInfo, instant: str, by_block: bo
 
 
 def _has_blocks_of(files: TableFiles, path: str, instant: str, *, torn_is_own: bool) -> bool:
-    """Whether a log file is the instant's; one without a whole block is if the instant announced it."""
+    """Whether a log file is the instant's. A file without a whole block is if the instant announced it."""
     try:
         data = read_bounded(files, path, "log_bytes")
-    except FileMissingError:  # whoever wrote it has taken it back since the listing
+    except FileMissingError:  # its writer has removed it since the listing
         return False
     times = {block.instant_time if isinstance(block, LogBlock) else None for block in iterate_blocks(data)}
     if instant not in times:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hoodie_py.errors import CommitStateUnknownError
-from hoodie_py.writer import attempt, clean, compaction
+from hoodie_py.writer import attempt, clean, commit_protocol, compaction
 from hoodie_storage import local
 from integration.crash.__main__ import main
 from integration.crash.faults import KILL_AFTER, KILL_BEFORE, KILL_HALF_WAY, LOST_FOR_GOOD
@@ -40,7 +40,7 @@ def test_cleaning_up_after_an_unknown_outcome(folder: Folder, monkeypatch: pytes
     class Never(CommitStateUnknownError):
         """Nobody raises this."""
 
-    monkeypatch.setattr(compaction, "CommitStateUnknownError", Never)
+    monkeypatch.setattr(commit_protocol, "CommitStateUnknownError", Never)
     said = found(folder, "run", ".commit", LOST_FOR_GOOD)
     assert "cleaned up although the state is unknown" in said
     assert "rows are others" in said or "what follows failed" in said

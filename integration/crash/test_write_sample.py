@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hoodie_py.writer import rollback, run_guard, write_commit, write_data
+from hoodie_py.writer import commit_protocol, rollback, run_guard, write_commit, write_data
 from integration.crash.faults import HALF_WRITTEN, KILL_AFTER, KILL_BEFORE, LOST, LOST_FOR_GOOD
 from integration.crash.operations import LOCKS, QUICK
 from integration.crash.stores import Bucket, Folder, Place
@@ -81,7 +81,7 @@ def test_beside_other_writers_the_next_one_takes_a_failed_write_back(folder: Fol
 
 
 def test_failed_writes_without_heartbeat(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_guard.GuardedRun, "pending", lambda *_: None)
+    monkeypatch.setattr(run_guard.GuardedRun, "set_pending", lambda *_: None)
     said = found(bench(folder, lock="file"), ".inflight", LOST_FOR_GOOD)
     assert "still pending" in said
 
@@ -106,7 +106,7 @@ def test_a_write_that_takes_back_what_may_have_landed(folder: Folder, monkeypatc
     def abort(begun: Any, error: Any) -> None:
         write_commit._undo(begun, begun.session.look(), error)
 
-    monkeypatch.setattr(write_commit, "CommitStateUnknownError", Never)
+    monkeypatch.setattr(commit_protocol, "CommitStateUnknownError", Never)
     monkeypatch.setattr(write_commit, "_abort", abort)
     assert "cleaned up although the state is unknown" in found(bench(folder), ".deltacommit", LOST_FOR_GOOD)
 

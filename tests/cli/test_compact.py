@@ -8,7 +8,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.cli import compact, console
-from hoodie_py.writer.compaction_result import Progress
+from hoodie_py.writer.compaction_report import Progress
 from tests.writer.compaction_tables import leftovers, orphans, rows, writable
 
 NAME = "basic_mor_v9_part"

@@ -18,7 +18,7 @@ from hoodie_py.reader import registry
 from hoodie_py.spark import compaction
 from hoodie_py.spark.attempts import count_tries, unpack_outcome
 from hoodie_py.spark.compaction import JOB_BYTES, JOBS, LARGEST_JOB, split_tasks
-from hoodie_py.writer.compaction_result import Progress
+from hoodie_py.writer.compaction_report import Progress
 from hoodie_py.writer.compaction_task import CompactionTask, TaskResult
 from hoodie_py.writer.local_runner import LocalRunner
 from hoodie_py.writer.timeline_writer import TimelineWriter

@@ -23,7 +23,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import make_marker_folder, parse_base_file_name
 from hoodie_py.writer import compaction
 from hoodie_py.writer.attempt import remove_files
-from hoodie_py.writer.compaction_result import CompactionResult, Progress
+from hoodie_py.writer.compaction_report import CompactionResult, Progress
 from hoodie_py.writer.compaction_task import CompactionTask, OnRows, TaskResult
 from hoodie_py.writer.local_runner import LocalRunner
 from tests.writer.compaction_tables import QUICK, completed, leftovers, opened, orphans, rows, writable

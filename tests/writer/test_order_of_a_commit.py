@@ -81,7 +81,7 @@ def lost_once(monkeypatch: pytest.MonkeyPatch, what: str, when: str, completion:
     times: list[str] = []
     holder: Any = HeldLock if what == "lock" else Heartbeat
     verb = "ensure_held" if what == "lock" else "ensure_alive"
-    plain, following = getattr(holder, verb), InstantClock.next
+    plain, following = getattr(holder, verb), InstantClock.take
     complete, commit = TimelineWriter.complete, MetadataTable.commit
 
     def asked(self: Any) -> None:
@@ -104,7 +104,7 @@ def lost_once(monkeypatch: pytest.MonkeyPatch, what: str, when: str, completion:
         return complete(self, inflight, time, content)
 
     monkeypatch.setattr(holder, verb, asked)
-    monkeypatch.setattr(InstantClock, "next", next_time)
+    monkeypatch.setattr(InstantClock, "take", next_time)
     monkeypatch.setattr(MetadataTable, "commit", tell)
     monkeypatch.setattr(TimelineWriter, "complete", complete_it)
     if when == "before the metadata table":

@@ -13,8 +13,8 @@ from hoodie_py.errors import ConflictError
 from hoodie_py.formats.instants import Instant
 from hoodie_py.writer import recovery
 from hoodie_py.writer.heartbeat import LEFT_FOR_JAVA
+from hoodie_py.writer.pending import list_pending_writes
 from hoodie_py.writer.recovery import undo_failed_writes
-from hoodie_py.writer.refusals import list_pending_writes
 from hoodie_py.writer.rollback import RollbackResult, rollback
 from hoodie_py.writer.session import WriteSession
 from hoodie_py.writer.write_records import WriteOperation

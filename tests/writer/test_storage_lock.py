@@ -166,9 +166,9 @@ def test_a_renewal_that_arrives_late_is_recognised(files: TableFiles) -> None:
     """The store took it although it had said nothing, after the lock looked: the mark is new, the owner is not."""
     lock = lock_of(files)
     lock.acquire(0)
-    files.put(LOCK_OBJECT, lock._state().to_bytes())
+    files.put(LOCK_OBJECT, lock._make_state().to_bytes())
     lock.renew()
-    files.put(LOCK_OBJECT, lock._state().to_bytes())
+    files.put(LOCK_OBJECT, lock._make_state().to_bytes())
     lock.release()
     assert state(files).expired
 

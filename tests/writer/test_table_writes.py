@@ -143,9 +143,9 @@ def test_of_two_inserts_into_a_new_bucket_one_is_a_conflict(tmp_path: Path) -> N
     base = MOR.create(tmp_path)
     options = {"hoodie.index.type": "BUCKET", "hoodie.clean.failed.writes.policy": "LAZY"}
     snapshot = open_snapshot(TableFiles.open(base))
-    write = Writer(session(base, options))._write(snapshot, WriteOperation.INSERT, schema_of(snapshot))
+    write = Writer(session(base, options))._make_write(snapshot, WriteOperation.INSERT, schema_of(snapshot))
     assert write.looked_up
-    assert not Writer(session(base))._write(snapshot, WriteOperation.INSERT, schema_of(snapshot)).looked_up
+    assert not Writer(session(base))._make_write(snapshot, WriteOperation.INSERT, schema_of(snapshot)).looked_up
 
 
 def test_a_row_that_moves_between_partitions(tmp_path: Path) -> None:
