@@ -62,7 +62,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         self._focus = np.empty(0, np.int64)
         self._cells: dict[str, dict[int, Any]] = {}
         self._lacks: dict[str, dict[int, bool]] = {}
-        self._generation = store.generation
+        self._generation = store.generation  # changes when handles are reused: then cached cells are void
         super().__init__(store.schema, table_schema, keys, ordering_fields, deletes, identity)
         self.declared_ordering_types = find_declared_types(self.ordering_fields, self.ordering_types, times)
 

@@ -196,7 +196,7 @@ class BufferedBatch:
                 context.schema.get_field_index(name), field.with_nullable(True), array.take(_to_indices(at))
             )
         self._check_keys(batch, at, columns)
-        rows = self.rows.copy()
+        rows = self.rows.copy()  # records without data keep the handle -1
         first = context.store.add(batch, find_absent_values(context, self.rows[at], columns))
         rows[at] = np.arange(first, first + len(at))
         order = self.order

@@ -148,7 +148,7 @@ class RecordMerger(ABC):
         return newer
 
 
-Merger = RecordMerger | type[RecordMerger]  # as users give one
+Merger = RecordMerger | type[RecordMerger]  # users pass a class or an instance
 Merge = Callable[[BufferedRecord[Any], BufferedRecord[Any]], BufferedRecord[Any]]
 
 

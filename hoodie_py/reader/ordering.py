@@ -99,7 +99,7 @@ class OrderingColumn:
         if len(types) == 1:
             part = _make_part(pa.array(plain, types[0]))
             has_foreign = np.array([f is not None for f in foreign], bool)
-            part = _Part(part.values, part.default & ~has_foreign)
+            part = _Part(part.values, part.default & ~has_foreign)  # a foreign value is null in Arrow, but no default
             return cls((part,), part.default, foreign)
         whole = np.array([v is None for v in plain], bool) & np.array([f is None for f in foreign], bool)
         pieces = []
@@ -278,6 +278,7 @@ def _make_part(column: pa.Array) -> _Part:
 
 
 def _mask_to_bytes(mask: Mask) -> pa.Array:
+    """Return a mask as bytes: Arrow packs booleans into bits, which NumPy could not view without a copy."""
     return pa.array(mask.view(np.uint8))
 
 

@@ -14,7 +14,7 @@ HoodieRecordUtils.createRecordMerger). ``selection.py`` decides whether a table'
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from hoodie_py.errors import InvalidQueryError, MergeError
 from hoodie_py.formats.table_config import MergeMode, TableConfig
@@ -73,8 +73,7 @@ def find_merger(config: TableConfig, options: Mapping[str, str], builtin: Record
             class and the ways to supply a merger.
         InvalidQueryError: a dotted path in the option cannot be imported.
     """
-    passed_over: list[str] = []
-    found = _search(config, options, passed_over)
+    found, passed_over = _search(config, options)
     if found is not None:
         return as_merger(found)
     if builtin is not None:
@@ -100,20 +99,21 @@ def find_supplied_merger(
     """
     if merger is not None or config.merge_mode is not MergeMode.CUSTOM:
         return merger
-    found = _search(config, options, [])
+    found = _search(config, options)[0]
     return None if found is None else as_merger(found)
 
 
-def _search(config: TableConfig, options: Mapping[str, str], passed_over: list[str]) -> type[RecordMerger] | None:
-    """Look through the sources in turn."""
-    for matching in (
-        _choose_one([cls for cls in _registered if stands_for(cls, config)], "register_merger", config),
-        next((cls for cls in _import_named(options, passed_over) if stands_for(cls, config)), None),
-    ):
-        if matching is not None:
-            return matching
-    installed = [cls for cls in _load_installed(passed_over) if stands_for(cls, config)]
-    return _choose_one(installed, f"entry points in {ENTRY_POINT_GROUP}", config)
+def _search(config: TableConfig, options: Mapping[str, str]) -> tuple[type[RecordMerger] | None, list[str]]:
+    """Search the sources in their order; return the merger class and notes on the entries that were passed over."""
+    registered = _choose_one([cls for cls in _registered if stands_for(cls, config)], "register_merger", config)
+    named, passed_over = _find_named(config, options)  # in any case: a path that fails to import is an error
+    first = registered or named
+    if first is not None:
+        return first, passed_over
+    installed, failed = _load_installed()
+    source = f"entry points in {ENTRY_POINT_GROUP}"
+    found = _choose_one([cls for cls in installed if stands_for(cls, config)], source, config)
+    return found, passed_over + failed
 
 
 def _choose_one(classes: Sequence[type[RecordMerger]], source: str, config: TableConfig) -> type[RecordMerger] | None:
@@ -174,20 +174,26 @@ def _get_name(cls: type[RecordMerger]) -> tuple[str, str]:
     return cls.__module__, cls.__qualname__
 
 
-def _import_named(options: Mapping[str, str], passed_over: list[str]) -> Iterator[type[RecordMerger]]:
-    """Yield the classes of the user's option in its order; entries that are not Python paths are passed over."""
+def _find_named(config: TableConfig, options: Mapping[str, str]) -> tuple[type[RecordMerger] | None, list[str]]:
+    """Return the first class of the user's option that the table names, and the entries that are not Python paths.
+
+    Later entries are not imported.
+    """
+    passed_over = []
     for path in CUSTOM_MERGER_CLASSES.read(options):
         cls = _import_class(path)
         if cls is None:
             passed_over.append(f"{path} is no Python class (Java classes are not loaded)")
-        else:
-            yield cls
+        elif stands_for(cls, config):
+            return cls, passed_over
+    return None, passed_over
 
 
-def _load_installed(passed_over: list[str]) -> Iterator[type[RecordMerger]]:
-    """Yield the classes that installed packages offer; those that cannot be loaded are passed over."""
+def _load_installed() -> tuple[list[type[RecordMerger]], list[str]]:
+    """Return the classes that installed packages offer, and the entry points that cannot be loaded."""
     from importlib.metadata import entry_points  # imported here: it takes milliseconds and few tables need it
 
+    classes, passed_over = [], []
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
             loaded = entry.load()
@@ -195,9 +201,10 @@ def _load_installed(passed_over: list[str]) -> Iterator[type[RecordMerger]]:
             passed_over.append(f"entry point {entry.name} ({entry.value}) failed: {type(error).__name__}: {error}")
             continue
         if isinstance(loaded, type) and issubclass(loaded, RecordMerger):
-            yield loaded
+            classes.append(loaded)
         else:
             passed_over.append(f"entry point {entry.name} ({entry.value}) is no RecordMerger class")
+    return classes, passed_over
 
 
 def _import_class(path: str) -> type[RecordMerger] | None:

@@ -261,6 +261,7 @@ class RowStore:
 
 
 def _make_chunk(batch: pa.RecordBatch, absent: Mapping[str, np.ndarray]) -> _Chunk:
+    # A mask with stride 0 repeats one value and takes no memory.
     masks = sum(mask.nbytes for mask in absent.values() if mask.strides != (0,))
     return _Chunk(batch, absent, nbytes=batch.nbytes + masks)
 
