@@ -1,4 +1,4 @@
-"""What the Connect test runs in a process of its own, as a user's script would: two tables to read, one to compact."""
+"""The script that the Connect test runs in a process, like a user's script: read two tables, compact one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main(plain: str, custom: str, writable: str) -> None:
 
 
 def compact(spark: Any, where: str) -> None:
-    """Compact with tasks of which each fails once, after it wrote its file; Spark tries them again."""
+    """Compact with tasks that fail once each, after they wrote their file; Spark retries them."""
     table = HoodieTable.open(where)
     before = rows(table)
     result = table.compact(Troubled.by(spark, FailsOnce), options=QUICK)

@@ -1,4 +1,4 @@
-"""A reference table turned into one that names a merger of the user's own."""
+"""Turn a reference table into one that names a user's merger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ STRATEGY = "0a1b2c3d-0000-4000-8000-000000000001"
 
 
 def make_custom(where: Path) -> Path:
-    """Change a copy of the table so that it merges by the strategy, and return it."""
+    """Change the properties of a copy of the table so that it names the strategy, and return its path."""
     properties = where / ".hoodie" / "hoodie.properties"
     text = properties.read_text().replace("merge.mode=EVENT_TIME_ORDERING", "merge.mode=CUSTOM")
     properties.write_text(f"{text}\nhoodie.record.merge.strategy.id={STRATEGY}\n")

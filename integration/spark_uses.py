@@ -1,4 +1,4 @@
-"""One DataFrame, view or catalog table in several uses, each with a filter of its own, in one query and in several."""
+"""Use a DataFrame, view or catalog table several times, with different filters, in one query and in several."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ from hoodie_py.spark import read
 
 
 def check_uses(spark: Any, table: Path) -> None:
-    """Compare the keys that several uses give with those of the table.
+    """Compare the keys that several uses return with those of the table.
+
+    Views and tables of the session are dropped, because other tests share it.
 
     Args:
         spark: a session, classic or Connect.
-        table: a table with a column id, of whose keys k1 and k8 are two.
+        table: a table with a column id and the keys k1 and k8, among others.
     """
     keys = sorted(HoodieTable.open(str(table)).scan(columns=["id"]).to_arrow()["id"].to_pylist())
     assert {"k1", "k8"} < set(keys)
-    for make in (_load, _load_with_columns, _load_by_view, _load_from_catalog, _read):
-        _check(make(spark, table), keys, make)
-    some = [key for key in keys if key != "k8"]
-    for frame in (read(spark, str(table), filter="id <> 'k8'"), read(spark, str(table), ["id"], "id <> 'k8'")):
-        _check(frame, some, read)
-    spark.sql("drop table used_table")
+    try:
+        for make in (_load, _load_with_columns, _load_by_view, _load_from_catalog, _read):
+            _check(make(spark, table), keys, make)
+        some = [key for key in keys if key != "k8"]
+        for frame in (read(spark, str(table), filter="id <> 'k8'"), read(spark, str(table), ["id"], "id <> 'k8'")):
+            _check(frame, some, read)
+    finally:
+        for view in ("used_view", "used_again"):
+            spark.catalog.dropTempView(view)
+        spark.sql("drop table if exists used_table")
 
 
 def _check(frame: Any, keys: list[str], make: Callable[..., Any]) -> None:

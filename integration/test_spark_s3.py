@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import s3fs
 
 from hoodie_py import HoodieTable
 from hoodie_py.spark import register
 from hoodie_py.testing import LocalS3, local_s3
-from hoodie_storage import open_store
 from integration.corpus_compare import differences
 
 TABLE = "basic_mor_v9_part"
@@ -23,11 +23,9 @@ pytestmark = pytest.mark.s3
 @pytest.fixture(scope="module")
 def lake(corpus: Callable[[str], Path]) -> Iterator[LocalS3]:
     with local_s3("spark-lake") as server:
-        store = open_store(server.uri, server.storage_options)
-        where = corpus(TABLE)
-        for path in where.rglob("*"):
-            if path.is_file():
-                store.put(f"{TABLE}/{path.relative_to(where).as_posix()}", path.read_bytes())
+        options = server.storage_options
+        store = s3fs.S3FileSystem(key=options["key"], secret=options["secret"], endpoint_url=server.endpoint_url)
+        store.put(str(corpus(TABLE)), f"{server.bucket}/{TABLE}", recursive=True)
         yield server
 
 

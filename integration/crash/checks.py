@@ -10,13 +10,13 @@ from typing import Any
 
 import fastavro
 
-from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.hfile import read_hfile
 from hoodie_py.formats.log import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
-from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline_loader import load_config, load_timeline
+from integration.crash.stores import open_table
 
 METADATA = ".hoodie/metadata"
 _EVERY = "__all_partitions__"
@@ -24,7 +24,7 @@ _EVERY = "__all_partitions__"
 
 def rows(files: TableFiles, query_type: str = "snapshot") -> str:
     """Return a digest of all rows, in any order, the file's name aside."""
-    found = HoodieTable(open_snapshot(files)).scan(query_type=query_type).to_arrow()
+    found = open_table(files).scan(query_type=query_type).to_arrow()
     if "_hoodie_file_name" in found.schema.names:
         found = found.drop_columns(["_hoodie_file_name"])
     text = "\n".join([str(found.num_rows), *sorted(map(repr, found.to_pylist()))])

@@ -8,10 +8,9 @@ from typing import Any
 
 from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.instants import COMMIT, COMPACTION, DELTA_COMMIT
-from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.local_runner import LocalRunner
 from integration.crash import checks
+from integration.crash.stores import open_table
 
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 OTHERS = {
@@ -85,18 +84,18 @@ class Operation:
 
     @property
     def undoes_a_write(self) -> bool:
-        return self.pending == DELTA_COMMIT
+        return self.pending == "deltacommit"
 
 
 OPERATIONS = {
     each.name: each
     for each in (
         Operation("schedule", schedule, done=".compaction.requested"),
-        Operation("run", run, ("schedule",), COMPACTION, ".commit"),
-        Operation("run again", run, ("schedule", "run!.commit"), COMPACTION, ".commit"),
-        Operation("rollback of a run", rollback, ("schedule", "run!.commit"), COMPACTION),
-        Operation("rollback of a plan", rollback, ("schedule",), COMPACTION),
-        Operation("rollback of a write", rollback, ("-deltacommit",), DELTA_COMMIT),
+        Operation("run", run, ("schedule",), "compaction", ".commit"),
+        Operation("run again", run, ("schedule", "run!.commit"), "compaction", ".commit"),
+        Operation("rollback of a run", rollback, ("schedule", "run!.commit"), "compaction"),
+        Operation("rollback of a plan", rollback, ("schedule",), "compaction"),
+        Operation("rollback of a write", rollback, ("-deltacommit",), "deltacommit"),
         Operation("clean", clean, ("schedule", "run"), done=".clean"),
         Operation("clean again", clean, ("schedule", "run", "clean!.clean"), done=".clean"),
     )
@@ -106,7 +105,7 @@ STEPS = {"schedule": schedule, "run": run, "clean": clean}
 
 def subject_of(files: TableFiles, operation: Operation, options: Mapping[str, str]) -> Subject:
     """Look at the table before the operation."""
-    timeline = _opened(files).timeline
+    timeline = open_table(files).timeline
     pending = [each.request_time for each in timeline.select_pending() if each.action == operation.pending]
     return Subject(
         options=options,
@@ -119,17 +118,17 @@ def subject_of(files: TableFiles, operation: Operation, options: Mapping[str, st
 def recover(files: TableFiles, operation: Operation, subject: Subject, *, undo_first: bool) -> None:
     """Go on after the operation was cut short, as the documentation says: run it again, perhaps after a rollback."""
     if operation.removes:
-        clean(_opened(files), subject)
+        clean(open_table(files), subject)
         return
     if operation.undoes_a_write:
-        if any(each.request_time == subject.instant for each in _opened(files).timeline.select_pending()):
-            rollback(_opened(files), subject)
+        if any(each.request_time == subject.instant for each in open_table(files).timeline.select_pending()):
+            rollback(open_table(files), subject)
         return
     for _ in range(2 if undo_first else 0):  # back to requested, then gone
-        pending = _opened(files).timeline.select_pending_compactions().last
+        pending = open_table(files).timeline.select_pending_compactions().last
         if pending is not None:
-            _opened(files).rollback(pending.request_time, subject.options)
-    table = _opened(files)
+            open_table(files).rollback(pending.request_time, subject.options)
+    table = open_table(files)
     if _commits(table.timeline) > subject.commits:
         schedule(table, subject)  # finds nothing, and removes what a run that ended too early left
         return
@@ -164,11 +163,11 @@ def problems(
     found = []
     if checks.rows(files) != before:
         found.append("the rows are others after the fault")
-    if checks.orphans(_opened(files)._snapshot, sizes()):
+    if checks.orphans(open_table(files)._snapshot, sizes()):
         found.append("an orphan is visible after the fault")
     go_on()
     recover(files, operation, subject, undo_first=undo_first)
-    table = _opened(files)
+    table = open_table(files)
     there = sizes()
     snapshot = table._snapshot
     if checks.rows(files) != before:
@@ -199,8 +198,4 @@ def _before(instant: str) -> str:
 
 
 def _commits(timeline: Any) -> int:
-    return sum(each.is_completed and each.action == COMMIT for each in timeline)
-
-
-def _opened(files: TableFiles) -> HoodieTable:
-    return HoodieTable(open_snapshot(files))
+    return sum(each.is_completed and each.action == "commit" for each in timeline)

@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from hoodie_py import HoodieTable
-from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError
-from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py import ConflictError, HoodieError, HoodieTable, InvalidQueryError
 from integration.crash.children import DONE, Child
 from integration.crash.faults import Plan, faulty
 from integration.crash.operations import Subject
-from integration.crash.stores import Place, files_at
+from integration.crash.stores import Place, files_at, open_table
 
 LOST = {ConflictError.__name__, InvalidQueryError.__name__}  # the latter: what was to be run or undone is gone
 
@@ -44,7 +42,7 @@ def race(place: Place, acts: list[Act], subject: Subject, seed: int) -> list[str
             files = faulty(files_at(place), Slow())
             time.sleep(random.random() * 0.03)
             try:
-                return "done" if act(HoodieTable(open_snapshot(files)), subject) else "nothing to do"
+                return "done" if act(open_table(files), subject) else "nothing to do"
             except HoodieError as error:
                 return type(error).__name__
 

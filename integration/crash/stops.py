@@ -12,14 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hoodie_py import HoodieTable
-from hoodie_py.errors import HoodieError
-from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py import HoodieError
 from integration.crash.children import DONE, Child
 from integration.crash.faults import Plan, faulty
 from integration.crash.operations import LOCKS, OTHERS, QUICK, Subject
 from integration.crash.races import Act
-from integration.crash.stores import Place, files_at
+from integration.crash.stores import Place, files_at, open_table
 
 SLEEP = 1.8  # seconds; longer than all of the following
 BRIEF = {
@@ -69,7 +67,7 @@ def calls_of(place: Place, act: Act, subject: Subject) -> list[tuple[str, str]]:
 
     def work() -> list[tuple[str, str]]:
         plan = Stop()
-        table = HoodieTable(open_snapshot(faulty(files_at(place), plan)))
+        table = open_table(faulty(files_at(place), plan))
         plan.armed = True
         act(table, subject)
         return plan.calls
@@ -97,7 +95,7 @@ def stopped_at(place: Place, act: Act, other: Act, subject: Subject, at: int, ca
 
 
 def _said(place: Place, act: Act, subject: Subject, plan: Plan) -> tuple[str, str]:
-    table = HoodieTable(open_snapshot(faulty(files_at(place), plan)))
+    table = open_table(faulty(files_at(place), plan))
     plan.armed = True
     try:
         return ("done" if act(table, subject) else "nothing to do"), ""

@@ -17,7 +17,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
+from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
+from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.testing import local_s3
 
 HEARTBEATS = ".hoodie/.heartbeat/"
@@ -72,6 +74,11 @@ class Place(Protocol):
 
 def files_at(place: Place) -> TableFiles:
     return TableFiles.open(place.uri, place.options)
+
+
+def open_table(files: TableFiles) -> HoodieTable:
+    """Open a table by its files, which may fail as planned; users open one by its URI."""
+    return HoodieTable(open_snapshot(files))
 
 
 class Folder:

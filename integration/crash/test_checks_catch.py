@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hoodie_py.errors import CommitStateUnknownError
+from hoodie_py import CommitStateUnknownError
 from hoodie_py.writer import attempt, clean, commit_protocol, compaction
 from hoodie_storage import local
 from integration.crash.__main__ import main

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from hoodie_py import HoodieTable
-from hoodie_py.table.scan import Scan
+from hoodie_py import HoodieTable, Scan
 from integration.crash.operations import LOCKS, QUICK, Subject
 from integration.crash.races import LOST, asked, race
 from integration.crash.stores import Bucket, Folder, Place

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.table.snapshot import open_snapshot
 from integration.crash import checks
 from integration.crash.operations import LOCKS, QUICK, Subject, clean, rollback, run, schedule
 from integration.crash.races import LOST, Act, asked, race
-from integration.crash.stores import Bucket, Folder, Place, State, files_at
+from integration.crash.stores import Bucket, Folder, Place, State, files_at, open_table
 from integration.crash.tables import table
 
 ROUNDS = 6
@@ -25,7 +24,7 @@ def compact(opened: HoodieTable, subject: Subject) -> Any:
 
 
 def opened(place: Place) -> HoodieTable:
-    return HoodieTable(open_snapshot(files_at(place)))
+    return open_table(files_at(place))
 
 
 def planned(place: Place, name: str, lock: str) -> tuple[State, Subject, str]:

@@ -7,14 +7,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from hoodie_py import HoodieTable
-from hoodie_py.errors import CommitStateUnknownError
-from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py import CommitStateUnknownError, HoodieTable
 from integration.crash import checks
 from integration.crash.operations import Subject, clean, rollback, run
 from integration.crash.races import LOST, Act, asked
 from integration.crash.stops import Stopped, calls_of, options, stopped_at
-from integration.crash.stores import Bucket, Folder, Place, files_at
+from integration.crash.stores import Bucket, Folder, Place, files_at, open_table
 from integration.crash.tables import table as service_table
 from integration.crash.test_races import commits, finish, judge
 from integration.crash.write_tables import write_table
@@ -110,7 +108,7 @@ class Write:
         """Write, compact, and see that nothing lies about."""
         self._place.let_time_pass(3600)
         last = replace(self.subject, options=options("none"), data=self.subject.next_data)
-        table = HoodieTable(open_snapshot(files_at(self._place)))
+        table = open_table(files_at(self._place))
         upsert(table, last)
         assert last.data is not None
         there = rows_at(files_at(self._place))
@@ -170,7 +168,7 @@ class Service:
         self._before: str = asked(lambda: checks.rows(files_at(place)))
 
         def plan() -> str | None:
-            table = HoodieTable(open_snapshot(files_at(place)))
+            table = open_table(files_at(place))
             return (
                 table.compact(options=options(lock)).instant
                 if cleans

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.local_runner import LocalRunner
 from integration.crash import checks
 from integration.crash.children import DIED, Child
 from integration.crash.faults import KILL_BEFORE, Plan, faulty
 from integration.crash.operations import LOCKS, QUICK, Subject
 from integration.crash.races import LOST, Act, asked, race
-from integration.crash.stores import Bucket, Folder, Place, files_at
+from integration.crash.stores import Bucket, Folder, Place, files_at, open_table
 from integration.crash.write_tables import write_table
 from integration.crash.writes import PARTITION, strays
 
@@ -55,7 +54,7 @@ def undoes(table: HoodieTable, subject: Subject) -> Any:
 
 
 def rows(place: Place) -> Rows:
-    found = HoodieTable(open_snapshot(files_at(place))).scan(columns=["id", PARTITION, "ts", "name"]).to_arrow()
+    found = open_table(files_at(place)).scan(columns=["id", PARTITION, "ts", "name"]).to_arrow()
     by_key = {(each[PARTITION], each["id"]): (each["ts"], each["name"]) for each in found.to_pylist()}
     assert len(by_key) == len(found), "a key is there twice"
     return by_key
@@ -93,7 +92,7 @@ def several_rounds(place: Place, table: str, acts: dict[str, Act], lock: str, *,
             now = rows(place)
             assert now in allowed, (ends, now)
             place.let_time_pass(3600)
-            last = HoodieTable(open_snapshot(files_at(place)))
+            last = open_table(files_at(place))
             last.upsert(new("last", 9), options)
             assert rows(place) == now | {(e["part"], e["id"]): (9, "last") for e in new("last", 9)}, ends
             pending = [each for each in last.timeline.select_pending() if each.action != "compaction"]
@@ -116,7 +115,7 @@ def _killed(place: Place, options: dict[str, str]) -> str:
 
     def dies() -> None:
         plan = Plan()
-        table = HoodieTable(open_snapshot(faulty(files_at(place), plan)))
+        table = open_table(faulty(files_at(place), plan))
         plan.armed = True
         plan.fault = KILL_BEFORE
         act = plan.call
@@ -131,7 +130,7 @@ def _killed(place: Place, options: dict[str, str]) -> str:
 
     assert Child(dies).result()[0] == DIED
     place.let_time_pass(3600)
-    pending = HoodieTable(open_snapshot(files_at(place))).timeline.select_pending()
+    pending = open_table(files_at(place)).timeline.select_pending()
     return next(each.request_time for each in pending)
 
 

@@ -12,14 +12,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hoodie_py import HoodieTable
-from hoodie_py.errors import CommitStateUnknownError, HoodieError
-from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py import CommitStateUnknownError, HoodieError, HoodieTable
 from integration.crash import checks
 from integration.crash.children import DIED, DONE, in_a_child
 from integration.crash.faults import KILL_BEFORE, KILLS, NOTHING, REMOVALS, Plan, faults_of, faulty, kind_of
 from integration.crash.operations import STEPS, Operation, Subject, problems, scratch, subject_of
-from integration.crash.stores import Place, State, files_at
+from integration.crash.stores import Place, State, files_at, open_table
 
 _SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp$")
 _MAY_GO_AFTERWARDS = (".hoodie/.heartbeat/", ".hoodie/lock", ".hoodie/.lock.crc", ".hoodie/.locks/")
@@ -163,7 +161,7 @@ class Bench:
 
         def work() -> Answer:
             files = faulty(files_at(self._place), plan)
-            table = HoodieTable(open_snapshot(files))
+            table = open_table(files)
             plan.armed = True
             try:
                 act(table, subject)
@@ -262,7 +260,7 @@ class Bench:
 
     def _look(self) -> tuple[int, bool, Subject, str]:
         files = files_at(self._place)
-        config = open_snapshot(files).config
+        config = open_table(files).config
         subject = subject_of(files, self._operation, self._options)
         return config.version, bool(config.metadata_partitions), subject, checks.rows(files)
 

@@ -13,15 +13,12 @@ import sys
 from functools import cached_property
 from typing import Any
 
-from hoodie_py import HoodieTable
-from hoodie_py.errors import CommitStateUnknownError, TableNotFoundError
+from hoodie_py import CommitStateUnknownError, TableNotFoundError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.instants import COMMIT, DELTA_COMMIT, REPLACE_COMMIT
-from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer import write_data  # noqa: F401  before the first fork
 from integration.crash import checks
 from integration.crash.children import DIED, DONE
-from integration.crash.stores import Place, State, files_at
+from integration.crash.stores import Place, State, files_at, open_table
 from integration.crash.trials import Answer, Bench, NotPossible
 from integration.crash.write_tables import WITHOUT_NEW_KEYS, WRITE_TABLES, write_table
 from integration.crash.writes import (
@@ -61,7 +58,7 @@ class WriteBench(Bench):
 
     def _look(self) -> tuple[int, bool, WriteSubject, str]:
         files = files_at(self._place)
-        config = open_snapshot(files).config
+        config = open_table(files).config
         subject = subject_of_write(files, self._options)
         return config.version, bool(config.metadata_partitions), subject, ""
 
@@ -99,40 +96,43 @@ class WriteBench(Bench):
         now = rows_at(files)
         if now not in (self._wanted, self._subject.rows):
             return ["the rows are neither those of before nor those of after"]
-        had = commits(_opened(files))
+        had = commits(open_table(files))
         expected = self._subject_commits + (now == self._wanted)
         found = [] if had == expected else [f"there are {had} commits, not {expected}"]
         self._place.let_time_pass(3600)
         found += self._next_writer(files, dict(now), undo_first=undo_first)
-        snapshot, sizes = _opened(files)._snapshot, self._place.sizes()
+        snapshot, sizes = open_table(files)._snapshot, self._place.sizes()
         found += [f"stray {path}" for path in strays(snapshot, [path for path in sizes if path not in self._sizes])]
         found += [f"orphan {path}" for path in checks.orphans(snapshot, sizes)]
         found += told_otherwise(snapshot, self._subject.newest)
         found += [f"left over: {path}" for path in sizes if "/.temp/" in path and not path.endswith(".tmp")]
         found += [
-            f"still pending: {each.request_time}" for each in _opened(files).timeline.select_pending()
+            f"still pending: {each.request_time}" for each in open_table(files).timeline.select_pending()
             if each.request_time > self._subject.newest
         ]  # fmt: skip
         return found + self._compacted(files, undo_first=undo_first)
 
     def _next_writer(self, files: TableFiles, now: dict[tuple[str, str], str], *, undo_first: bool) -> list[str]:
         if undo_first:
-            for each in list(_opened(files).timeline.select_pending()):
-                if each.action in (COMMIT, DELTA_COMMIT, REPLACE_COMMIT) and each.request_time > self._subject.newest:
-                    _opened(files).rollback(each.request_time, self._options)
+            for each in list(open_table(files).timeline.select_pending()):
+                if (
+                    each.action in ("commit", "deltacommit", "replacecommit")
+                    and each.request_time > self._subject.newest
+                ):
+                    open_table(files).rollback(each.request_time, self._options)
             if rows_at(files) != now:
                 return ["a rollback changed the rows"]
         data = self._subject.next_data
         assert data is not None
-        upsert(_opened(files), WriteSubject(self._options, data=data))
+        upsert(open_table(files), WriteSubject(self._options, data=data))
         return [] if rows_at(files) == {**now, **rows_of(data)} else ["the rows after the next write are others"]
 
     def _compacted(self, files: TableFiles, *, undo_first: bool) -> list[str]:
         """Compact for half of the ends."""
-        if undo_first or not _opened(files).config.is_merge_on_read:
+        if undo_first or not open_table(files).config.is_merge_on_read:
             return []
         before = rows_at(files)
-        _opened(files).compact(options=self._options)
+        open_table(files).compact(options=self._options)
         if rows_at(files) == rows_at(files, "read_optimized") == before:
             return []
         return ["the compacted rows are others"]
@@ -140,28 +140,24 @@ class WriteBench(Bench):
     @cached_property
     def _subject_commits(self) -> int:
         done = [path for path in self._sizes if path.startswith(".hoodie/") and "/metadata/" not in path]
-        endings = (f".{COMMIT}", f".{DELTA_COMMIT}", f".{REPLACE_COMMIT}")
+        endings = (".commit", ".deltacommit", ".replacecommit")
         return sum(path.rpartition("/")[2].endswith(endings) for path in done if path.count("/") <= 2)
 
     def _problems_of_a_creation(self) -> list[str]:
         files = self._created
         if not _is_table(files):
-            table = HoodieTable(open_snapshot(files_at(self._place)))
-            create(HoodieTable(open_snapshot(table.files)), self._subject)
-        HoodieTable(open_snapshot(files)).upsert([{"id": "a", "ts": 1}], self._options)
-        found = HoodieTable(open_snapshot(files)).scan(columns=["id", "ts"]).to_arrow().to_pylist()
+            table = open_table(files_at(self._place))
+            create(open_table(table.files), self._subject)
+        open_table(files).upsert([{"id": "a", "ts": 1}], self._options)
+        found = open_table(files).scan(columns=["id", "ts"]).to_arrow().to_pylist()
         return [] if found == [{"id": "a", "ts": 1}] else [f"the created table has {found}"]
 
 
 def _is_table(files: TableFiles) -> bool:
     try:
-        return HoodieTable(open_snapshot(files)).scan().count() == 0
+        return open_table(files).scan().count() == 0
     except TableNotFoundError:
         return False
-
-
-def _opened(files: TableFiles) -> HoodieTable:
-    return HoodieTable(open_snapshot(files))
 
 
 def bench_of(place: Place, name: str, operation: str, options: dict[str, str], lock: str) -> WriteBench:

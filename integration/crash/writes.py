@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.instants import COMMIT, DELTA_COMMIT, REPLACE_COMMIT
-from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline_loader import load_config, load_timeline
 from hoodie_py.writer import write_runner
 from hoodie_py.writer.new_table import NewTable
 from hoodie_py.writer.table_creation import create_table
 from integration.crash import checks
 from integration.crash.operations import Subject
+from integration.crash.stores import open_table
 
 KEY, PARTITION = "_hoodie_record_key", "_hoodie_partition_path"
 CREATED = "created"
@@ -128,7 +128,7 @@ class Write:
 
 def subject_of_write(files: TableFiles, options: Mapping[str, str]) -> WriteSubject:
     """Look at a table and think of what to write to it."""
-    table = HoodieTable(open_snapshot(files))
+    table = open_table(files)
     found = table.scan().to_arrow()
     config = table.config
     if not len(found):
@@ -194,7 +194,7 @@ def rows_of(found: pa.Table) -> dict[tuple[str, str], str]:
 
 def rows_at(files: TableFiles, query_type: str = "snapshot") -> dict[tuple[str, str], str]:
     """Return the rows of a table as it is now."""
-    return rows_of(HoodieTable(open_snapshot(files)).scan(query_type=query_type).to_arrow())
+    return rows_of(open_table(files).scan(query_type=query_type).to_arrow())
 
 
 def strays(snapshot: Snapshot, new: list[str]) -> list[str]:
@@ -209,7 +209,9 @@ def strays(snapshot: Snapshot, new: list[str]) -> list[str]:
 
 def commits(table: HoodieTable) -> int:
     """How many writes the table's timeline has."""
-    return sum(each.is_completed and each.action in (COMMIT, DELTA_COMMIT, REPLACE_COMMIT) for each in table.timeline)
+    return sum(
+        each.is_completed and each.action in ("commit", "deltacommit", "replacecommit") for each in table.timeline
+    )
 
 
 def _told(table: pa.Table | None) -> Rows:

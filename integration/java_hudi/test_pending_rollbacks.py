@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.formats.instants import ROLLBACK
 from hoodie_py.writer.timeline_writer import TimelineWriter
 from integration.java_hudi.tables import SCHEMA, Kind, Lake, make_row
 from tests.writer.compaction_tables import QUICK
@@ -20,7 +19,7 @@ LOST = [make_row(number, 9, name="lost") for number in (0, 3, 6, 40, 41)]
 def cut_short(base: Path) -> str:
     """Take the last step of the newest rollback back, where Java died: it had removed the instant before."""
     table = HoodieTable.open(base)
-    rollback = table.timeline.select_actions(ROLLBACK).instants[-1]
+    rollback = table.timeline.select_actions("rollback").instants[-1]
     TimelineWriter(table.files, table.config).remove(rollback)
     return rollback.request_time
 
@@ -34,7 +33,7 @@ def going_on(lake: Lake, how: str, rollback: str) -> None:
         lake.open().compact(options=QUICK)
     else:
         assert lake.open().rollback(rollback, QUICK).left == "gone"
-    assert all(each.is_completed for each in lake.open().timeline.select_actions(ROLLBACK))
+    assert all(each.is_completed for each in lake.open().timeline.select_actions("rollback"))
     lake.check()
     lake.change(7)
     lake.check()

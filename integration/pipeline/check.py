@@ -1,8 +1,8 @@
-"""Compare the pipeline's table with what the landing zone's events say, without Spark and without the table's merger.
+"""Compare the pipeline's table with the events in the landing zone, without Spark and without the table's merger.
 
 python check.py --landing s3://lake/landing --table s3://lake/orders --endpoint-url http://s3:7070
 
-Exit status 1 and the first differences if they are not the same.
+If they differ, print the first differences and exit with status 1.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FIELDS = ("customer", "city", "status", "cents", "updated_at")
 Orders = dict[str, tuple[Any, ...]]
 
 
-def expected(landing: str, store: Mapping[str, Any]) -> Orders:
-    """Return the orders that there must be, from all events at once: arrival does not count."""
+def read_expected(landing: str, store: Mapping[str, Any]) -> Orders:
+    """Return the orders that the table must have, from all events; their order of arrival does not matter."""
     files, root = fsspec.url_to_fs(landing, **store)
     versions: dict[str, list[dict[str, Any]]] = {}
     deleted: set[str] = set()
@@ -44,8 +44,8 @@ def expected(landing: str, store: Mapping[str, Any]) -> Orders:
     return {key: tuple(row[name] for name in FIELDS) for key, row in last.items()}
 
 
-def stored(table: str, store: Mapping[str, Any]) -> Orders:
-    """Return the orders that are in the table's base files; log files must be gone."""
+def read_stored(table: str, store: Mapping[str, Any]) -> Orders:
+    """Return the orders in the table's base files; exit with an error if there are log files."""
     opened = HoodieTable.open(table, store)
     with_logs = [each for each in opened.file_slices() if each.log_files]
     if with_logs:
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--endpoint-url", help="of an S3-compatible server")
     asked = parser.parse_args()
     store = {} if asked.endpoint_url is None else {"endpoint_url": asked.endpoint_url}
-    want, have = expected(asked.landing, store), stored(asked.table, store)
+    want, have = read_expected(asked.landing, store), read_stored(asked.table, store)
     wrong = [key for key in sorted({*want, *have}) if want.get(key) != have.get(key)]
     for key in wrong[:10]:
         print(f"{key}: expected {want.get(key)}, found {have.get(key)}", file=sys.stderr)

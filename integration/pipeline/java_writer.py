@@ -1,7 +1,4 @@
-"""Java Hudi makes a table of its own and changes it: an insert, then an upsert whose rows go to log files.
-
-For hoodie_py to read and compact afterwards.
-"""
+"""Write a table with Java Hudi, for hoodie_py to read and compact: an insert, then an upsert that goes to log files."""
 
 import argparse
 

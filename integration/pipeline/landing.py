@@ -1,10 +1,10 @@
-"""A landing zone to try the pipeline on: days of orders and of changes to them, in no good order, with deletes.
+"""Make a landing zone for the pipeline: orders, and days of changes and deletes in random order.
 
 python landing.py --to s3://lake/landing --endpoint-url http://s3:7070
 
-Each order lives on through its statuses; each change becomes an event of the day, and a day's events are shuffled over
-some files. One in ten comes a day late, one in ten twice, and some orders are deleted. Nothing of an order comes on a
-later day than its delete, as a compaction forgets what was deleted.
+Each order passes through some of the statuses. Each change is an event of its day, and the events of a day are shuffled
+over some files. One event in ten arrives a day late, one in ten twice, and some orders are deleted. No event of an
+order arrives on a later day than its delete, because a compaction removes the delete from the table.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ DAY = 86_400_000
 Event = dict[str, Any]
 
 
-def events_by_day(orders: int, days: int, seed: int) -> tuple[list[Event], list[list[Event]]]:
-    """Return the orders at first, and what comes on each day."""
+def make_events(orders: int, days: int, seed: int) -> tuple[list[Event], list[list[Event]]]:
+    """Return the new orders, and the events that arrive on each day."""
     chance = random.Random(seed)
     first: list[Event] = []
     arrivals: list[list[Event]] = [[] for _ in range(days)]
@@ -40,15 +40,15 @@ def events_by_day(orders: int, days: int, seed: int) -> tuple[list[Event], list[
             "updated_at": START + number,
         }
         first.append(order)
-        for day, event in _changes(order, days, chance):
+        for day, event in _make_changes(order, days, chance):
             arrivals[day].append(event)
     for each in arrivals:
         chance.shuffle(each)
     return first, arrivals
 
 
-def _changes(order: Event, days: int, chance: random.Random) -> list[tuple[int, Event]]:
-    """Return the changes to one order, with the days on which they come."""
+def _make_changes(order: Event, days: int, chance: random.Random) -> list[tuple[int, Event]]:
+    """Return the events of one order, each with the day on which it arrives."""
     changes: list[tuple[int, Event]] = []
     deleted_on = chance.randrange(days) if chance.random() < 0.15 else None
     before = order
@@ -71,7 +71,7 @@ def _changes(order: Event, days: int, chance: random.Random) -> list[tuple[int, 
 
 def save(to: str, orders: int, days: int, seed: int, store: Mapping[str, Any]) -> int:
     """Write the landing zone and return the number of events."""
-    first, arrivals = events_by_day(orders, days, seed)
+    first, arrivals = make_events(orders, days, seed)
     _write(f"{to}/day-0/orders.ndjson", first, store)
     for day, events in enumerate(arrivals, 1):
         for part in range(2):

@@ -1,13 +1,13 @@
-"""The orders of a shop, from a landing zone to a Hudi table: a program for spark-submit.
+"""Load the orders of a shop from a landing zone into a Hudi table; a program for spark-submit.
 
     spark-submit orders.py --landing s3://lake/landing --table s3://lake/orders --endpoint-url http://s3:7070
 
-The landing zone has a folder for each day with NDJSON files: lines are rows, or change events as a CDC tool sends them,
-late, out of order, some twice, deletes among them. Day by day the files are upserted, then the table is compacted;
-what no query needs any more is cleaned away at the end. Lines of JSON on stdout say what was done and what readers see.
+The landing zone has a folder of NDJSON files for each day. Lines are rows, or change events of a CDC tool: late, out of
+order, some twice, some of them deletes. Day by day the program upserts the files and compacts the table. At the end it
+cleans the table. Lines of JSON on stdout have the result of each step and the counts that readers see.
 
-Credentials come from the environment (AWS_*), on the workers too. Exit status 1 if base files differ from merged rows
-after a compaction.
+Credentials come from the environment (AWS_*), on the workers, too. The exit status is 1 if base files differ from
+merged rows after a compaction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COLUMNS = (
 
 
 class OrderMerger(RecordMerger):
-    """An order that was deleted stays so, its status never goes back, and of equal ones the later version counts."""
+    """Deletes win, then the status that is further on, then the higher ordering value."""
 
     strategy_id = "5d3c0a4e-7c46-4f2a-8a55-2f6f6c1f9b10"
 
@@ -58,8 +58,8 @@ TABLE = {
 }
 
 
-def order_of(line: str) -> dict[str, Any]:
-    """Return the row that a line of NDJSON stands for: an order, or the envelope of a change to one."""
+def parse_order(line: str) -> dict[str, Any]:
+    """Return the row for a line of NDJSON, which is an order or a change event."""
     event = json.loads(line)
     if "op" not in event:
         return {**event, "_hoodie_is_deleted": False}
@@ -68,8 +68,8 @@ def order_of(line: str) -> dict[str, Any]:
     return {**image, "updated_at": event["ts_ms"], "_hoodie_is_deleted": deleted}
 
 
-def landed(spark: SparkSession, paths: list[str], store: Mapping[str, Any]) -> DataFrame:
-    """Return the rows of NDJSON files, one Spark task each."""
+def load_files(spark: SparkSession, paths: list[str], store: Mapping[str, Any]) -> DataFrame:
+    """Return the rows of NDJSON files; each file is read in its own Spark task."""
     schema = pa.schema(
         [
             *((name, pa.string()) for name in ("order_id", "customer", "city", "status")),
@@ -82,13 +82,13 @@ def landed(spark: SparkSession, paths: list[str], store: Mapping[str, Any]) -> D
         for batch in batches:
             for path in batch["path"].to_pylist():
                 with fsspec.open(path, "rt", encoding="utf-8", **store) as lines:
-                    yield pa.RecordBatch.from_pylist([order_of(line) for line in lines], schema)
+                    yield pa.RecordBatch.from_pylist([parse_order(line) for line in lines], schema)
 
     files = spark.createDataFrame([(path,) for path in paths], "path string")
     return files.repartition(len(paths)).mapInArrow(read, COLUMNS)
 
 
-def days_of(landing: str, store: Mapping[str, Any]) -> dict[str, list[str]]:
+def list_files_by_day(landing: str, store: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the landing zone's files by day, in order."""
     files, root = fsspec.url_to_fs(landing, **store)
     found: dict[str, list[str]] = {}
@@ -97,8 +97,8 @@ def days_of(landing: str, store: Mapping[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def seen(spark: SparkSession, table: str, options: Mapping[str, str], query: str) -> dict[str, Any]:
-    """Return what a query of all orders says, by status."""
+def count_orders(spark: SparkSession, table: str, options: Mapping[str, str], query: str) -> dict[str, Any]:
+    """Return the number of orders and the sum of cents for each status."""
     reader = spark.read.format("hoodie").options(**options).option("hoodie.datasource.query.type", query)
     by_status = reader.load(table).groupBy("status").agg(f.count("*").alias("n"), f.sum("cents").alias("cents"))
     return {row["status"]: [row["n"], row["cents"]] for row in by_status.orderBy("status").collect()}
@@ -110,19 +110,19 @@ def report(step: str, **facts: Any) -> None:
 
 
 def run(spark: SparkSession, landing: str, path: str, endpoint: str | None, retain: int) -> int:
-    """Bring every day into the table; return the exit status."""
+    """Load every day into the table and return the exit status."""
     store = {} if endpoint is None else {"endpoint_url": endpoint}
     options = {"storage_options": json.dumps(store)} if store else {}
     register(spark, mergers=[OrderMerger])
-    for day, files in days_of(landing, store).items():
-        written = write(landed(spark, files, store), path, "upsert", merger=OrderMerger, **TABLE, **options)
+    for day, files in list_files_by_day(landing, store).items():
+        written = write(load_files(spark, files, store), path, "upsert", merger=OrderMerger, **TABLE, **options)
         report("upsert", day=day, files=len(files), said=str(written))
-        merged = seen(spark, path, options, "snapshot")
-        report("read", day=day, snapshot=merged, read_optimized=seen(spark, path, options, "read_optimized"))
+        merged = count_orders(spark, path, options, "snapshot")
+        report("read", day=day, snapshot=merged, read_optimized=count_orders(spark, path, options, "read_optimized"))
 
         table = HoodieTable.open(path, store)
         report("compact", day=day, said=str(table.compact(engine=spark, merger=OrderMerger)))
-        compacted = seen(spark, path, options, "read_optimized")
+        compacted = count_orders(spark, path, options, "read_optimized")
         report("read", day=day, read_optimized=compacted)
         if compacted != merged:
             print(f"base files say {compacted}, merged rows said {merged}", file=sys.stderr)
