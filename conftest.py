@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -21,8 +19,6 @@ from tests.corpus import load_case, unpack
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
-
-OLDEST_JAVA = 17
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,29 +63,19 @@ def corpus_case() -> Callable[[str], dict[str, Any]]:
     return load_case
 
 
-def java_version() -> int | None:
-    """Feature version of the Java that Spark would start, None where there is none."""
-    home = os.environ.get("JAVA_HOME")
-    command = str(Path(home, "bin", "java")) if home else "java"
-    try:
-        said = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except OSError:
-        return None
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    return int(found.group(1)) if found else None
-
-
 @pytest.fixture(scope="session")
 def java() -> int:
     """Feature version of a Java that Spark 4 can use."""
-    version = java_version()
-    if version is None or version < OLDEST_JAVA:
-        found = "none was found" if version is None else f"this is Java {version}"
+    from hoodie_py.cli.java import OLDEST_JAVA, find_java
+
+    found_java = find_java()
+    if found_java is None or not found_java.is_new_enough:
+        found = "none was found" if found_java is None else f"this is Java {found_java.version}"
         why = f"Spark needs Java {OLDEST_JAVA} or newer, {found}; install one and set JAVA_HOME"
         if os.environ.get("CI"):
             pytest.fail(why)  # a green run must not mean that Spark was left out
         pytest.skip(f"NOT TESTED: {why}")
-    return version
+    return found_java.version
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 RetainCommits = Annotated[
     int | None,
-    typer.Option("--retain-commits", min=1, metavar="N", help="Commits that stay readable (10)."),
+    typer.Option("--retain-commits", min=1, metavar="N", help="Number of commits that stay readable; default 10."),
 ]
 Policy = Annotated[
     str | None,
@@ -37,7 +37,7 @@ def clean(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Remove file slices that nobody needs any more, and finish cleans that were cut short."""
+    """Remove file slices that no retained commit needs, and finish interrupted cleans."""
     from hoodie_py.options.cleaning import POLICY
 
     given = parse_hudi_options(option, metadata_mode)

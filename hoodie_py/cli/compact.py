@@ -37,9 +37,9 @@ class EngineName(StrEnum):
     spark = "spark"
 
 
-ScheduleOnly = Annotated[bool, typer.Option("--schedule-only", help="Save a plan, and carry out nothing.")]
+ScheduleOnly = Annotated[bool, typer.Option("--schedule-only", help="Save a plan and run nothing.")]
 Instant = Annotated[
-    str | None, typer.Option("--instant", metavar="INSTANT", help="Carry out this pending plan, and make none.")
+    str | None, typer.Option("--instant", metavar="INSTANT", help="Run this pending plan and make none.")
 ]
 On = Annotated[
     EngineName, typer.Option("--engine", help="Threads of this process, or Spark as the environment configures it.")
@@ -69,7 +69,7 @@ def compact(
 ) -> None:
     """Merge a table's log files into new base files: plan it and carry it out.
 
-    Where nothing is left to plan, the oldest pending plan is carried out.
+    If there is nothing to plan, the oldest pending plan is carried out.
     """
     if instant is not None and (schedule_only or dry_run or strategy):
         raise typer.BadParameter("names a plan that is there; nothing is to be planned", param_hint="--instant")

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from hoodie_py.hoodie_table import HoodieTable
 
 Keep = Annotated[
-    str | None, typer.Option("--keep", metavar="TABLE", help="Leave the table there: a new folder, or a URI.")
+    str | None, typer.Option("--keep", metavar="TABLE", help="Keep the table here: a new folder or a URI.")
 ]
 WithSpark = Annotated[
-    bool, typer.Option("--spark/--no-spark", help="Read and compact in PySpark too, where it is installed.")
+    bool, typer.Option("--spark/--no-spark", help="Read and compact with PySpark, too, if it is installed.")
 ]
-Compact = Annotated[bool, typer.Option("--compact/--no-compact", help="Compact the table, or leave its log files.")]
+Compact = Annotated[bool, typer.Option("--compact/--no-compact", help="Compact the table, or keep its log files.")]
 
 WIDTH = 88
 LOOKED_INTO = "p1"
@@ -37,7 +37,7 @@ def demo(
     endpoint_url: EndpointUrl = None,
     debug: Debug = False,
 ) -> None:
-    """Make a small table, change it, and show how its rows merge."""
+    """Create a small table, change it, and show how its rows merge."""
     with report_errors(debug):
         from hoodie_py.cli.console import make_stdout
         from hoodie_py.cli.demo_place import open_demo_place

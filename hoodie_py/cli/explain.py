@@ -10,16 +10,13 @@ import typer
 from hoodie_py.cli.options import AsJson, AsOf, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
 from hoodie_py.cli.reporting import report_errors
 from hoodie_py.cli.values import to_json, to_text
+from hoodie_py.cli.write_options import Merger
 
 if TYPE_CHECKING:
     from hoodie_py import HoodieTable
     from hoodie_py.reader.history import RecordHistory, Step
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The record key, as in the column _hoodie_record_key.")]
-Merger = Annotated[
-    str | None,
-    typer.Option("--merger", metavar="MODULE.CLASS", help="A RecordMerger that decides, for tables that need one."),
-]
 
 
 def explain(

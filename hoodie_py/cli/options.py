@@ -9,7 +9,7 @@ they may be credentials.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +18,8 @@ TableUri = Annotated[
     str, typer.Argument(metavar="TABLE", help="Folder of the table: a path, or a URI such as s3://lake/trips.")
 ]
 AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="The table as it was: an instant, or an ISO date or time.")
+    str | None,
+    typer.Option("--as-of", metavar="TIME", help="Read an earlier state: an instant, an ISO date or time."),
 ]
 StorageOptions = Annotated[
     list[str] | None,
@@ -32,11 +33,24 @@ EndpointUrl = Annotated[
     str | None,
     typer.Option("--endpoint-url", metavar="URL", help="Address of an S3-compatible store."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")]
 
 _GROUPS = ("client_kwargs", "config_kwargs", "s3_additional_kwargs")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
+
+
+def split_pairs(pairs: Sequence[str] | None, flag: str, example: str = "") -> Iterator[tuple[str, str]]:
+    """Yield key and value of each ``K=V`` that an option was given.
+
+    Raises:
+        typer.BadParameter: an entry is not K=V.
+    """
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise typer.BadParameter(f"expected K=V{example}", param_hint=flag)
+        yield key, value
 
 
 def parse_storage_options(pairs: Sequence[str] | None, endpoint_url: str | None) -> dict[str, Any]:
@@ -46,12 +60,11 @@ def parse_storage_options(pairs: Sequence[str] | None, endpoint_url: str | None)
         typer.BadParameter: an entry is not K=V, or two entries contradict each other.
     """
     options: dict[str, Any] = {}
-    for pair in pairs or ():
-        key, equals, value = pair.partition("=")
+    for key, value in split_pairs(pairs, "--storage-option", ", such as anon=true"):
         group, dot, rest = key.partition(".")
         path = [group, rest] if dot and group in _GROUPS else [key]
-        if not equals or not all(path):
-            raise typer.BadParameter("expected K=V, such as anon=true", param_hint="--storage-option")
+        if not all(path):
+            raise typer.BadParameter("expected GROUP.K=V", param_hint="--storage-option")
         _put(options, path, _parse_value(key, value))
     if endpoint_url is not None:
         _put(options, ["client_kwargs", "endpoint_url"], endpoint_url)

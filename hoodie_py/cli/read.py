@@ -39,14 +39,15 @@ class QueryType(StrEnum):
 
 
 Columns = Annotated[
-    str | None, typer.Option("--columns", metavar="A,B,...", help="Columns, in the order wanted; all unless given.")
+    str | None, typer.Option("--columns", metavar="A,B,...", help="Columns to read, in order; default all.")
 ]
 Where = Annotated[
-    str | None, typer.Option("--where", metavar="SQL", help="Only such rows: \"price > 10 and city = 'sf'\".")
+    str | None,
+    typer.Option("--where", metavar="SQL", help="Condition for rows: \"price > 10 and city = 'sf'\"."),
 ]
-Kind = Annotated[QueryType, typer.Option("--query-type", help="Merged rows, or those of base files alone.")]
+Kind = Annotated[QueryType, typer.Option("--query-type", help="Merged rows, or rows of base files only.")]
 As = Annotated[
-    Format, typer.Option("--format", help="Table for the terminal, CSV, JSON (one object a line) or Parquet.")
+    Format, typer.Option("--format", help="Table for the terminal, CSV, JSON (one object per line) or Parquet.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Output = Annotated[
@@ -55,7 +56,7 @@ Output = Annotated[
 Limit = Annotated[
     int | None,
     typer.Option(
-        "--limit", min=0, metavar="N", help=f"At most so many rows; {ROWS_ON_THE_TERMINAL} for tables, all otherwise."
+        "--limit", min=0, metavar="N", help=f"Most rows to read; default {ROWS_ON_THE_TERMINAL} for tables, else all."
     ),
 ]
 

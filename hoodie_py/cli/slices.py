@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 Where = Annotated[
     str | None,
-    typer.Option("--where", "--filter", metavar="SQL", help="Leave out partitions that cannot hold such rows."),
+    typer.Option("--where", "--filter", metavar="SQL", help="Leave out partitions that cannot have matching rows."),
 ]
-Files = Annotated[bool, typer.Option("--files", help="Print the path of every file, one a line.")]
+Files = Annotated[bool, typer.Option("--files", help="Print the path of every file, one per line.")]
 
 
 def slices(

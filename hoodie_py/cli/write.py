@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.options import (
+    AsJson,
+    Debug,
+    EndpointUrl,
+    StorageOptions,
+    TableUri,
+    parse_storage_options,
+    split_pairs,
+)
 from hoodie_py.cli.reporting import report_errors
 from hoodie_py.cli.row_formats import RowFormat, find_format
 from hoodie_py.cli.write_options import HudiOptions, Merger, Metadata, Timezone, load_merger, parse_hudi_options
@@ -45,21 +53,19 @@ From = Annotated[
         readable=True,
     ),
 ]  # fmt: skip
-Format = Annotated[RowFormat | None, typer.Option("--format", help="What the file is, where its name does not tell.")]
-Doing = Annotated[Operation, typer.Option("--operation", help="What is done with the rows.")]
-Create = Annotated[bool, typer.Option("--create", help="Make the table first, with the columns of the file.")]
+Format = Annotated[RowFormat | None, typer.Option("--format", help="Format of the file, if its name does not tell.")]
+Doing = Annotated[Operation, typer.Option("--operation", help="Write operation.")]
+Create = Annotated[bool, typer.Option("--create", help="Create the table first, with the columns of the file.")]
 RecordKey = Annotated[
-    str | None, typer.Option("--record-key", metavar="FIELDS", help="With --create: fields that tell records apart.")
+    str | None, typer.Option("--record-key", metavar="FIELDS", help="With --create: fields of the record key.")
 ]
-Ordering = Annotated[
-    str | None, typer.Option("--ordering", metavar="FIELDS", help="With --create: fields that say which row is newer.")
-]
+Ordering = Annotated[str | None, typer.Option("--ordering", metavar="FIELDS", help="With --create: ordering fields.")]
 PartitionBy = Annotated[
     str | None, typer.Option("--partition-by", metavar="FIELDS", help="With --create: partition fields.")
 ]
-Type = Annotated[TableType | None, typer.Option("--table-type", help="With --create: mor unless given.")]
-Version = Annotated[int | None, typer.Option("--table-version", help="With --create: 6, 8 or 9, which is the default.")]
-Name = Annotated[str | None, typer.Option("--name", help="With --create: of the table; else the folder's.")]
+Type = Annotated[TableType | None, typer.Option("--table-type", help="With --create: default mor.")]
+Version = Annotated[int | None, typer.Option("--table-version", help="With --create: 6, 8 or 9; default 9.")]
+Name = Annotated[str | None, typer.Option("--name", help="With --create: name of the table; default the folder's.")]
 Property = Annotated[
     list[str] | None,
     typer.Option("--property", metavar="K=V", help="With --create: a table property; may be repeated."),
@@ -88,7 +94,7 @@ def write(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Write the rows of a file to a table; --create makes the table first.
+    """Write the rows of a file to a table; --create creates the table first.
 
     Rows to delete need their key columns only.
     """
@@ -105,7 +111,7 @@ def write(
     if needless:
         raise typer.BadParameter("is about a new table; give --create too", param_hint=needless[0])
     stored = parse_storage_options(storage_option, endpoint_url)
-    properties = _parse_properties(property_)
+    properties = dict(split_pairs(property_, "--property"))
     options = parse_hudi_options(option, metadata_mode)
     with report_errors(debug):
         from hoodie_py import HoodieTable
@@ -146,10 +152,3 @@ def _choose_columns(opened: HoodieTable) -> pa.Schema:
     from hoodie_py.table.partition_values import is_formatted_time
 
     return pa.schema([field for field in opened.schema if not is_formatted_time(opened.config, field.name)])
-
-
-def _parse_properties(pairs: list[str] | None) -> dict[str, str]:
-    for pair in pairs or ():
-        if not pair.partition("=")[1] or not pair.partition("=")[0]:
-            raise typer.BadParameter("expected K=V", param_hint="--property")
-    return {pair.partition("=")[0]: pair.partition("=")[2] for pair in pairs or ()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hoodie_py.cli.options import split_pairs
 from hoodie_py.options.write import METADATA_MODE
 
 if TYPE_CHECKING:
@@ -31,18 +32,18 @@ HudiOptions = Annotated[
 ]
 Timezone = Annotated[
     str | None,
-    typer.Option("--timezone", metavar="ZONE", help="Zone of new instants where the table says LOCAL; UTC otherwise."),
+    typer.Option("--timezone", metavar="ZONE", help="Zone of new instants if the timeline zone is LOCAL; default UTC."),
 ]
 Metadata = Annotated[
     MetadataMode | None,
-    typer.Option("--metadata-mode", help="A metadata table: keep it right (auto), switch it off, or refuse."),
+    typer.Option("--metadata-mode", help="Metadata table: update it (auto), disable it, or refuse to write."),
 ]
 Merger = Annotated[
     str | None, typer.Option("--merger", metavar="MODULE.CLASS", help="The RecordMerger of a table that needs one.")
 ]
 OverrideMerger = Annotated[
     bool,
-    typer.Option("--override-merger", help="Let --merger decide, for good, though it is not the table's."),
+    typer.Option("--override-merger", help="Use --merger although it is not the table's; the result is stored."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done, and why.")]
 
@@ -53,12 +54,7 @@ def parse_hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode 
     Raises:
         typer.BadParameter: an entry is not K=V.
     """
-    options: dict[str, str] = {}
-    for pair in pairs or ():
-        key, equals, value = pair.partition("=")
-        if not key or not equals:
-            raise typer.BadParameter("expected K=V, such as hoodie.write.lock.provider=...", param_hint="--option")
-        options[key] = value
+    options = dict(split_pairs(pairs, "--option", ", such as hoodie.write.lock.provider=..."))
     if metadata_mode is not None:
         options[METADATA_MODE] = metadata_mode.value
     return options

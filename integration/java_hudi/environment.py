@@ -13,6 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from hoodie_py.cli.java import find_java
+
 HUDI = "1.2.0"
 ARTIFACT = "hudi-spark3.5-bundle_2.12"
 PYSPARK = "pyspark==3.5.*"
@@ -39,8 +41,7 @@ def find_or_make() -> JavaHudi:
         JavaHudiMissingError: there is no Java, or no jar and no Maven.
         RuntimeError: pip or Maven failed.
     """
-    java = Path(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else shutil.which("java")
-    if not java or not Path(java).exists():
+    if find_java() is None:
         raise JavaHudiMissingError("Java Hudi needs Java 11 or 17, and none was found; install it and set JAVA_HOME")
     return JavaHudi(os.environ.get("HOODIE_JAVA_PYTHON") or _python(), os.environ.get("HUDI_BUNDLE_JAR") or _jar())
 
