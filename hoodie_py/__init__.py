@@ -1,6 +1,6 @@
-"""hoodie_py: read Apache Hudi tables in Python, merged exactly as Java Hudi merges them.
+"""hoodie_py: read and write Apache Hudi tables in Python, with rows merged exactly as Java Hudi merges them.
 
-Every public name, imported when first used.
+The public names. Each is imported when it is first used, so that ``import hoodie_py`` loads no large package.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         CommitStateUnknownError,
         ConflictError,
         CorruptFileError,
+        FileMissingError,
         HoodieError,
         HoodieWarning,
         InvalidQueryError,
@@ -22,27 +23,49 @@ if TYPE_CHECKING:
         TableNotFoundError,
         UnsupportedFeatureError,
     )
-    from hoodie_py.formats.timeline import Instant
+    from hoodie_py.files import TableFiles
+    from hoodie_py.formats.merge_config import MergeMode
+    from hoodie_py.formats.table_config import TableConfig
+    from hoodie_py.formats.timeline import Instant, Timeline
     from hoodie_py.hoodie_table import HoodieTable
     from hoodie_py.reader.batch import BufferedBatch
     from hoodie_py.reader.context import RecordContext
     from hoodie_py.reader.file_group import FileGroupReader
-    from hoodie_py.reader.file_slice import FileSlice
+    from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
     from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+    from hoodie_py.reader.read_stats import ReadStats, SpillStats
     from hoodie_py.reader.records import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
     from hoodie_py.reader.registry import register_merger
+    from hoodie_py.table.inspect import TableInspect
     from hoodie_py.table.scan import Scan
     from hoodie_py.table.scan_task import ScanTask
+    from hoodie_py.writer.clean import CleanResult
+    from hoodie_py.writer.clean_plan import CleanReport
+    from hoodie_py.writer.compaction_report import CompactionResult, PlanReport, Progress
+    from hoodie_py.writer.file_system_lock import FileSystemLock
+    from hoodie_py.writer.lock import Lock, NoLock
+    from hoodie_py.writer.machine_lock import MachineLock
+    from hoodie_py.writer.rollback import RollbackResult
+    from hoodie_py.writer.storage_lock import StorageLock
+    from hoodie_py.writer.write_records import WriteOperation
+    from hoodie_py.writer.write_result import WriteResult
 
 _HOMES = {
+    "BaseFile": "hoodie_py.reader.file_slice",
     "BufferedBatch": "hoodie_py.reader.batch",
     "BufferedRecord": "hoodie_py.reader.records",
+    "CleanReport": "hoodie_py.writer.clean_plan",
+    "CleanResult": "hoodie_py.writer.clean",
     "CommitStateUnknownError": "hoodie_py.errors",
+    "CompactionResult": "hoodie_py.writer.compaction_report",
     "ConflictError": "hoodie_py.errors",
     "CorruptFileError": "hoodie_py.errors",
     "DEFAULT_ORDERING": "hoodie_py.reader.records",
     "FileGroupReader": "hoodie_py.reader.file_group",
+    "FileMissingError": "hoodie_py.errors",
     "FileSlice": "hoodie_py.reader.file_slice",
+    "FileSystemLock": "hoodie_py.writer.file_system_lock",
     "HoodieError": "hoodie_py.errors",
     "HoodieOperation": "hoodie_py.reader.records",
     "HoodieTable": "hoodie_py.hoodie_table",
@@ -50,27 +73,52 @@ _HOMES = {
     "Instant": "hoodie_py.formats.timeline",
     "InvalidQueryError": "hoodie_py.errors",
     "InvalidTableError": "hoodie_py.errors",
+    "Lock": "hoodie_py.writer.lock",
+    "LogFile": "hoodie_py.reader.file_slice",
+    "MachineLock": "hoodie_py.writer.machine_lock",
     "MergeError": "hoodie_py.errors",
+    "MergeMode": "hoodie_py.formats.merge_config",
+    "NoLock": "hoodie_py.writer.lock",
+    "PlanReport": "hoodie_py.writer.compaction_report",
+    "Progress": "hoodie_py.writer.compaction_report",
+    "ReadInfo": "hoodie_py.reader.read_info",
+    "ReadOptions": "hoodie_py.reader.read_info",
+    "ReadStats": "hoodie_py.reader.read_stats",
     "RecordContext": "hoodie_py.reader.context",
     "RecordMerger": "hoodie_py.reader.merger",
+    "RollbackResult": "hoodie_py.writer.rollback",
     "Scan": "hoodie_py.table.scan",
     "ScanTask": "hoodie_py.table.scan_task",
+    "SpillStats": "hoodie_py.reader.read_stats",
     "StorageError": "hoodie_py.errors",
+    "StorageLock": "hoodie_py.writer.storage_lock",
+    "TableConfig": "hoodie_py.formats.table_config",
+    "TableFiles": "hoodie_py.files",
+    "TableInspect": "hoodie_py.table.inspect",
     "TableNotFoundError": "hoodie_py.errors",
+    "Timeline": "hoodie_py.formats.timeline",
     "UnsupportedFeatureError": "hoodie_py.errors",
+    "WriteOperation": "hoodie_py.writer.write_records",
+    "WriteResult": "hoodie_py.writer.write_result",
     "register_merger": "hoodie_py.reader.registry",
 }
 
 __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_ORDERING",
+    "BaseFile",
     "BufferedBatch",
     "BufferedRecord",
+    "CleanReport",
+    "CleanResult",
     "CommitStateUnknownError",
+    "CompactionResult",
     "ConflictError",
     "CorruptFileError",
     "FileGroupReader",
+    "FileMissingError",
     "FileSlice",
+    "FileSystemLock",
     "HoodieError",
     "HoodieOperation",
     "HoodieTable",
@@ -78,14 +126,33 @@ __all__ = [
     "Instant",
     "InvalidQueryError",
     "InvalidTableError",
+    "Lock",
+    "LogFile",
+    "MachineLock",
     "MergeError",
+    "MergeMode",
+    "NoLock",
+    "PlanReport",
+    "Progress",
+    "ReadInfo",
+    "ReadOptions",
+    "ReadStats",
     "RecordContext",
     "RecordMerger",
+    "RollbackResult",
     "Scan",
     "ScanTask",
+    "SpillStats",
     "StorageError",
+    "StorageLock",
+    "TableConfig",
+    "TableFiles",
+    "TableInspect",
     "TableNotFoundError",
+    "Timeline",
     "UnsupportedFeatureError",
+    "WriteOperation",
+    "WriteResult",
     "register_merger",
 ]
 

@@ -1,7 +1,7 @@
 """The files of one table: the verbs of hoodie_storage, with this package's errors.
 
-This module alone imports hoodie_storage, and none imports fsspec. Here storage faults become StorageError with
-operation, path, cause and remedy, so that users see one tree of exceptions.
+Here storage faults become StorageError with operation, path, cause and remedy, so that users see one tree of
+exceptions. No other module of the package imports hoodie_storage, except the conformance suite for stores.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     with local_s3() as s3:
         table = HoodieTable.open(f"{s3.uri}/trips", s3.storage_options)
 
-pytest is imported only for the fixture: ``from hoodie_py.testing import local_s3_server`` in a conftest.py gives all
-tests of a session one server.
+``from hoodie_py.testing import local_s3_server`` in a conftest.py gives all tests of a session one server. pytest is
+imported only for this fixture and for the suites that use it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,33 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.merger_tests import MergerReport, RecordMergerTests
 from hoodie_py.reader.mapping_context import MappingRecordContext
 
-__all__ = ["LocalS3", "MappingRecordContext", "MergerReport", "RecordMergerTests", "local_s3"]
+if TYPE_CHECKING:
+    from hoodie_py.lock_tests import LockTests
+    from hoodie_py.storage_tests import ConditionalStorageTests, StorageTests
+
+__all__ = [
+    "ConditionalStorageTests",
+    "LocalS3",
+    "LockTests",
+    "MappingRecordContext",
+    "MergerReport",
+    "RecordMergerTests",
+    "StorageTests",
+    "local_s3",
+]
+
+_SUITES = {
+    "ConditionalStorageTests": "hoodie_py.storage_tests",
+    "LockTests": "hoodie_py.lock_tests",
+    "StorageTests": "hoodie_py.storage_tests",
+}
 
 _KEY, _SECRET, _REGION = "local-s3-key", "local-s3-secret", "us-east-1"
 
@@ -145,8 +165,21 @@ def _silence_logger(logger_name: str) -> Iterator[None]:
 
 
 def __getattr__(name: str) -> Any:
-    if name != "local_s3_server":
+    """Import what needs pytest when it is first used."""
+    if name == "local_s3_server":
+        value = _make_server_fixture()
+    elif name in _SUITES:
+        import pytest
+
+        pytest.register_assert_rewrite(_SUITES[name])  # so that a failed test shows its values
+        value = getattr(import_module(_SUITES[name]), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def _make_server_fixture() -> Any:
     import pytest
 
     @pytest.fixture(scope="session")
@@ -155,5 +188,4 @@ def __getattr__(name: str) -> Any:
         with local_s3() as s3:
             yield s3
 
-    globals()[name] = local_s3_server
     return local_s3_server

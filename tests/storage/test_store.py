@@ -15,7 +15,7 @@ from uuid import uuid4
 import fsspec
 import pytest
 
-from hoodie_py.testing import LocalS3, local_s3
+from hoodie_py.testing import ConditionalStorageTests, LocalS3, StorageTests, local_s3
 from hoodie_storage import (
     AccessDeniedError,
     NotFoundError,
@@ -26,10 +26,17 @@ from hoodie_storage import (
     local,
     open_store,
 )
-from tests.storage.conformance import ConditionalStorageTests, StorageTests
 
 
-class TestLocal(StorageTests):
+class OwnStorageTests(StorageTests):
+    """What only this package's own stores do."""
+
+    def test_looks_like_its_uri(self, store: Store) -> None:
+        assert repr(store) == f"Store({store.uri!r})"
+        assert issubclass(NotFoundError, StorageFault)
+
+
+class TestLocal(OwnStorageTests):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Store:
         return open_store(tmp_path / "table")
@@ -205,7 +212,7 @@ class TestLocal(StorageTests):
         assert store.read_view("f", memory) == b"one"
 
 
-class TestMemory(StorageTests, ConditionalStorageTests):
+class TestMemory(OwnStorageTests, ConditionalStorageTests):
     @pytest.fixture
     def store(self) -> Iterator[Store]:
         name = uuid4().hex
@@ -233,7 +240,7 @@ def server() -> Iterator[LocalS3]:
 
 
 @pytest.mark.s3
-class TestS3(StorageTests, ConditionalStorageTests):
+class TestS3(OwnStorageTests, ConditionalStorageTests):
     @pytest.fixture
     def store(self, server: LocalS3) -> Store:
         return open_store(f"{server.uri}/{uuid4().hex}", server.storage_options)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
+from hoodie_py.testing import LockTests
 from hoodie_py.writer.file_system_lock import LOCK_FILE, FileSystemLock
-from hoodie_py.writer.lock import hold
+from hoodie_py.writer.lock import Lock, hold
 from tests.writer.lock_races import race_processes, race_threads
 
 
@@ -117,3 +119,9 @@ def test_one_of_many_removes_a_file_that_is_left_over(files: TableFiles, tmp_pat
     files.put(LOCK_FILE, b"")
     age(files, 100)
     assert race_threads(partial(lock_of, files, expire_minutes=1), tmp_path / "counter", rounds=2) == 8
+
+
+class TestConformance(LockTests):
+    @pytest.fixture
+    def make_lock(self, files: TableFiles) -> Callable[[], Lock]:
+        return lambda: FileSystemLock(files, pause=0.005)

@@ -15,8 +15,9 @@ import pytest
 
 from hoodie_py.errors import ConflictError, StorageError
 from hoodie_py.files import TableFiles
+from hoodie_py.testing import LockTests
 from hoodie_py.writer import machine_lock
-from hoodie_py.writer.lock import hold
+from hoodie_py.writer.lock import Lock, hold
 from hoodie_py.writer.machine_lock import MachineLock
 from tests.writer.lock_races import race_processes, race_threads
 
@@ -230,3 +231,9 @@ def test_one_table_by_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with hold(MachineLock(TableFiles.open(tmp_path / "table")), 0):
         for name in ("table", "./link", "table/../link/", str(tmp_path / "link"), (tmp_path / "table").as_uri()):
             assert outcome(TableFiles.open(name)) == "kept out", name
+
+
+class TestConformance(LockTests):
+    @pytest.fixture
+    def make_lock(self, files: TableFiles) -> Callable[[], Lock]:
+        return lambda: MachineLock(files)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -11,8 +11,8 @@ import pytest
 
 from hoodie_py.errors import ConflictError, CorruptFileError, InvalidQueryError, StorageError
 from hoodie_py.files import TableFiles
-from hoodie_py.testing import LocalS3, local_s3
-from hoodie_py.writer.lock import hold
+from hoodie_py.testing import LocalS3, LockTests, local_s3
+from hoodie_py.writer.lock import Lock, hold
 from hoodie_py.writer.storage_lock import LOCK_OBJECT, LockState, StorageLock
 from tests.storage.faults import faulty
 from tests.writer.lock_races import race_processes, race_threads
@@ -236,3 +236,9 @@ class TestOnS3:
     @pytest.mark.slow
     def test_processes_take_turns(self, files: TableFiles, tmp_path: Path) -> None:
         assert race_processes(partial(lock_of, files), tmp_path / "counter") == 15
+
+
+class TestConformance(LockTests):
+    @pytest.fixture
+    def make_lock(self, files: TableFiles) -> Callable[[], Lock]:
+        return lambda: lock_of(files)
