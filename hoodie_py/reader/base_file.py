@@ -199,10 +199,10 @@ class BaseFileReader:
             if facts.num_rows <= batch_rows and facts.total_byte_size >= _MANY_BYTES and not threads:
                 whole = [self._parquet.read_row_group(group, names)]
                 if whole[0] is not None:
-                    yield conform(whole.pop())
+                    yield conform(whole.pop())  # a variable would hold all its rows while the caller uses some of them
                     return
             batches = self._parquet.iter_batches(batch_rows, row_groups=[group], columns=names, use_threads=threads)
-            yield from map(conform, filter(_has_rows, batches))  # which hold no batch while the next one is read
+            yield from map(conform, filter(_has_rows, batches))  # a loop would hold a batch while the next one is read
         except HoodieError as error:
             error.locate(path=self.path)
             raise

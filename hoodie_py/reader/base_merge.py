@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -167,28 +168,30 @@ class BaseMerge:
         columns: list[str] | None,
     ) -> Iterator[Piece]:
         """Merge base rows batch by batch."""
-        rows = self._base_rows
+        schema, rows = base_schema, self._base_rows
         if isinstance(matcher, KeyMatcher):
-            base_schema = self._add_key_columns(base_schema, log)
+            schema = self._add_key_columns(base_schema, log)
             rows = max(rows, len(matched) // _FEWEST_KEYED_ROWS)
-        coded, threads = self._choose_coded_columns(base_schema, log, columns), self._options.column_threads
-        batches = base.read_batches(base_schema, rows, coded=coded, column_threads=threads)
+        coded, threads = self._choose_coded_columns(schema, log, columns), self._options.column_threads
+        batches = base.read_batches(schema, rows, coded=coded, column_threads=threads)
+        portions: Iterator[pa.RecordBatch] = map(partial(self.fill_fallbacks, base=base), batches)
+        if columns is None or not log.whole_rows:  # whole base rows are gathered, which must fit the memory budget
+            portions = chain.from_iterable(map(log.cut_into_portions, portions))
         mark = len(log.store)
-        for whole in batches:
-            portions = self._cut_into_portions([self.fill_fallbacks(whole, base)], log, columns)
-            del whole  # and batches and pieces below: nothing is held of rows that were filtered or handed on
-            for batch in portions:
-                self._stats.base_rows += batch.num_rows
-                hits, records = matcher.match(batch)
-                if folded is None or not len(hits):
-                    piece = Piece(batch, None)
-                else:
-                    matched[records] = True
-                    piece = self.merge_rows(batch, hits, folded.take(records), log, columns)
-                del batch
-                yield piece
-                del piece
-                log.store.release(mark)
+
+        def merge_portion(batch: pa.RecordBatch) -> Piece:
+            log.store.release(mark)  # the caller has used the rows of the piece before
+            self._stats.base_rows += batch.num_rows
+            hits, records = matcher.match(batch)
+            if folded is None or not len(hits):
+                return Piece(batch, None)
+            matched[records] = True
+            return self.merge_rows(batch, hits, folded.take(records), log, columns)
+
+        # Iterators like map hold no batch. A loop would hold one in its variable while the caller uses what is left of
+        # it, and while the next one is read.
+        yield from map(merge_portion, portions)
+        log.store.release(mark)
 
     def _is_decided_ahead(self, base: BaseFileReader, matcher: Matcher, log: LogReader) -> bool:
         """Say whether to compare the ordering values of the whole base file before reading its rows.
@@ -224,21 +227,21 @@ class BaseMerge:
                 yield Piece(None, merged)
                 log.store.release(mark)
             done += batch.num_rows
-            del batch
+            del batch  # before the next one is read
 
     def _read_kept_rows(
         self, base: BaseFileReader, dropped: DroppedRows, schema: pa.Schema, coded: set[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the base rows that stay."""
-        threads = self._options.column_threads
-        for batch in base.read_batches(schema, self._base_rows, coded=coded, column_threads=threads):
+        """Return an iterator of the base rows that stay."""
+
+        def drop_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
             self._stats.base_rows += batch.num_rows
-            keep = dropped.make_mask(batch.num_rows)
-            batch = self.fill_fallbacks(batch, base)
-            if keep is not None:
-                batch = filter_rows(batch, keep)  # frees the rows that were read
-            yield batch
-            del batch
+            mask = dropped.make_mask(batch.num_rows)
+            filled = self.fill_fallbacks(batch, base)
+            return filled if mask is None else filter_rows(filled, mask)
+
+        threads = self._options.column_threads
+        return map(drop_rows, base.read_batches(schema, self._base_rows, coded=coded, column_threads=threads))
 
     @property
     def _base_rows(self) -> int:
@@ -250,16 +253,6 @@ class BaseMerge:
         if columns is None or not log.whole_rows:  # portions are cut by a batch's bytes, which dictionaries hide
             return set()
         return set(columns) - {find_top_level_name(schema, name) for name in log.keys.columns}
-
-    @staticmethod
-    def _cut_into_portions(
-        given: list[pa.RecordBatch], log: LogReader, columns: list[str] | None
-    ) -> Iterator[pa.RecordBatch]:
-        """Cut a base batch, taken out of a list, so that what is gathered of it fits the memory budget."""
-        if columns is not None and log.whole_rows:
-            yield given.pop()
-        else:
-            yield from log.cut_into_portions(given.pop())
 
     def _make_matcher(self, base: BaseFileReader, log: LogReader, folded: FoldedLog | None) -> Matcher:
         if folded is None:
@@ -307,9 +300,8 @@ class BaseMerge:
             merged, unchanged = self._merge_versions(log.store.add(rows), rows, newer, log)
         keep = np.ones(batch.num_rows, bool)
         keep[hits] = unchanged
-        if columns is not None:
-            batch = batch.select(columns)
-        return Piece(filter_rows(batch, from_numpy(keep)), merged)
+        kept = batch if columns is None else batch.select(columns)
+        return Piece(filter_rows(kept, from_numpy(keep)), merged)
 
     def _pick_winners(
         self, batch: pa.RecordBatch, hits: np.ndarray, newer: BufferedBatch, log: LogReader
@@ -342,9 +334,10 @@ class BaseMerge:
 
     def fill_fallbacks(self, batch: pa.RecordBatch, base: BaseFileReader) -> pa.RecordBatch:
         """Fill columns that the file lacks with the values of the partition path."""
+        filled = batch
         for name, value in self._info.fallbacks.items():
             at = batch.schema.get_field_index(name)
             if at >= 0 and name not in base.columns:
                 field = batch.schema.field(at)
-                batch = batch.set_column(at, field, repeat_value(value, field.type, batch.num_rows))
-        return batch
+                filled = filled.set_column(at, field, repeat_value(value, field.type, batch.num_rows))
+        return filled

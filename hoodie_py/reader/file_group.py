@@ -7,7 +7,7 @@ last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Self
 
@@ -85,7 +85,7 @@ class FileGroupReader:
             for batch in self._read_batches():
                 for start in range(0, batch.num_rows, self.options.batch_rows):
                     yield batch.slice(start, self.options.batch_rows)
-                del batch  # here and wherever batches are handed on, so that their memory is free when more are read
+                del batch  # frees its memory before the next one is read
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Iterator[BufferedRecord[Row]]:
         """Yield the records of the result with the log's operation on them; base rows without log records have none.
@@ -186,10 +186,17 @@ class FileGroupReader:
             yield from self._read_merged(log, read)
 
     def _read_merged(self, log: LogReader, read: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the merged rows.
+        """Yield the merged rows: those that need the log, then base rows that stay, when the log's memory is free."""
+        staying = yield from self._read_pieces(log, read)
+        log.forget()  # nothing else refers to log records, as the generator above has ended
+        yield from map(self._make_output, staying)
 
-        Log rows come in log order, so that each block of rows is gathered from once. Base rows that need nothing of the
-        log come last, when its memory is free.
+    def _read_pieces(
+        self, log: LogReader, read: list[str]
+    ) -> Generator[pa.RecordBatch, None, Iterator[pa.RecordBatch]]:
+        """Yield the rows that need the log; return the base rows that stay, to be read later.
+
+        Log rows come in log order, so that each block of rows is gathered from once.
         """
         count = 0
         with ExitStack() as gate:
@@ -222,9 +229,7 @@ class FileGroupReader:
             yield self._make_output(log.store.take(rows, read))
         if count:
             raise MergeError("A merger gave several records the same row.", hint="Make rows with context.replace.")
-        del folded, wanted
-        log.forget()
-        yield from map(self._make_output, merging.staying)
+        return merging.staying
 
     def _mark_decided_rows(self, merging: MergeResult, wanted: np.ndarray) -> int:
         """Mark the log rows that stay, and count them; like a fold this takes many small steps."""

@@ -176,18 +176,17 @@ class _Queue:
 
     def take_batches(self) -> Iterator[Numbered]:
         """Yield batches until all threads have ended, or raise a thread's error."""
-        while True:
-            if not self.own:
-                raise InvalidQueryError(
-                    "A scan cannot go on in a forked process.", hint="Start it anew there, or read with one thread."
-                )
-            with self._changed:
-                while not self._waiting and self._working and self._error is None:
-                    self._changed.wait()
-                if self._error is not None:
-                    raise self._error
-                if not self._waiting:
-                    return
-                taken = [self._waiting.popleft()]
-                self._changed.notify_all()
-            yield taken.pop()  # which is not held here
+        return iter(self._take, None)  # a loop would hold each batch in a variable while the caller uses it
+
+    def _take(self) -> Numbered | None:
+        if not self.own:
+            raise InvalidQueryError(
+                "A scan cannot go on in a forked process.", hint="Start it anew there, or read with one thread."
+            )
+        with self._changed:
+            while not self._waiting and self._working and self._error is None:
+                self._changed.wait()
+            if self._error is not None:
+                raise self._error
+            self._changed.notify_all()
+            return self._waiting.popleft() if self._waiting else None
