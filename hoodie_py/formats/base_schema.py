@@ -113,8 +113,8 @@ def _convert_array(array: pa.Array, field: pa.Field) -> pa.Array:
     target = field.type
     if array.type.equals(target) and not _has_required_value(field.with_nullable(True)):
         return array
-    # The new arrays share the buffers of offsets and validity; only their values are converted. ``flatten`` leaves out the
-    # values behind null rows, which may be anything.
+    # The new arrays share the buffers of offsets and validity; only their values are converted. ``flatten`` leaves out
+    # the values behind null rows, which may be anything.
     if pa.types.is_list(target) and pa.types.is_list(array.type):
         _check_required(array.flatten(), target.value_field)
         children = [_convert_array(array.values, target.value_field)]

@@ -53,8 +53,13 @@ class Option(str):
                 return value.strip()
         return None
 
+    def read(self, options: Mapping[str, str]) -> Any:
+        """Return the value or the default. Raises InvalidQueryError if the value is not valid."""
+        return self.find_text(options)
+
     def check(self, options: Mapping[str, str]) -> None:
         """Check the value. Raises InvalidQueryError if it is not valid."""
+        self.read(options)
 
     def refuse(self, value: str, wanted: str) -> NoReturn:
         """Raise the error for a text that is not valid.
@@ -112,10 +117,6 @@ class Flag(Option):
         value = self.find_text(properties)
         return self.default if value is None else value.lower() == "true"
 
-    def check(self, options: Mapping[str, str]) -> None:
-        """See ``Option``."""
-        self.read_given(options)
-
 
 class Number(Option):
     """A whole number."""
@@ -162,10 +163,6 @@ class Number(Option):
         """Return the number or the default. Raises InvalidQueryError."""
         found = self.read_given(options)
         return self.default if found is None else found
-
-    def check(self, options: Mapping[str, str]) -> None:
-        """See ``Option``."""
-        self.read_given(options)
 
     def _describe_wanted(self) -> str:
         of = f" of {self.unit}" if self.unit else ""
@@ -214,10 +211,6 @@ class Real(Option):
             )
         return float(value)
 
-    def check(self, options: Mapping[str, str]) -> None:
-        """See ``Option``."""
-        self.read(options)
-
     def _is_in_range(self, value: float) -> bool:
         return (value >= 0 if self.above < 0 else value > self.above) and value < self.below
 
@@ -264,7 +257,3 @@ class Choice(Option):
     def read(self, options: Mapping[str, str]) -> str:
         """Return the word or the default; raises as ``read_given``."""
         return self.read_given(options) or self.choices[0]
-
-    def check(self, options: Mapping[str, str]) -> None:
-        """See ``Option``."""
-        self.read_given(options)
