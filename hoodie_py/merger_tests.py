@@ -31,8 +31,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, MergeError
+from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.formats.names import IS_DELETED_FIELD, OPERATION_FIELD, RECORD_KEY_FIELD
-from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.merger_samples import LEVELS, Samples, Version
 from hoodie_py.reader.arrow_context import ArrowRecordContext
 from hoodie_py.reader.batch import BufferedBatch

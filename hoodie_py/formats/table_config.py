@@ -28,9 +28,7 @@ from hoodie_py.formats.merge_config import (
     resolve_merge,
 )
 from hoodie_py.formats.names import METADATA_FOLDER, check_inside
-from hoodie_py.formats.properties import format_properties, parse_properties
-
-__all__ = ["MergeMode", "TableConfig", "compute_table_checksum", "format_properties", "parse_properties"]
+from hoodie_py.formats.properties import parse_properties
 
 PROPERTIES_FILE = "hoodie.properties"
 PROPERTIES_BACKUP_FILE = "hoodie.properties.backup"

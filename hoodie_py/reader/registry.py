@@ -17,7 +17,8 @@ import importlib
 from collections.abc import Mapping, Sequence
 
 from hoodie_py.errors import InvalidQueryError, MergeError
-from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader.merger import Merger, RecordMerger
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hoodie_py.formats.merge_config import POSTGRES_DEBEZIUM_PAYLOAD
+from hoodie_py.formats.merge_config import POSTGRES_DEBEZIUM_PAYLOAD, MergeMode
 from hoodie_py.formats.merge_creation import DEBEZIUM_UNAVAILABLE, resolve_config_for_write
-from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, UNAVAILABLE_VALUE
 from hoodie_py.reader.custom_strategy import CustomStrategy
 from hoodie_py.reader.merger import Merger, RecordMerger

@@ -7,7 +7,8 @@ the user says that another one is meant.
 from __future__ import annotations
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.merger import Merger
 from hoodie_py.reader.registry import as_merger, is_merger_of
 

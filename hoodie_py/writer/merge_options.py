@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID, replace_old_package
+from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID, MergeMode, replace_old_package
 from hoodie_py.formats.merge_creation import is_replaced, resolve_merge_for_write
-from hoodie_py.formats.table_config import PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS, MergeMode, TableConfig
+from hoodie_py.formats.table_config import PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS, TableConfig
 from hoodie_py.options.source import RECORD_MERGE_MODE, RECORD_MERGE_STRATEGY
 from hoodie_py.reader.payloads import make_builtin_payload_merger
 

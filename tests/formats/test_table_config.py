@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import HoodieError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.merge_config import EVENT_TIME_STRATEGY_ID, PAYLOAD_STRATEGY_ID, MergeMode
-from hoodie_py.formats.table_config import TableConfig, compute_table_checksum, format_properties
+from hoodie_py.formats.properties import format_properties
+from hoodie_py.formats.table_config import TableConfig, compute_table_checksum
 from tests.corpus import load_case
 from tests.formats.zipped_tables import all_meta_files
 

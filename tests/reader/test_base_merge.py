@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie_py import FileGroupReader, HoodieTable
-from hoodie_py.formats.table_config import MergeMode
+from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.reader import base_merge
 from hoodie_py.reader.base_file import BaseFileReader
 from hoodie_py.reader.base_merge import BaseMerge

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import HoodieOperation, HoodieTable, MergeError, RecordMerger
-from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.read import DELETE_FIELD, DELETE_MARKER
 from tests.corpus import ROOT
 from tests.reader.slices import SCHEMA, Version, config_of, reader_of, rows_of, write_slice

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from hoodie_py import FileGroupReader, RecordMerger
 from hoodie_py.errors import CorruptFileError, HoodieError, MergeError, StorageError
-from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
-from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID, MergeMode
+from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.read import MERGE_TYPE, MERGE_USE_POSITIONS, SPILL_PATH
 from hoodie_py.reader import log_bytes, log_side
 from hoodie_py.reader.merge_reader import MergeReader

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hoodie_py import BufferedBatch, BufferedRecord, MergeError, RecordMerger, UnsupportedFeatureError
-from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.merger import merge_rows
 from hoodie_py.reader.row_store import RowStore
 from tests.reader.histories import SCHEMA, Version, context, entries

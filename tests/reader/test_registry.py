@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from hoodie_py import InvalidQueryError, MergeError, RecordMerger, register_merger
-from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
-from hoodie_py.formats.table_config import MERGE_PROPERTY_PREFIX, MergeMode, TableConfig
+from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID, MergeMode
+from hoodie_py.formats.table_config import MERGE_PROPERTY_PREFIX, TableConfig
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader import registry
 from hoodie_py.reader.registry import as_merger, find_merger, find_supplied_merger

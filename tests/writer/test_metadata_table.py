@@ -16,8 +16,7 @@ from hoodie_py.errors import HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.hfile import read_hfile
 from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
-from hoodie_py.formats.properties import update_properties
-from hoodie_py.formats.table_config import parse_properties
+from hoodie_py.formats.properties import parse_properties, update_properties
 from hoodie_py.writer.local_runner import LocalRunner
 from tests.writer.compaction_tables import QUICK, opened, rows, writable
 from tests.writer.faulty_files import FaultyFiles, Killed, Plan

@@ -11,8 +11,9 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.formats.names import META_FIELDS
-from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.writer.new_table import NewTable
 from tests.corpus import unpack
 

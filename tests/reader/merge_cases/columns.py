@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from hoodie_py import RecordMerger
+from hoodie_py.formats.merge_config import MergeMode
 from hoodie_py.formats.names import OPERATION_FIELD
-from hoodie_py.formats.table_config import MergeMode, TableConfig
+from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.reader.delete_rules import DeleteRules
 from hoodie_py.reader.read_plan import MergeNeeds
 from hoodie_py.reader.record_key import RecordKeys
