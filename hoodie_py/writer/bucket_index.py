@@ -160,12 +160,12 @@ def _hash_composite_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.nda
     flat = pieces.flatten()
     starts = starts - starts[0]
     regular = to_numbers(pc.count_substring(flat, ":")) == 1
-    bad = np.concatenate([np.zeros(1, np.int64), np.cumsum(~regular)])
+    bad = np.concatenate([np.zeros(1, np.int64), np.cumsum(~regular)])  # running count: a key is odd if it rises
     odd = bad[starts[1:]] > bad[starts[:-1]]
     hashes = np.ones(len(keys), np.uint32)
-    even = np.flatnonzero(~odd)
-    if len(even):
-        hashes[even] = _hash_regular_keys(keys, flat, starts, even, hash_fields)
+    simple = np.flatnonzero(~odd)
+    if len(simple):
+        hashes[simple] = _hash_regular_keys(keys, flat, starts, simple, hash_fields)
     for i in np.flatnonzero(odd).tolist():
         values = split_key(keys[i].as_py(), hash_fields)
         codes = compute_java_hashes(pa.array(values, pa.string())).tolist()
@@ -192,7 +192,7 @@ def _hash_regular_keys(
     firsts = np.cumsum(counts) - counts
     hashes = np.ones(len(at), np.uint32)
     met = np.zeros(len(at), bool)
-    for i in range(int(counts.max())):
+    for i in range(int(counts.max())):  # the i-th piece of every key at once, as each hash continues the one before
         has = np.flatnonzero(counts > i)
         place = firsts[has] + i
         has, place = has[counted[place]], place[counted[place]]

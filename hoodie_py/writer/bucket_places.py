@@ -155,7 +155,7 @@ def _check_partition(snapshot: Snapshot, index: IndexSettings, lookup: KeyLookup
             astray = np.flatnonzero(part.numbers != own)
             if own is not None and len(astray):
                 raise InvalidQueryError(
-                    "The table does not have its keys where the bucket index of this write would have them.",
+                    "The table does not have its keys where the bucket index of this write would put them.",
                     hint=f"Set {BUCKET_COUNT}, {BUCKET_HASH_FIELD} and {BUCKET_EXPRESSIONS} to what the table was "
                     "written with. Hudi before 1.0 puts keys with colons or commas elsewhere than later releases.",
                     key=keys[int(astray[0])].as_py()[:200],
@@ -227,7 +227,7 @@ def load_hash_ranges(snapshot: Snapshot, partition: str, buckets: int) -> Hashin
     for instant, groups in iterate_pending_clusterings(snapshot):
         if any(path == partition for path, _ in groups):
             raise ConflictError(
-                "a pending clustering changes the buckets of a partition",
+                "A pending clustering changes the buckets of a partition.",
                 partition=partition or None,
                 instant=instant.request_time,
                 hint="Let the clustering finish, or roll it back.",
@@ -245,7 +245,9 @@ def load_hash_ranges(snapshot: Snapshot, partition: str, buckets: int) -> Hashin
             return load_hash_ranges(snapshot, partition, buckets)
     if found.partition_path != partition:
         raise InvalidTableError(
-            "hashing metadata of another partition", path=folder, partition=found.partition_path[:200] or None
+            "The hashing metadata belongs to another partition.",
+            path=folder,
+            partition=found.partition_path[:200] or None,
         )
     return found
 
@@ -300,7 +302,7 @@ def _index_by_bucket(slices: Iterable[FileSlice], buckets: int) -> dict[int, Fil
             )
         if bucket in found:
             raise InvalidTableError(
-                f"two file groups have bucket {bucket}", other_file_group=found[bucket].file_id, **place
+                f"Two file groups have bucket {bucket}.", other_file_group=found[bucket].file_id, **place
             )
         found[bucket] = each
     return found
@@ -313,7 +315,7 @@ def _find_range_slices(
     strange = min(known.keys() - set(ranges.file_ids), default=None)
     if strange is not None:
         raise InvalidTableError(
-            "a file group has none of the ranges of hashes of its partition, so that Java Hudi would not find its keys",
+            "A file group has none of the ranges of hashes of its partition, so Java Hudi would not find its keys.",
             partition=ranges.partition_path or None,
             file_group=strange,
         )

@@ -61,7 +61,7 @@ def _check_file_groups(snapshot: Snapshot, records: WriteRecords, file_ids: pa.A
     for row in places.aggregate([]).to_pylist():
         if (row["partition"], row["file_id"]) not in known:
             raise InvalidTableError(
-                "a row does not say which file group it is in",
+                "A row does not say which file group it is in.",
                 hint="Delete it by its key.",
                 partition=row["partition"],
                 file_group=row["file_id"],

@@ -65,7 +65,7 @@ def parse_output_schema(stored: str, meta: Sequence[str], *, instant: str | None
     """
     record = json.loads(stored)
     if not isinstance(record, dict) or not isinstance(record.get("fields"), list):
-        raise CorruptFileError("the table's schema is no record", instant=instant)
+        raise CorruptFileError("The table's schema is no Avro record.", instant=instant)
     fields = record["fields"]
     data = [each for each in fields if each.get("name") not in (*META_FIELDS, OPERATION_FIELD)]
     table = stored if len(data) == len(fields) else _to_json({**record, "fields": data})

@@ -161,7 +161,7 @@ def _recompute_paths(
     if partition_paths is None:
         raise UnsupportedFeatureError("Merging records that move between partitions without their key generator.")
     fresh = join_chunks(partition_paths(records.rows.take(from_numpy(at))))
-    back = np.arange(len(paths))
+    back = np.arange(len(paths))  # Arrow cannot assign to places: append the new paths, then gather
     back[at] = len(paths) + np.arange(len(at))
     return pa.concat_arrays([paths, fresh]).take(from_numpy(back))
 

@@ -64,7 +64,7 @@ class PartitionTime:
             UnsupportedFeatureError: a date format or parser is not handled.
         """
         if settings.get(keys.DATE_PARSER, "").rpartition(".")[2] not in ("", "HoodieDateTimeParser"):
-            raise UnsupportedFeatureError("A timestamp key generator with a date parser of its own.")
+            raise UnsupportedFeatureError("A timestamp key generator with a custom date parser.")
         kind, output = settings.get(keys.TIMESTAMP_TYPE, ""), settings.get(keys.OUTPUT_DATE_FORMAT, "")
         if not kind or not output:
             raise InvalidTableError(

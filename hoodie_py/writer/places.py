@@ -110,6 +110,7 @@ def choose_live_locations(
     living = _find_living(found, wanted, lookup, doubtful)
     if only_alive:
         return found.take(np.flatnonzero(living))
+    # Within a pair of request and key, the last entry in this order is alive if any is, and the newest of those.
     order = np.lexsort((_rank_ages(found, wanted), living, pair))
     newest = np.ones(len(order), bool)
     newest[:-1] = np.diff(pair[order]) != 0
@@ -126,6 +127,7 @@ def _find_living(
     at = np.flatnonzero(doubtful)
     if not len(at):
         return living
+    # One merged read for each file slice: sort the entries by slice and cut where the slice changes.
     order = at[np.lexsort((found.slices[at], found.groups[at]))]
     cuts = np.flatnonzero((np.diff(found.groups[order]) != 0) | (np.diff(found.slices[order]) != 0)) + 1
     for entries in np.split(order, cuts):

@@ -163,7 +163,7 @@ class RecordVersions:
 
     def _patch(self, records: WriteRecords, at: np.ndarray, made: BufferedBatch) -> WriteRecords:
         """Return records with merged data at the rising places ``at``; these keep their keys and partition paths."""
-        back = np.arange(len(records))
+        back = np.arange(len(records))  # Arrow cannot assign to places: append the merged rows, then gather
         back[at] = len(records) + np.arange(len(made))
         rows = records.rows
         if rows.num_columns:

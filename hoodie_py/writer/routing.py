@@ -164,7 +164,7 @@ def _assign(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_by
     deletes = records.delete_mask
     there = np.array([name in slices for name in names], bool)
     order = np.flatnonzero(there[codes] | ~deletes) if len(codes) else np.empty(0, np.int64)
-    order = order[np.argsort(codes[order], kind="stable")]
+    order = order[np.argsort(codes[order], kind="stable")]  # stable: versions of one key keep their order
     chosen = records if _is_all(order, len(records)) else records.take(from_numpy(order))
     routed = AssignedRecords(chosen, tagged.positions[order], ())
     base_instants = tagged.base_instants.take(from_numpy(order))
@@ -190,6 +190,7 @@ def _number_groups(tagged: TaggedRecords) -> tuple[list[tuple[str, str | None]],
     """Return the distinct pairs of partition path and file id, sorted, and the number of each record's pair."""
     paths = _require_partition_paths(tagged.records).combine_chunks().dictionary_encode()
     groups = tagged.file_ids.dictionary_encode()
+    # One number for each pair: the code of the path times the number of file ids, plus the file id's, 0 for none.
     both = to_numbers(_to_codes(paths)) * (len(groups.dictionary) + 1) + to_numbers(_to_codes(groups), -1) + 1
     found, codes = np.unique(both, return_inverse=True)
     texts, ids = paths.dictionary.to_pylist(), [None, *groups.dictionary.to_pylist()]
@@ -202,7 +203,7 @@ def _to_codes(encoded: pa.DictionaryArray) -> pa.Array:
 
 def _require_partition_paths(records: WriteRecords) -> pa.ChunkedArray:
     if records.partition_paths is None or records.partition_paths.null_count:
-        raise ValueError("records without partition paths cannot be routed")
+        raise ValueError("Records without partition paths cannot be assigned to files.")
     return records.partition_paths
 
 

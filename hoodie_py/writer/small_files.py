@@ -46,7 +46,7 @@ def fill_small_files(
     at = np.flatnonzero(to_booleans(tagged.file_ids.is_null()) & ~records.delete_mask)
     paths = join_chunks(records.partition_paths).dictionary_encode()
     codes = to_numbers(paths.indices)[at]
-    at = at[np.argsort(codes, kind="stable")]
+    at = at[np.argsort(codes, kind="stable")]  # by partition; records keep their order within it
     ids = np.full(len(tagged), -1, np.int64)
     chosen: list[str] = []
     starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(paths.dictionary)))])

@@ -182,6 +182,7 @@ def _find_copies(found: KeyLookupResult, codes: np.ndarray, members: np.ndarray,
     if not len(again):
         return np.empty((3, 0), np.int64)
     at, slices, rows = found.keys[again], first + found.slices[again], found.rows[again]
+    # Several records may have one key: ``starts`` and ``counts`` find them in the order by key.
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], at, side="left")
     counts = np.searchsorted(codes[order], at, side="right") - starts
@@ -214,7 +215,7 @@ def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:
     if touched:
         first = min(touched)
         raise ConflictError(
-            "records belong to a file group that a pending clustering is about to replace",
+            "A pending clustering replaces a file group that records belong to.",
             file_group=first,
             instant=held[first],
             hint="Let the clustering finish, or roll it back.",

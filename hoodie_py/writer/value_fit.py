@@ -190,6 +190,7 @@ def _fit_list(array: pa.Array, target: pa.ListType) -> pa.Array:
         array = array.cast(pa.list_(array.type.value_field))
     _refuse_nulls(array.flatten(), target.value_field)
     values = _fit(array.values, target.value_type)
+    # Offsets and validity are shared; ``values`` is whole, so the array's offset stays right for slices.
     return pa.Array.from_buffers(
         target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
     )
