@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     import pyarrow.parquet as pq
 
-_TAIL = 1 << 20
-_MOST_AHEAD = 64 << 20
+_TAIL = 1 << 20  # bytes at the end of a remote file that the first request fetches
+_MOST_AHEAD = 64 << 20  # a row group of more bytes is not fetched ahead
 _BUFFER = 16 << 10  # bytes per column
 _MANY_BYTES = 1 << 20  # a row group of more bytes is read some columns at a time, for fewer pages in memory
 

@@ -126,9 +126,8 @@ class _WholeLog:
     def make_scanned(self, block: LogBlock) -> ScannedBlock:
         size = max(self.shared, len(self.content))
         if block.type is BlockType.DELETE and len(block.content) * _SMALL_SHARE < size:
-            block = replace(
-                block, content=memoryview(bytes(block.content))
-            )  # else the block would keep the whole allocation
+            # A copy, as the block would keep the whole allocation in memory.
+            block = replace(block, content=memoryview(bytes(block.content)))
         return ScannedBlock(block, self.path)
 
 

@@ -81,16 +81,16 @@ def scan_log_files(
         UnsupportedFeatureError: a block, log format version or command that is not supported.
     """
     while True:
-        met = ScanStats()
+        counts = ScanStats()
         try:
-            collected = _scan_files(files, log_files, rules, met, spill, strict)
+            collected = _scan_files(files, log_files, rules, counts, spill, strict)
         except FileMissingError:
             there = _find_files_left(files, log_files, committed)
             if there is None:
                 raise
             log_files = there
         else:
-            stats.add(met)
+            stats.add(counts)
             return _place_compacted_blocks(collected)
 
 
@@ -111,10 +111,10 @@ def _find_files_left(
     files: TableFiles, log_files: Sequence[LogFile], committed: CommittedFiles | None
 ) -> list[LogFile] | None:
     """Return the log files that exist; None where a missing one counts, or none is missing."""
-    gone = [] if committed is None else [log for log in log_files if not files.exists(log.path)]
-    if committed is None or not gone or committed.find_committed(gone):
+    missing = [] if committed is None else [log for log in log_files if not files.exists(log.path)]
+    if committed is None or not missing or committed.find_committed(missing):
         return None
-    return [log for log in log_files if log not in gone]
+    return [log for log in log_files if log not in missing]
 
 
 def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _BlocksByInstant, strict: bool) -> None:
@@ -172,13 +172,13 @@ def _place_compacted_blocks(collected: _BlocksByInstant) -> list[ScannedBlock]:
     for instant in reversed(collected.by_instant):
         blocks = collected.by_instant[instant]
         sources = blocks[0].block.compacted_instants
-        if sources:
+        if sources:  # a block that is itself the source of a later compaction passes its own sources on to that one
             final = replaced_by.get(instant, instant)
             for source in sources:
                 replaced_by[source] = final
         elif instant not in replaced_by:
             out.append(blocks)
-        elif replaced_by[instant] not in emitted:
+        elif replaced_by[instant] not in emitted:  # the newest source: its place is the compacted block's
             emitted.add(replaced_by[instant])
             out.append(collected.by_instant[replaced_by[instant]])
     return [block for blocks in reversed(out) for block in blocks]

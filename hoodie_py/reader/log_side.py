@@ -76,7 +76,7 @@ class LogReader:
         gate: entered while blocks are decoded and folded; None where no other slice is read at the same time.
 
     Raises:
-        MergeError: the table needs a merger that nobody supplied.
+        MergeError: the table needs a merger that is not supplied.
         InvalidTableError: an unknown partial update mode.
 
     Class attributes:
@@ -184,9 +184,8 @@ class LogReader:
         together = SmallDataBlocks(self.context, self.deletes, self._conform, decoder)
         deletes = SmallDeleteBlocks(self.context, blocks, self.spill.budget.portion)
         for index in range(len(blocks)):
-            scanned = blocks[
-                index
-            ].drop_content()  # else this frame would keep the file's bytes while the block is decoded
+            # Without the content, or this frame would keep the bytes of the file while the block is decoded.
+            scanned = blocks[index].drop_content()
             with _locate_errors(scanned):
                 if scanned.block.type is BlockType.DELETE:
                     yield self._read_deletes(blocks[index], deletes.take_entries(index))
@@ -217,10 +216,10 @@ class LogReader:
         for start in range(0, batch.num_rows, at_once):
             yield batch.slice(start, at_once)
 
-    def iterate_unmatched(self, folded: FoldedLog, met: np.ndarray) -> Iterator[BufferedBatch]:
+    def iterate_unmatched(self, folded: FoldedLog, matched: np.ndarray) -> Iterator[BufferedBatch]:
         """Yield the records that no base row matched, in portions of the memory budget."""
         at_once = self.spill.budget.count_rows_at_once(2 * self.store.row_bytes + self.strategy.bytes_a_pair)
-        yield from folded.iterate_chosen(met, at_once, value=False)
+        yield from folded.iterate_chosen(matched, at_once, value=False)
 
     def forget(self) -> None:
         """Free all records, unless ``kept`` is set; ``fold`` would read them again."""
@@ -239,21 +238,21 @@ class LogReader:
 
     def _scan(self) -> list[ScannedBlock]:
         strict = self.options.integrity == "strict"
-        met = ScanStats()
+        counts = ScanStats()
         blocks = scan_log_files(
             self.info.files,
             self.file_slice.log_files,
             self.info.rules,
-            met,
+            counts,
             self.spill,
             strict=strict,
             committed=self.info.committed,
         )
-        self._stats.blocks = met.blocks
-        self._stats.skipped_blocks = met.skipped_blocks
-        self._stats.corrupt_blocks = met.corrupt_blocks
-        self._stats.rollback_blocks = met.rollback_blocks
-        self._stats.log_bytes = met.bytes
+        self._stats.blocks = counts.blocks
+        self._stats.skipped_blocks = counts.skipped_blocks
+        self._stats.corrupt_blocks = counts.corrupt_blocks
+        self._stats.rollback_blocks = counts.rollback_blocks
+        self._stats.log_bytes = counts.bytes
         return blocks
 
     def merge_with_base(self, base: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:

@@ -105,9 +105,8 @@ class Spill:
             return np.full(length, fill, dtype)
         path = self.new_file()
         with self.guard(), path.open("w+b") as file:
-            for start in range(
-                0, length, _FILLED
-            ):  # write all pages: a full disk is an error here, but a fatal signal when a mapped page is touched later
+            # Write all pages: a full disk is an error here, but a fatal signal when a mapped page is used later.
+            for start in range(0, length, _FILLED):
                 np.full(min(_FILLED, length - start), fill, dtype).tofile(file)
             array: np.ndarray = np.memmap(file, dtype, "r+", shape=(length,))
         self.count_file(size)
