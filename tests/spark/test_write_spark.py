@@ -100,8 +100,8 @@ def test_keys_that_the_table_lacks_are_shuffled_where_sketches_are_large(
 ) -> None:
     monkeypatch.setattr(write_engine, "_SKETCH_BYTES", limit)
     asked = []
-    sketch = SparkEngine.sketch
-    monkeypatch.setattr(SparkEngine, "sketch", lambda *args: asked.append(sketch(*args)) or asked[-1])
+    sketch = SparkEngine.sketch_keys
+    monkeypatch.setattr(SparkEngine, "sketch_keys", lambda *args: asked.append(sketch(*args)) or asked[-1])
     write(frame(rows(range(40), 1)), str(tmp_path), **OPTIONS)
     result = write(frame(rows(range(30, 50), 2)).repartition(4), str(tmp_path), **OPTIONS)
     assert (result.rows_inserted, result.rows_updated) == (10, 10)
