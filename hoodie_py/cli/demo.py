@@ -159,7 +159,7 @@ def _compact(page: Page, table: HoodieTable, spark: SparkSession | None, rows: S
 
 def _check_same_rows(page: Page, found: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
     if list(found) != list(rows):
-        raise RuntimeError("these are other rows than merging gave at first")
+        raise RuntimeError("The rows differ from those that merging gave before.")
     page.say("The same rows as above.", "green")
 
 

@@ -5,7 +5,7 @@ For small tables only, as all rows are in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -54,24 +54,22 @@ def collect_key_merges(table: HoodieTable, columns: Sequence[str]) -> list[KeyMe
         table: a table with meta fields.
         columns: columns to compare.
     """
-    stories: dict[str, KeyMerge] = {}
-    wanted = [RECORD_KEY_FIELD, *columns]
-    for row in _to_rows(table.scan(wanted, query_type="read_optimized").to_arrow()):
-        key = row.pop(RECORD_KEY_FIELD)
-        stories.setdefault(key, KeyMerge(key)).base = row
+    merges: dict[str, KeyMerge] = {}
+    for key, row in _iterate_rows(table, columns, "read_optimized"):
+        merges.setdefault(key, KeyMerge(key)).base = row
     for key, said in _iterate_log_entries(table):
-        stories.setdefault(key, KeyMerge(key)).log.append(said)
-    for row in _to_rows(table.scan(wanted).to_arrow()):
-        key = row.pop(RECORD_KEY_FIELD)
-        stories.setdefault(key, KeyMerge(key)).merged = row
-    return [stories[key] for key in sorted(stories)]
+        merges.setdefault(key, KeyMerge(key)).log.append(said)
+    for key, row in _iterate_rows(table, columns, "snapshot"):
+        merges.setdefault(key, KeyMerge(key)).merged = row
+    return [merges[key] for key in sorted(merges)]
 
 
-def _to_rows(table: pa.Table) -> list[Row]:
-    return list(table.to_pylist())
+def _iterate_rows(table: HoodieTable, columns: Sequence[str], query_type: str) -> Iterator[tuple[str, Row]]:
+    for row in table.scan([RECORD_KEY_FIELD, *columns], query_type=query_type).to_arrow().to_pylist():
+        yield row[RECORD_KEY_FIELD], {name: row[name] for name in columns}
 
 
-def _iterate_log_entries(table: HoodieTable) -> Iterable[tuple[str, str]]:
+def _iterate_log_entries(table: HoodieTable) -> Iterator[tuple[str, str]]:
     ordering = table.config.merge_ordering_fields
     for file_slice in table.file_slices():
         times = table.read_info(file_slice).times
@@ -81,7 +79,7 @@ def _iterate_log_entries(table: HoodieTable) -> Iterable[tuple[str, str]]:
                     yield from _iterate_entries(block, ordering, times)
 
 
-def _iterate_entries(block: LogBlock, ordering: Sequence[str], times: pa.Schema | None) -> Iterable[tuple[str, str]]:
+def _iterate_entries(block: LogBlock, ordering: Sequence[str], times: pa.Schema | None) -> Iterator[tuple[str, str]]:
     if block.type is BlockType.DELETE:
         deletes = decode_delete_block(block)
         for key, value in zip(deletes.keys.to_pylist(), deletes.values, strict=True):

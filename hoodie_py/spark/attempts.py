@@ -1,4 +1,4 @@
-"""Errors of Spark tasks: which of them Spark retries, and how the others reach the driver.
+"""Run work in Spark tasks: send it to workers, and bring results and errors back to the driver.
 
 An error that a retry cannot mend comes back as a result and does not fail the Spark task. So the driver raises it with
 its type, and Spark does not run the task four times.
@@ -9,6 +9,9 @@ from __future__ import annotations
 import pickle
 import re
 import traceback
+import zlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -16,12 +19,40 @@ from pyspark import TaskContext
 
 from hoodie_py.errors import HoodieError, StorageError
 from hoodie_py.formats.arrays import from_texts
+from hoodie_py.spark.python_process import freeze_imports
 
 OUTCOME = pa.schema([("done", pa.binary()), ("failed", pa.binary())])
 """The row that a task returns: its pickled result, or its pickled error."""
 
 _LOCAL = re.compile(r"local(?:\[[^,\]]*(?:,\s*(\d+)\s*)?\])?")
 _FAILURES = 4  # Spark's default of spark.task.maxFailures
+
+
+def pack(value: object) -> bytes:
+    """Pickle and compress a value; the pickle holds objects that occur several times only once."""
+    return zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
+
+
+def unpack(packed: bytes) -> Any:
+    """Return a value that ``pack`` packed."""
+    return pickle.loads(zlib.decompress(packed))  # noqa: S301 - this session's driver made it
+
+
+@lru_cache(maxsize=2)
+def unpack_once(packed: bytes) -> Any:
+    """Unpack a value once per worker, so that tasks there share its objects."""
+    return unpack(packed)
+
+
+def iterate_numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    """Yield the numbers in a one-column DataFrame, whose rows stand for pieces of work."""
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def make_numbers(spark: Any, count: int) -> Any:
+    """Return a DataFrame of the numbers below ``count``, each in a partition, so that Spark runs a task for each."""
+    return spark.range(0, count, 1, max(1, count))
 
 
 def count_tries(spark: Any) -> int:
@@ -43,6 +74,48 @@ def can_retry(error: HoodieError, attempts: int) -> bool:
     context = TaskContext.get()
     tried = 0 if context is None else context.attemptNumber()
     return isinstance(error, StorageError) and not error.missing and tried + 1 < attempts
+
+
+def run_for_outcome(run: Callable[[], object], attempts: int) -> pa.RecordBatch:
+    """Run a task on a worker and return its outcome.
+
+    Args:
+        run: the task.
+        attempts: how often Spark runs a task that fails.
+
+    Raises:
+        HoodieError: the task failed, and Spark retries it, perhaps on another machine.
+    """
+    try:
+        result = run()
+    except HoodieError as error:
+        if can_retry(error, attempts):
+            raise
+        return pack_failure(error)
+    return pack_result(result)
+
+
+def run_step(
+    batches: Iterator[pa.RecordBatch], attempts: int, make_failure: Callable[[HoodieError], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield what a step makes of a partition on a worker; an error ends it with a last batch.
+
+    Args:
+        batches: the results of the step.
+        attempts: how often Spark runs a task that fails.
+        make_failure: makes the last batch of an error.
+
+    Raises:
+        HoodieError: the step failed, and Spark retries it, perhaps on another machine.
+    """
+    pa.set_cpu_count(1)  # Spark gives a task one core
+    try:
+        yield from batches
+    except HoodieError as error:
+        if can_retry(error, attempts):
+            raise
+        yield make_failure(error)
+    freeze_imports()
 
 
 def pack_result(result: object) -> pa.RecordBatch:

@@ -12,12 +12,10 @@ commits the reported files and removes the others (``writer.compaction``).
 
 from __future__ import annotations
 
-import pickle
-import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -28,11 +26,13 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.reader.registry import find_supplied_merger
 from hoodie_py.spark.attempts import (
     OUTCOME,
-    can_retry,
     count_tries,
-    pack_failure,
-    pack_result,
+    iterate_numbers,
+    make_numbers,
+    pack,
+    run_for_outcome,
     summarize_error,
+    unpack_once,
     unpack_outcome,
 )
 from hoodie_py.spark.mergers import load_mergers, pack_mergers
@@ -94,7 +94,7 @@ class SparkRunner:
         spark = self._spark
         spark.addTag(tag)
         try:
-            return list(spark.range(0, job.count, 1, job.count).mapInArrow(job, as_spark_schema(OUTCOME)).collect())
+            return list(make_numbers(spark, job.count).mapInArrow(job, as_spark_schema(OUTCOME)).collect())
         except Exception as error:
             raise HoodieError(
                 f"Spark did not carry out the compaction: {summarize_error(error)}",
@@ -124,36 +124,21 @@ class _Job:
     def from_tasks(cls, tasks: Sequence[CompactionTask], packed_merger: bytes, attempts: int) -> _Job:
         """Pack tasks into one pickle, which holds the objects that they share only once."""
         bare = tuple(replace(task, merger=None) for task in tasks)
-        packed = zlib.compress(pickle.dumps(bare, pickle.HIGHEST_PROTOCOL), 1)
-        return cls(packed, len(tasks), packed_merger, attempts)
+        return cls(pack(bare), len(tasks), packed_merger, attempts)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the tasks whose numbers come in, on a worker."""
         pa.set_cpu_count(1)  # Spark gives a task one core
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield self._run_task(number)
+        for number in iterate_numbers(batches):
+            yield run_for_outcome(partial(self._run, number), self.attempts)
         freeze_imports()
 
-    def _run_task(self, number: int) -> pa.RecordBatch:
-        try:
-            merger = next(iter(load_mergers(self.packed_merger)), None)
-            result = replace(_unpack_tasks(self.packed)[number], merger=merger).run()
-        except HoodieError as error:
-            if can_retry(error, self.attempts):
-                raise  # so that Spark tries again, perhaps on another machine
-            return pack_failure(error)
-        return pack_result(result)
+    def _run(self, number: int) -> TaskResult:
+        task: CompactionTask = unpack_once(self.packed)[number]
+        return replace(task, merger=next(iter(load_mergers(self.packed_merger)), None)).run()
 
     def __repr__(self) -> str:
         return f"_Job({self.count} file groups)"
-
-
-@lru_cache(maxsize=2)
-def _unpack_tasks(packed: bytes) -> tuple[CompactionTask, ...]:
-    """Unpack the tasks of a job once per worker, so that they share their objects there, too."""
-    tasks: tuple[CompactionTask, ...] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver made it
-    return tasks
 
 
 def split_tasks(tasks: Sequence[CompactionTask]) -> list[Sequence[CompactionTask]]:

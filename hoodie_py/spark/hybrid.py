@@ -10,7 +10,6 @@ The table is listed once, when the DataFrame is made. Both readers use that list
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.spark.attempts import iterate_numbers, make_numbers
 from hoodie_py.spark.columns import find_names
 from hoodie_py.spark.mergers import dump_mergers
-from hoodie_py.spark.options import STORAGE_OPTIONS, LoadOptions
+from hoodie_py.spark.options import LoadOptions, to_option_text
 from hoodie_py.spark.packing import pack
 from hoodie_py.spark.parquet_files import is_pattern, map_footers
 from hoodie_py.spark.pin import open_table
@@ -45,9 +45,8 @@ class _ReadPartitions:
     target: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for at in batch.column(0).to_pylist():
-                yield from read_tasks(self.partitions[at].tasks, self.packed_mergers, self.target)
+        for number in iterate_numbers(batches):
+            yield from read_tasks(self.partitions[number].tasks, self.packed_mergers, self.target)
 
 
 def load(
@@ -63,7 +62,7 @@ def load(
     Raises:
         HoodieError: there is no table, it cannot be read, or the query is not valid.
     """
-    parsed = LoadOptions.parse({name: _to_text(name, value) for name, value in options.items()}, session)
+    parsed = LoadOptions.parse({name: to_option_text(name, value) for name, value in options.items()}, session)
     snapshot = open_table(parsed)
     known = snapshot.schema.arrow
     wanted = parsed.columns if columns is None else columns
@@ -124,7 +123,7 @@ def _holds_only(metadata: pq.FileMetaData, column: str, value: Any) -> bool:
 def _read_merged(spark: Any, scan: Scan, tasks: Sequence[ScanTask], packed_mergers: bytes) -> Any:
     schema = as_spark_schema(scan.schema)
     partitions = [each for group in pack(tasks) for each in make_partitions(group)]
-    numbers = spark.range(0, len(partitions), 1, max(1, len(partitions)))  # one number a partition
+    numbers = make_numbers(spark, len(partitions))
     return numbers.mapInArrow(_ReadPartitions(partitions, packed_mergers, as_arrow_schema(schema)), schema)
 
 
@@ -137,9 +136,3 @@ def _read_plain(spark: Any, scan: Scan, files: Sequence[str], condition: str | N
     rows = spark.read.schema(schema).parquet(*files)
     rows = rows if condition is None else rows.where(condition)
     return rows.select(*[f"`{name.replace('`', '``')}`" for name in scan.columns])
-
-
-def _to_text(name: str, value: Any) -> str:
-    if name.lower() == STORAGE_OPTIONS and not isinstance(value, str):
-        return json.dumps(dict(value))
-    return str(value)

@@ -94,6 +94,13 @@ class LoadOptions:
         return f"LoadOptions(path={self.path!r}, columns={self.columns!r}, as_of={self.as_of!r})"
 
 
+def to_option_text(name: str, value: Any) -> str:
+    """Return an option's Python value as text, as Spark's ``option`` does; ``storage_options`` may be a mapping."""
+    if name.lower() == STORAGE_OPTIONS and not isinstance(value, str):
+        return json.dumps(dict(value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def pick_s3_settings(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return a session's S3 settings (``spark.hadoop.fs.s3a.*``).
 

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 
+from hoodie_py.spark.attempts import iterate_numbers, make_numbers
 from hoodie_py.spark.connect import is_connect
 from hoodie_py.spark.parquet_files import RowGroup, divide_groups, find_row_groups, is_pattern, map_footers, read_groups
 from hoodie_py.spark.types import as_arrow_schema
@@ -85,8 +86,7 @@ class FileSource:
         tasks = divide_groups(self.groups, self.spark.sparkContext.defaultParallelism)
         if most is not None and len(tasks) > most:
             tasks = divide_groups(self.groups, most, least=0, most=None)
-        numbers = self.spark.range(0, len(tasks), 1, max(1, len(tasks)))  # one number a partition
-        return numbers.mapInArrow(_ReadFiles(tasks, self.schema, step), schema)
+        return make_numbers(self.spark, len(tasks)).mapInArrow(_ReadFiles(tasks, self.schema, step), schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,7 @@ class _ReadFiles:
     step: Step
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-        groups = [group for number in numbers for group in self.tasks[number]]
+        groups = [group for number in iterate_numbers(batches) for group in self.tasks[number]]
         yield from self.step(read_groups(groups, self.schema))
 
 

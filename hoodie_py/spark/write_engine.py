@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.spark.attempts import OUTCOME, count_tries, summarize_error, unpack_error, unpack_outcome
+from hoodie_py.spark.attempts import OUTCOME, count_tries, make_numbers, summarize_error, unpack_error, unpack_outcome
 from hoodie_py.spark.compaction import SparkRunner
 from hoodie_py.spark.key_sketch import KeySketch
 from hoodie_py.spark.parquet_source import choose_row_source
@@ -71,8 +71,7 @@ class SparkEngine:
 
     def add_keys(self, sharded: Any, step: DivideKeys) -> Any:
         """Return rows by shard together with the keys of file slices. The step has at least one slice."""
-        count = len(step.slices)
-        numbers = self.spark.range(0, count, 1, count)
+        numbers = make_numbers(self.spark, len(step.slices))
         return sharded.unionByName(numbers.mapInArrow(step, as_spark_schema(SHARDED)))
 
     def place_records(self, sharded: Any, step: PlaceRecords, parallelism: int | None) -> Any:

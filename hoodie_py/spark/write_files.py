@@ -5,23 +5,22 @@ Java: ``UpsertPartitioner`` divides new records among small and new files.
 
 from __future__ import annotations
 
-import pickle
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.spark.attempts import can_retry, pack_failure, pack_result
+from hoodie_py.spark.attempts import pack, run_for_outcome, unpack_once
 from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.python_process import freeze_imports
 from hoodie_py.spark.write_wire import PayloadFormat, group_by_label
 from hoodie_py.table.visibility import GroupKey
+from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.rewrite_task import RewriteTask
 from hoodie_py.writer.routing import FileAssignment, make_file_id
 from hoodie_py.writer.settings import WriteSettings
@@ -109,13 +108,15 @@ def _share_out(
     keys: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], room: Sequence[tuple[str, int]], most: int
 ) -> Iterator[tuple[str, list[PieceKey]]]:
     """Yield file ids with their pieces of new records: first the small files of ``room``, then new files."""
-    left = list(keys)
+    end = 0  # of the pieces that have a file
     for file_id, size in room:
-        some: list[PieceKey] = []
-        while left and sum(pieces[key].bytes for key in [*some, left[0]]) <= size:
-            some.append(left.pop(0))
-        if some:
-            yield file_id, some
+        start, taken = end, 0
+        while end < len(keys) and taken + pieces[keys[end]].bytes <= size:
+            taken += pieces[keys[end]].bytes
+            end += 1
+        if end > start:
+            yield file_id, list(keys[start:end])
+    left = keys[end:]
     total = sum(pieces[key].bytes for key in left)
     count = min(len(left), -(-total // most)) if left else 0
     shares: list[list[PieceKey]] = [[] for _ in range(count)]
@@ -173,9 +174,7 @@ class WriteFiles:
             label: (replace(task, merger=None) if isinstance(task, RewriteTask) else task, len(of), of.inserts)
             for label, (task, of) in tasks.items()
         }
-        return cls(
-            zlib.compress(pickle.dumps(bare, pickle.HIGHEST_PROTOCOL), 1), packed_merger, payload_format, attempts
-        )
+        return cls(pack(bare), packed_merger, payload_format, attempts)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)  # Spark gives a task one core
@@ -184,30 +183,20 @@ class WriteFiles:
         freeze_imports()
 
     def _run_task(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
-        try:
-            task, count, inserts = _unpack_tasks(self.packed)[label]
-            if isinstance(task, RewriteTask):
-                task = replace(task, merger=next(iter(load_mergers(self.packed_merger)), None))
-            records, positions = self.payload_format.read(payloads)
-            if len(records) != count:
-                raise HoodieError(
-                    f"The DataFrame gave {len(records)} rows for a file where it had given {count} before.",
-                    hint="Its rows must not change: cache or save what rand(), uuid() and the like made.",
-                    file_group=task.group[1],
-                )
-            result = run_task(task, records, positions, inserts)
-        except HoodieError as error:
-            if can_retry(error, self.attempts):
-                raise  # so that Spark tries again, perhaps on another machine
-            return pack_failure(error)
-        return pack_result(result)
+        return run_for_outcome(partial(self._write, label, payloads), self.attempts)
 
-
-@lru_cache(maxsize=2)
-def _unpack_tasks(packed: bytes) -> dict[int, tuple[WriteTask, int, int]]:
-    """Unpack the tasks once per worker, so that they share their objects there, too."""
-    tasks: dict[int, tuple[WriteTask, int, int]] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver's
-    return tasks
+    def _write(self, label: int, payloads: Sequence[pa.Buffer]) -> TaskResult:
+        task, count, inserts = unpack_once(self.packed)[label]
+        if isinstance(task, RewriteTask):
+            task = replace(task, merger=next(iter(load_mergers(self.packed_merger)), None))
+        records, positions = self.payload_format.read(payloads)
+        if len(records) != count:
+            raise HoodieError(
+                f"The DataFrame gave {len(records)} rows for a file where it had given {count} before.",
+                hint="Its rows must not change: cache or save what rand(), uuid() and the like made.",
+                file_group=task.group[1],
+            )
+        return run_task(task, records, positions, inserts)
 
 
 def to_piece(row: Any) -> Piece:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -76,20 +77,16 @@ class WriteJob:
         return f"WriteJob({self.options!r})"
 
 
-class remove_afterwards:  # noqa: N801 - a context manager
+@contextmanager
+def remove_afterwards(staging: Staging) -> Iterator[None]:
     """Remove the staged files after the block, even if it raised an error. A failure to remove them is a warning."""
-
-    def __init__(self, staging: Staging) -> None:
-        self._staging = staging
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
+    try:
+        yield
+    finally:
         try:
-            self._staging.remove()
+            staging.remove()
         except HoodieError as problem:
-            warnings.warn(HoodieWarning(f"Rows on their way were not removed: {problem}"), stacklevel=3)
+            warnings.warn(HoodieWarning(f"Staged rows were not removed: {problem}"), stacklevel=4)
 
 
 def find_landed_instant(snapshot: Snapshot, key: str, value: str) -> str | None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from hoodie_py.errors import HoodieError
-from hoodie_py.spark.attempts import can_retry, pack_failure, pack_result
-from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.attempts import pack_failure, pack_result, run_step
 from hoodie_py.spark.write_shards import OpenedFacts, gather_batches, open_facts
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.incoming_records import make_records
@@ -54,42 +54,31 @@ class WriteNewFiles:
     commit: CommitFacts
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pa.set_cpu_count(1)  # Spark gives a task one core
         there = open_facts(self.packed)
-        try:
-            for result in self._write_files(there, batches):
-                yield pack_result(result)
-        except HoodieError as error:
-            if can_retry(error, there.facts.attempts):
-                raise
-            yield pack_failure(error)
-        freeze_imports()
+        outcomes = map(pack_result, self._write_files(there, batches))
+        yield from run_step(outcomes, there.facts.attempts, pack_failure)
 
     def _write_files(self, there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[TaskResult]:
         context = TaskContext.get()
-        index = (0 if context is None else context.partitionId()) * _FILES_OF_A_TASK
-        pieces = _PieceQueue(_iterate_pieces(there, batches))
+        first = (0 if context is None else context.partitionId()) * _FILES_OF_A_TASK
         most = there.facts.settings.plan.max_file_size
-        while pieces.next is not None:
-            task = InsertTask(self.commit, index, pieces.next.path, make_file_id())
-            yield task.run(pieces.take_one_file(most))
-            index += 1
+        numbered = _number_files(_iterate_pieces(there, batches), most)
+        for (number, path), members in groupby(numbered, key=itemgetter(0)):
+            task = InsertTask(self.commit, first + number, path, make_file_id())
+            yield task.run(records for _, records in members)
 
 
-class _PieceQueue:
-    """Pieces in order; ``next`` is the next one, None at the end."""
+def _number_files(pieces: Iterator[_Piece], most: int) -> Iterator[tuple[tuple[int, str], WriteRecords]]:
+    """Yield the records of each piece with number and partition path of its file, which gets ``most`` bytes at most.
 
-    def __init__(self, pieces: Iterator[_Piece]) -> None:
-        self._pieces = pieces
-        self.next = next(pieces, None)
-
-    def take_one_file(self, most: int) -> Iterator[WriteRecords]:
-        """Yield the records of the next piece and of those after it that fit into the same file of ``most`` bytes."""
-        path, size = None if self.next is None else self.next.path, 0.0
-        while self.next is not None and self.next.path == path and (not size or size + self.next.bytes <= most):
-            size += self.next.bytes
-            yield self.next.records
-            self.next = next(self._pieces, None)
+    A piece that is larger than that has a file to itself. Only one piece is in memory at a time.
+    """
+    number, path, size = -1, None, 0.0
+    for piece in pieces:
+        if piece.path != path or size + piece.bytes > most:
+            number, path, size = number + 1, piece.path, 0.0
+        size += piece.bytes
+        yield (number, piece.path), piece.records
 
 
 def _iterate_pieces(there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[_Piece]:

@@ -14,11 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import to_numbers
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.spark.attempts import can_retry, pack_error
-from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.attempts import pack_error, run_step
 from hoodie_py.spark.write_shards import ENTRIES, ENTRY, RECORDS, OpenedFacts, open_facts
 from hoodie_py.spark.write_wire import LabelledPayloads, group_by_label
 from hoodie_py.table.snapshot import Snapshot
@@ -54,19 +52,17 @@ class PlaceRecords:
     slices: Sequence[FileSlice]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pa.set_cpu_count(1)  # Spark gives a task one core
         there = open_facts(self.packed)
+        yield from run_step(
+            self._place_all(there, batches), there.facts.attempts, lambda error: _make_failure(pack_error(error))
+        )
+
+    def _place_all(self, there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         failures: list[bytes] = []
-        try:
-            for shard in group_by_label(_iterate_successes(batches, failures)):
-                if not failures:
-                    yield from self._place(there, shard)
-        except HoodieError as error:
-            if can_retry(error, there.facts.attempts):
-                raise
-            failures.append(pack_error(error))
-        yield from (pa.RecordBatch.from_pylist([{"failed": each}], PLACED) for each in failures)
-        freeze_imports()
+        for shard in group_by_label(_iterate_successes(batches, failures)):
+            if not failures:
+                yield from self._place(there, shard)
+        yield from map(_make_failure, failures)
 
     def _place(self, there: OpenedFacts, shard: LabelledPayloads) -> Iterator[pa.RecordBatch]:
         payloads = shard.payloads.get(RECORDS)
@@ -95,6 +91,11 @@ class PlaceRecords:
                 row["at"] = at
                 at += 1
             yield pa.RecordBatch.from_pylist(rows, PLACED)
+
+
+def _make_failure(packed: bytes) -> pa.RecordBatch:
+    """Return a packed error as a row of the step's result."""
+    return pa.RecordBatch.from_pylist([{"failed": packed}], PLACED)
 
 
 def _iterate_successes(batches: Iterator[pa.RecordBatch], failures: list[bytes]) -> Iterator[pa.RecordBatch]:

@@ -7,8 +7,6 @@ a bucket index a shard has whole buckets.
 
 from __future__ import annotations
 
-import pickle
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,11 +19,10 @@ from pyspark import TaskContext
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.arrays import from_numpy, join_chunks
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.spark.attempts import can_retry, pack_error
+from hoodie_py.spark.attempts import iterate_numbers, pack, pack_error, run_step, unpack
 from hoodie_py.spark.key_sketch import KeySketch, mix_hashes
 from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.pin import Pin
-from hoodie_py.spark.python_process import freeze_imports
 from hoodie_py.spark.write_wire import PayloadFormat
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline_loader import TableTimeline
@@ -86,7 +83,7 @@ class WriteFacts:
 
     def pack(self) -> bytes:
         """Pickle and compress the facts."""
-        return zlib.compress(pickle.dumps(self, pickle.HIGHEST_PROTOCOL), 1)
+        return pack(self)
 
     @property
     def is_bucket(self) -> bool:
@@ -110,7 +107,7 @@ class OpenedFacts:
 @lru_cache(maxsize=2)
 def open_facts(packed: bytes) -> OpenedFacts:
     """Unpack facts; the cache does it once per worker."""
-    facts: WriteFacts = pickle.loads(zlib.decompress(packed))  # noqa: S301 - the driver made it
+    facts: WriteFacts = unpack(packed)
     pin = facts.pin
     timeline = TableTimeline(pin.timeline, pin.files, pin.config)
     return OpenedFacts(facts, Snapshot(pin.files, pin.config, timeline, timezone=facts.timezone))
@@ -129,20 +126,16 @@ class DivideRows:
     sketches: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pa.set_cpu_count(1)  # Spark gives a task one core
         there = open_facts(self.packed)
+        yield from run_step(self._divide_all(there, batches), there.facts.attempts, make_failure)
+
+    def _divide_all(self, there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         at = (0 if context is None else context.partitionId()) * _PLACES_OF_A_TASK
-        try:
-            for table in gather_batches(batches, _GATHERED_BYTES):
-                for piece in self._divide(there, table, at):
-                    yield piece
-                    at += piece.num_rows
-        except HoodieError as error:
-            if can_retry(error, there.facts.attempts):
-                raise
-            yield make_failure(error)
-        freeze_imports()
+        for table in gather_batches(batches, _GATHERED_BYTES):
+            for piece in self._divide(there, table, at):
+                yield piece
+                at += piece.num_rows
 
     def _divide(self, there: OpenedFacts, table: pa.Table, at: int) -> Iterator[pa.RecordBatch]:
         facts = there.facts
@@ -182,21 +175,16 @@ class DivideKeys:
     wanted: KeySketch | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pa.set_cpu_count(1)
         there = open_facts(self.packed)
+        yield from run_step(self._read_keys(there, batches), there.facts.attempts, make_failure)
+
+    def _read_keys(self, there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lookup = KeyLookup(there.snapshot, there.facts.settings, there.facts.merger)
-        try:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    for keys, row in lookup.iterate_keys(self.slices[number]):
-                        for start in range(0, len(keys), _ENTRY_ROWS):
-                            first = row if row == UNKNOWN_ROW else row + start
-                            yield from self._iterate_entries(there.facts, keys.slice(start, _ENTRY_ROWS), number, first)
-        except HoodieError as error:
-            if can_retry(error, there.facts.attempts):
-                raise
-            yield make_failure(error)
-        freeze_imports()
+        for number in iterate_numbers(batches):
+            for keys, row in lookup.iterate_keys(self.slices[number]):
+                for start in range(0, len(keys), _ENTRY_ROWS):
+                    first = row if row == UNKNOWN_ROW else row + start
+                    yield from self._iterate_entries(there.facts, keys.slice(start, _ENTRY_ROWS), number, first)
 
     def _iterate_entries(self, facts: WriteFacts, keys: pa.Array, number: int, row: int) -> Iterator[pa.RecordBatch]:
         """Yield keys of file slice ``number`` by shard; the first key is in row ``row`` of the base file."""

@@ -153,4 +153,4 @@ def _read_all(staged: StagedRows, reader: pa.RecordBatchReader) -> Iterator[pa.R
         rows += batch.num_rows
         yield batch
     if rows != staged.rows:
-        raise CorruptFileError("a file of rows on their way is not whole", path=staged.path)
+        raise CorruptFileError("A file of staged rows is not whole.", path=staged.path)

@@ -20,7 +20,6 @@ reports it. The driver commits the reported files and removes the others.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +33,7 @@ from hoodie_py.formats.merge_creation import resolve_config_for_write
 from hoodie_py.options import source as source_keys
 from hoodie_py.reader.registry import find_supplied_merger
 from hoodie_py.spark.mergers import pack_mergers
-from hoodie_py.spark.options import STORAGE_OPTIONS
+from hoodie_py.spark.options import to_option_text
 from hoodie_py.spark.pin import Pin
 from hoodie_py.spark.types import as_arrow_schema
 from hoodie_py.spark.write_engine import SparkEngine
@@ -94,7 +93,7 @@ def write_table(
     began = time.monotonic()
     if mode not in MODES:
         raise InvalidQueryError(f"The mode cannot be {mode!r}.", hint=f"Give one of {', '.join(MODES)}.")
-    texts = {name.lower(): _to_text(name, value) for name, value in options.items() if value is not None}
+    texts = {name.lower(): to_option_text(name, value) for name, value in options.items() if value is not None}
     parsed = WriteOptions.parse(texts, session_settings, overwrite=mode == "overwrite")
     if mode not in ("append", "overwrite") and parsed.open() is not None:
         if mode == "ignore":
@@ -229,9 +228,3 @@ def _make_routed(placements: tuple[FileAssignment, ...]) -> AssignedRecords:
 def _find_held_groups(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
     """Return the file groups that pending clusterings replace."""
     return frozenset(key for _, groups in iterate_pending_clusterings(snapshot) for key in groups)
-
-
-def _to_text(name: str, value: Any) -> str:
-    if name.lower() == STORAGE_OPTIONS and not isinstance(value, str):
-        return json.dumps(dict(value))
-    return str(value).lower() if isinstance(value, bool) else str(value)

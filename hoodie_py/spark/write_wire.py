@@ -75,7 +75,7 @@ class PayloadFormat:
             pa.nulls(count, pa.string()) if records.partition_paths is None else join_chunks(records.partition_paths)
         )
         if self.has_paths and paths.null_count:
-            raise HoodieError("Some rows tell their partition, others do not.")
+            raise HoodieError("Some rows have a partition path, others do not.")
         deletes = from_numpy(np.zeros(count, bool)) if records.deletes is None else join_chunks(records.deletes)
         places = from_numpy(np.full(count, -1, np.int64) if positions is None else positions.astype(np.int64))
         arrays = [join_chunks(column) for column in (*records.rows.columns, *records.ordering)]
