@@ -1,4 +1,4 @@
-"""docker/smoke.sh as processes of this machine: an S3 server on a free port, and Spark started by spark-submit."""
+"""Run docker/smoke.sh as processes of this machine: an S3 server on a free port, and Spark by spark-submit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_smoke_script_as_plain_processes(java: int, environment: Mapping[str
 
 
 def check_steps(steps: list[dict]) -> None:
-    """What the pipeline reported: base files lag behind until the table is compacted, and old ones go."""
+    """Check the pipeline's reports: compaction updates the base files, and cleaning removes old ones."""
     assert [step["step"] for step in steps] == ["upsert", "read", "compact", "read"] * 3 + ["clean"]
     for day in range(3):
         before, after = (step for step in steps[day * 4 : day * 4 + 4] if step["step"] == "read")

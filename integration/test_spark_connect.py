@@ -1,4 +1,4 @@
-"""The same data source through Spark Connect, in a process of its own, as one process has one kind of session."""
+"""The data source with Spark Connect, in another process, as a process has one kind of session."""
 
 from __future__ import annotations
 

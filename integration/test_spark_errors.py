@@ -1,4 +1,4 @@
-"""What Spark users are told when a read cannot work: which error, where, and what to do."""
+"""Spark users see which error a read failed with, where, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hoodie_py.spark.read``: Spark's own Parquet reader takes part; the rows are those of the merging reader alone."""
+"""``hoodie_py.spark.read`` uses Spark's own Parquet reader, too, and gives the same rows as the merging reader."""
 
 from __future__ import annotations
 

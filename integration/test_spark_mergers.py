@@ -1,4 +1,4 @@
-"""A merger that lives in the user's own script or notebook decides what Spark reads."""
+"""Spark reads tables with mergers that a user's script or notebook defines."""
 
 from __future__ import annotations
 

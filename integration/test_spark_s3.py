@@ -1,4 +1,4 @@
-"""Tables on S3 through Spark: storage options of the load, or the session's own S3 settings."""
+"""Tables on S3 with Spark: storage options of the load, or the session's S3 settings."""
 
 from __future__ import annotations
 

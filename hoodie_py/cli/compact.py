@@ -72,9 +72,9 @@ def compact(
     If there is nothing to plan, the oldest pending plan is carried out.
     """
     if instant is not None and (schedule_only or dry_run or strategy):
-        raise typer.BadParameter("names a plan that is there; nothing is to be planned", param_hint="--instant")
+        raise typer.BadParameter("names an existing plan, so nothing can be planned", param_hint="--instant")
     if override_merger and merger is None:
-        raise typer.BadParameter("needs the merger that is to decide: --merger", param_hint="--override-merger")
+        raise typer.BadParameter("needs --merger", param_hint="--override-merger")
     options = parse_hudi_options(option, metadata_mode)
     with report_errors(debug):
         from hoodie_py import HoodieTable

@@ -1,4 +1,4 @@
-"""Make the bucket of TABLE's URI, unless it is there. Address and credentials come from AWS_* variables."""
+"""Create the bucket of TABLE's URI if it does not exist. Address and credentials come from AWS_* variables."""
 
 import os
 

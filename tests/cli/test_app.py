@@ -1,4 +1,4 @@
-"""The command as a whole: quick help, exit statuses, documentation."""
+"""The whole command: fast help, exit statuses, documentation."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_demo_fits_the_terminal(hoodie, width: int) -> None:
 
 
 def test_the_code_that_is_shown_runs_and_makes_the_table(tmp_path: Path) -> None:
-    """As typed by a reader, who knows the names that the text explains."""
+    """Run the printed code, with the names that the text explains."""
     names: dict[str, object] = {**vars(demo_steps), "place": str(tmp_path / "table"), "store": None}
     code = demo_steps.read_code(demo_steps.create)
     exec(code.replace("HoodieTable.create", "table = HoodieTable.create"), names)

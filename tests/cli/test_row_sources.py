@@ -1,4 +1,4 @@
-"""Tests of rows read from files: the way back from what ``hoodie read`` writes, and what is refused."""
+"""Rows are read from files as ``hoodie read`` writes them; other values are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compaction job: what its command line does, run as a module and by its path."""
+"""The compaction job: its command line, run as a module and by its path."""
 
 from __future__ import annotations
 

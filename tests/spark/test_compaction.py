@@ -1,4 +1,4 @@
-"""Compaction by Spark: the same tables as in process, mergers and errors across, and no file of a lost attempt."""
+"""Compaction by Spark gives the same tables as in process, sends mergers and errors, and leaves no other files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN = "basic_mor_v9_part"
 
 
 class KeepsOlder(RecordMerger):
-    """Found by what the driver registered, or given."""
+    """A merger that the driver registers, or that a call is given."""
 
     strategy_id = STRATEGY
 
@@ -94,7 +94,7 @@ def test_how_often_spark_tries(master: str | None, failures: str | None, attempt
 
 
 def run_job(tasks: list[CompactionTask], attempts: int = 1) -> list[dict[str, Any]]:
-    """Run a job as a worker does, after the journey."""
+    """Run a pickled copy of a job, as a worker does."""
     job = pickle.loads(pickle.dumps(compaction._Job.from_tasks(tasks, b"", attempts)))
     assert "packed" not in repr(job)
     numbers = pa.RecordBatch.from_pydict({"id": list(range(len(tasks)))})
@@ -103,7 +103,7 @@ def run_job(tasks: list[CompactionTask], attempts: int = 1) -> list[dict[str, An
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> list[CompactionTask]:
-    """Tasks of a compaction that was begun and never ended."""
+    """Return the tasks of a compaction that was started and not completed."""
     found: list[CompactionTask] = []
 
     class Stop(LocalRunner):

@@ -1,4 +1,4 @@
-"""Which files Spark's own Parquet reader may read: those in which it sees the same rows."""
+"""Spark's own Parquet reader reads a file only if it sees the same rows."""
 
 from __future__ import annotations
 

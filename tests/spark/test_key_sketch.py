@@ -1,4 +1,4 @@
-"""A sketch finds every key that it was made of, and few others."""
+"""A sketch finds all of its keys and few others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options as Spark hands them over: lower-case names, text values."""
+"""Options in the form in which Spark passes them: lower-case names, text values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices worth a task of their own get one; tiny ones share."""
+"""Large slices have a partition each; small slices share partitions."""
 
 from __future__ import annotations
 

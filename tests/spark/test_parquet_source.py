@@ -1,4 +1,4 @@
-"""Parquet files that workers read themselves: only where Spark sees the same rows in them."""
+"""Workers read Parquet files themselves only if Spark sees the same rows."""
 
 from __future__ import annotations
 

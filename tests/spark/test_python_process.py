@@ -1,4 +1,4 @@
-"""What a Python process of Spark is left with between two queries."""
+"""The garbage collector's work in Spark's Python processes between two queries."""
 
 from __future__ import annotations
 

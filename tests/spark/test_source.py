@@ -27,7 +27,7 @@ def path(corpus: Callable[[str], Path]) -> str:
 
 
 def rows(source: HoodieSource, schema: StructType | None = None) -> pa.Table:
-    """Plan and read as Spark does: everything is pickled between the steps."""
+    """Plan and read like Spark, which pickles everything between the steps."""
     schema = source.schema() if schema is None else schema
     reader = pickle.loads(pickle.dumps(source)).reader(schema)
     worker = pickle.loads(pickle.dumps(reader))
@@ -85,7 +85,7 @@ def test_every_filter_stays_with_spark_and_leaves_nothing_out(path: str) -> None
     before = len(reader.partitions())
     assert [id(each) for each in reader.pushFilters(filters)] == [id(each) for each in filters]
     assert len(reader.partitions()) == before
-    # Spark refuses a reader with a method of its own while its setting for pushed filters is off
+    # Spark refuses a reader that has this method while its setting for pushed filters is off
     assert type(reader).pushFilters is datasource.DataSourceReader.pushFilters
 
 

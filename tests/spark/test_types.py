@@ -1,4 +1,4 @@
-"""Types go over to Spark and back without loss, and batches fit what Spark declared."""
+"""Types convert to Spark and back without loss, and batches fit the declared schema."""
 
 from __future__ import annotations
 

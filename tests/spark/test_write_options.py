@@ -1,4 +1,4 @@
-"""What the options of a write mean, without a session."""
+"""The options of a write, without a session."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_no_secret_shows() -> None:
 
 
 def first_write(base: Path, error: Exception, row: dict[str, str] | None = None) -> None:
-    """Open or make the table, perhaps write to it in another way, and then fail."""
+    """Open or create the table, write to it with another writer if asked, and then fail."""
     with parse(base, **NEW).open_or_create(SCHEMA):
         assert HoodieTable.open(base).config.name == "trips"
         if row is not None:

@@ -1,4 +1,4 @@
-"""Writing by Spark: the same tables as in process, mergers and errors across, and no file of a lost attempt."""
+"""Writing by Spark gives the same tables as in process, sends mergers and errors, and leaves no other files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def frame(spark: Any) -> Any:
 
 
 class Longest(RecordMerger):
-    """Keeps the longest name, as a notebook might define it: its module cannot be imported by workers."""
+    """Keeps the longest name. Like a notebook's merger: workers cannot import its module."""
 
     strategy_id = "5a0c5f0e-0000-4000-8000-0000000000aa"
 
@@ -166,7 +166,7 @@ def test_errors_of_workers_keep_their_type(frame: Any, tmp_path: Path) -> None:
 
 
 def nothing_is_left(base: Path) -> None:
-    """Tasks of a job that was given up may run on for a moment, and then take back what they wrote."""
+    """Wait for tasks of a cancelled job, which may run a little longer and then remove their files."""
     deadline = time.monotonic() + 60
     while (orphans(base), leftovers(base)) != ([], []) and time.monotonic() < deadline:
         time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Rows on their way: only what was told of is read, nothing is left behind, no reader sees it."""
+"""Staged rows: only reported files are read, no file is left, and no reader sees one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def batch(*ids: str, ts: int = 1) -> pa.RecordBatch:
 
 
 def writer(where: Path, overwrite: bool = False, **options: str):
-    """A writer after the journeys that Spark sends it on."""
+    """Return a pickled copy of a writer, as Spark makes them."""
     source = HoodieSource({"path": str(where), **NEW, **options})
     return pickle.loads(pickle.dumps(source.writer(SCHEMA, overwrite)))
 
@@ -148,7 +148,7 @@ def test_a_replayed_batch_writes_nothing(tmp_path: Path) -> None:
     stream_batch(tmp_path, 0, "c")
     assert open_snapshot(str(tmp_path)).timeline.list_completed_writes() == before
     assert (ids(tmp_path), staged(tmp_path)) == (["a", "b"], [])
-    stream_batch(tmp_path, 0, "d", query="q2")  # another query begins anew
+    stream_batch(tmp_path, 0, "d", query="q2")  # another query starts again
     stream_batch(tmp_path, 2, "e")
     assert ids(tmp_path) == ["a", "b", "d", "e"]
     snapshot = open_snapshot(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Distributed writes give the tables that writes in one process give: first by hand, then by Spark."""
+"""Distributed writes without Spark give the same tables as writes in one process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def seen(where: Path) -> list[tuple[Any, ...]]:
 
 
 def steps(seed: int) -> list[tuple[str, pa.Table]]:
-    """Operations with everything that differs between them."""
+    """Return the operations with their data and options."""
     lot = random.Random(seed)
     some = sorted(lot.sample(range(90), 40))
     late = pa.concat_tables([rows(some, 20, "late"), rows(range(80, 120), 3), rows(range(80, 100), 3, "again")])
@@ -133,7 +133,7 @@ def test_new_records_make_as_many_files_as_they_fill(tmp_path: Path) -> None:
     result = write_by_hand(tmp_path, [rows(range(2000), 1)], shards=16, hoodie__parquet__max__file__size="10000")
     assert 4 < result.file_groups <= 16
     again = write_by_hand(tmp_path, [rows(range(5000, 5010), 1)], hoodie__parquet__max__file__size="1000000")
-    assert again.file_groups == 1  # into a small file that is there
+    assert again.file_groups == 1  # into an existing small file
     assert len(HoodieTable.open(tmp_path).file_slices()) == result.file_groups
     assert len(seen(tmp_path)) == 2010
 

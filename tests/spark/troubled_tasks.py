@@ -1,4 +1,4 @@
-"""Compaction tasks to which happens what happens in clusters; a module of its own, as workers import it."""
+"""Compaction tasks with the failures of clusters, in a module that workers can import."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hoodie_py.writer.compaction_task import CompactionTask, OnRows, TaskResult
 
 
 class FailsOnce(CompactionTask):
-    """The first attempt ends after its file was written; the file stays."""
+    """The first attempt fails after it wrote its file, which stays."""
 
     def run(self, on_rows: OnRows | None = None) -> TaskResult:
-        """Write the file; fail unless it was tried before."""
+        """Write the file; fail at the first attempt."""
         result = super().run(on_rows)
         note = Path(tempfile.gettempdir(), f"hoodie-tried-{self.facts.run_id}-{self.index}")
         if note.exists():
@@ -27,7 +27,7 @@ class FailsOnce(CompactionTask):
 
 
 class RunsTwice(CompactionTask):
-    """Two attempts write whole files, as under speculation; one is reported."""
+    """Two attempts write complete files, as in speculative execution; one is reported."""
 
     def run(self, on_rows: OnRows | None = None) -> TaskResult:
         """Write two files."""
@@ -36,7 +36,7 @@ class RunsTwice(CompactionTask):
 
 
 class Breaks(CompactionTask):
-    """Fails in a way that nobody thought of."""
+    """Fails with an unexpected error."""
 
     def run(self, on_rows: OnRows | None = None) -> TaskResult:
         """Fail."""
@@ -44,7 +44,7 @@ class Breaks(CompactionTask):
 
 
 class Troubled(SparkRunner):
-    """Runs every task as one of another kind."""
+    """Runs every task as another class of task."""
 
     kind: type[CompactionTask] = CompactionTask
 
@@ -55,7 +55,7 @@ class Troubled(SparkRunner):
 
     @classmethod
     def by(cls, spark: object, kind: type[CompactionTask]) -> Troubled:
-        """Make one for a kind of trouble."""
+        """Return a runner for a class of task."""
         runner = cls(spark)  # type: ignore[arg-type]
         runner.kind = kind
         return runner

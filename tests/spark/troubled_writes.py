@@ -1,4 +1,4 @@
-"""Steps that write files, to which happens what happens in clusters; a module of its own, as workers import it."""
+"""Write steps with the failures of clusters, in a module that workers can import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hoodie_py.spark.write_files import WriteFiles
 
 
 class FailsLast(WriteFiles):
-    """Files are written, and then the machine is lost."""
+    """Fails after the files were written."""
 
     def _run_task(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
         super()._run_task(label, payloads)
@@ -20,7 +20,7 @@ class FailsLast(WriteFiles):
 
 
 class Breaks(WriteFiles):
-    """Fails in a way that nobody thought of."""
+    """Fails with an unexpected error."""
 
     def _run_task(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
         super()._run_task(label, payloads)
@@ -28,7 +28,7 @@ class Breaks(WriteFiles):
 
 
 class RunsTwice(WriteFiles):
-    """Two attempts write whole files, as under speculation; one is reported."""
+    """Two attempts write complete files, as in speculative execution; one is reported."""
 
     def _run_task(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
         super()._run_task(label, payloads)
@@ -36,7 +36,7 @@ class RunsTwice(WriteFiles):
 
 
 class LosesRows(WriteFiles):
-    """Gets other rows than were counted, as from a DataFrame whose rows change."""
+    """Gets more rows than were counted, as from a DataFrame whose rows change."""
 
     def _run_task(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
         return super()._run_task(label, [*payloads, *payloads])

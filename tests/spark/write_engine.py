@@ -1,4 +1,4 @@
-"""A distributed write without Spark: its steps in this process, on pickled copies, shuffled by hand."""
+"""Run a distributed write without Spark: its steps run in this process on pickled copies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Rows = list[dict[str, Any]]
 
 
 class HandEngine:
-    """Does what Spark does for ``DistributedWrite``.
+    """Does the work of Spark for ``DistributedWrite``.
 
     Args:
         rows: of the DataFrame, in the parts that tasks get.
@@ -118,7 +118,7 @@ def payload_batch(rows: Rows, label: str) -> pa.RecordBatch:
 
 
 def run(step: Any, batches: Sequence[pa.RecordBatch]) -> Rows:
-    """Run a step as a worker does, after the journey."""
+    """Run a pickled copy of a step, as a worker does."""
     there = pickle.loads(pickle.dumps(step))
     return [row for batch in there(iter(batches)) for row in batch.to_pylist()]
 
@@ -137,7 +137,7 @@ def write_by_hand(
     shards: int = 3,
     **options: str,
 ) -> WriteResult:
-    """Write to a table that is there; options with dots written as ``__``."""
+    """Write to an existing table; names of options have ``__`` for dots."""
     given = {"path": str(where), "hoodie.datasource.write.operation": operation}
     given |= {name.replace("__", "."): value for name, value in options.items()}
     parsed = WriteOptions.parse(given, {}, overwrite=False)
