@@ -9,9 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie_py import ConflictError, HoodieError, HoodieTable, StorageError
-from hoodie_py.files import TableFiles
-from hoodie_py.writer.storage_lock import StorageLock
+from hoodie_py import ConflictError, HoodieError, HoodieTable, StorageError, StorageLock, TableFiles
 from integration import versitygw
 from integration.versitygw import Gateway
 

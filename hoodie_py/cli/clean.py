@@ -12,7 +12,7 @@ from hoodie_py.cli.values import format_size
 from hoodie_py.cli.write_options import DryRun, HudiOptions, Metadata, Timezone, parse_hudi_options
 
 if TYPE_CHECKING:
-    from hoodie_py.writer.clean_plan import CleanReport
+    from hoodie_py import CleanReport
 
 RetainCommits = Annotated[
     int | None,

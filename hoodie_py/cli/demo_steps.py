@@ -20,8 +20,7 @@ from hoodie_py.options.write import BLOOM_ENTRIES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from hoodie_py.writer.compaction_report import CompactionResult
-    from hoodie_py.writer.write_result import WriteResult
+    from hoodie_py import CompactionResult, WriteResult
 
 small: dict[str, int] = {BLOOM_ENTRIES: 10}
 """An option of the steps, which print its name: small bloom filters. The default is for 60,000 rows in a file."""

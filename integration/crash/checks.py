@@ -10,7 +10,7 @@ from typing import Any
 
 import fastavro
 
-from hoodie_py.files import TableFiles
+from hoodie_py import TableFiles
 from hoodie_py.formats.hfile import read_hfile
 from hoodie_py.formats.log import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from hoodie_py.files import TableFiles
+from hoodie_py import TableFiles
 from hoodie_storage import Store, local
 from hoodie_storage.retry import RetryPolicy
 

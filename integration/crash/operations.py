@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hoodie_py import HoodieTable
-from hoodie_py.files import TableFiles
+from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.writer.local_runner import LocalRunner
 from integration.crash import checks
 from integration.crash.stores import open_table

@@ -17,8 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
-from hoodie_py import HoodieTable
-from hoodie_py.files import TableFiles
+from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.testing import local_s3
 

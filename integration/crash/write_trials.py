@@ -13,8 +13,7 @@ import sys
 from functools import cached_property
 from typing import Any
 
-from hoodie_py import CommitStateUnknownError, TableNotFoundError
-from hoodie_py.files import TableFiles
+from hoodie_py import CommitStateUnknownError, TableFiles, TableNotFoundError
 from hoodie_py.writer import write_data  # noqa: F401  before the first fork
 from integration.crash import checks
 from integration.crash.children import DIED, DONE

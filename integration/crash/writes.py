@@ -12,8 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py import HoodieTable
-from hoodie_py.files import TableFiles
+from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline_loader import load_config, load_timeline
 from hoodie_py.writer import write_runner

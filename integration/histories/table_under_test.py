@@ -21,9 +21,9 @@ from hoodie_py import (
     Instant,
     InvalidQueryError,
     InvalidTableError,
+    TableFiles,
     UnsupportedFeatureError,
 )
-from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import open_snapshot
 from integration.histories.mergers import Weighted
 from integration.histories.model import Kind, Model

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hoodie_py import ConflictError
-from hoodie_py.files import TableFiles
+from hoodie_py import ConflictError, TableFiles
 from hoodie_py.writer.lock import hold
 from hoodie_py.writer.lock_choice import choose_lock
 from integration.java_hudi.session import JavaHudiError

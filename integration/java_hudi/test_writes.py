@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from hoodie_py import HoodieTable
-from hoodie_py.files import TableFiles
+from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.table.snapshot import open_snapshot
 from integration.java_hudi.session import JavaSession
 from integration.java_hudi.tables import SCHEMA, Kind, Lake, Row, make_row
