@@ -78,8 +78,8 @@ def test_a_bloom_filter_leaves_a_file_out(opened: Opened) -> None:
 def test_values_that_are_everywhere_are_not_looked_for_long(opened: Opened) -> None:
     base = opened(small=[number % 7 for number in range(ROWS)])
     looked: list[int] = []
-    read = base.batches
-    base.batches = lambda *given, **named: (looked.append(given[2][0]), read(*given, **named))[1]  # type: ignore[method-assign]
+    read = base.read_batches
+    base.read_batches = lambda *given, **named: (looked.append(given[2][0]), read(*given, **named))[1]  # type: ignore[method-assign]
     assert wanted(base, "small = 3") == list(range(10))
     assert looked == [0, 1]
 
