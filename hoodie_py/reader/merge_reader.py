@@ -139,37 +139,37 @@ class MergeReader(FileGroupReader):
         return _LoadedLog(log, None if self.kind is BufferKind.UNMERGED else log.fold())
 
     def _read_merged_records(self, emit_deletes: bool, wanted: frozenset[str] | None) -> Records:
-        scanned = self._scan()
+        loaded = self._scan()
         base_file = self.file_slice.base_file
         base = None if base_file is None else BaseFileReader(self.info.files, base_file, self.info.times)
-        at = np.empty(0, np.int64) if base is None else self._match_rows(base, scanned, again=wanted is not None)
-        log_only = self._read_log_only(scanned, at, wanted, emit_deletes)
+        at = np.empty(0, np.int64) if base is None else self._match_rows(base, loaded, again=wanted is not None)
+        log_only = self._read_log_only(loaded, at, wanted, emit_deletes)
         rest = _LogOnlyRecords(list(log_only) if self.kind is BufferKind.SORTED else [])
         if base is not None:
-            for record in self._read_base_records(base, scanned, at, emit_deletes):
+            for record in self._read_base_records(base, loaded, at, emit_deletes):
                 yield from rest.take_before(record.record_key)
                 yield record
         yield from rest.take_all()
         for records in log_only:
             yield from _iterate_records(records)
 
-    def _match_rows(self, base: BaseFileReader, scanned: _LoadedLog, *, again: bool) -> np.ndarray:
+    def _match_rows(self, base: BaseFileReader, loaded: _LoadedLog, *, again: bool) -> np.ndarray:
         """Find for each base row the log record that it matches, -1 for none; ``again`` lets one match many rows."""
-        if scanned.folded is None:
+        if loaded.folded is None:
             return np.broadcast_to(np.int64(-1), base.num_rows)
-        return self._base.match_rows(base, scanned.log, scanned.folded, again=again)
+        return self._base.match_rows(base, loaded.log, loaded.folded, again=again)
 
     def _read_base_records(
-        self, base: BaseFileReader, scanned: _LoadedLog, at: np.ndarray, emit_deletes: bool
+        self, base: BaseFileReader, loaded: _LoadedLog, at: np.ndarray, emit_deletes: bool
     ) -> Records:
         done = 0
-        for whole in base.read_batches(scanned.log.schema, self.options.batch_rows):
+        for whole in base.read_batches(loaded.log.schema, self.options.batch_rows):
             self.stats.base_rows += whole.num_rows
-            for batch in scanned.log.cut_into_portions(self._base.fill_fallbacks(whole, base)):
+            for batch in loaded.log.cut_into_portions(self._base.fill_fallbacks(whole, base)):
                 here = at[done : done + batch.num_rows]
                 done += batch.num_rows
-                for piece in self._merge_batch(batch, here, scanned.folded, scanned.log):
-                    yield from _iterate_in_file_order(piece.untouched, piece.merged, here, scanned.log, emit_deletes)
+                for piece in self._merge_batch(batch, here, loaded.folded, loaded.log):
+                    yield from _iterate_in_file_order(piece.untouched, piece.merged, here, loaded.log, emit_deletes)
 
     def _merge_batch(
         self, batch: pa.RecordBatch, at: np.ndarray, folded: FoldedLog | None, log: LogReader
@@ -183,10 +183,10 @@ class MergeReader(FileGroupReader):
             log.store.release(mark)
 
     def _read_log_only(
-        self, scanned: _LoadedLog, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool
+        self, loaded: _LoadedLog, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool
     ) -> Iterator[BufferedBatch]:
         """Yield the log records that match no base row, of all keys or of the wanted ones."""
-        log, folded = scanned.log, scanned.folded
+        log, folded = loaded.log, loaded.folded
         if folded is None:
             return
         passed = log.spill.make_array(len(folded), bool, False)
@@ -264,8 +264,9 @@ def _iterate_in_file_order(
     mark = len(log.store)
     parts = [] if untouched is None else [BufferedBatch.of_rows(log.context, log.store.add(untouched), untouched, None)]
     both = BufferedBatch.concat([*parts, *([] if touched is None else [touched])])
-    same, changed = iter(range(int(stays.sum()))), iter(range(int(stays.sum()), len(at)))
-    ordered = both.take(np.fromiter((next(same) if stay else next(changed) for stay in stays), np.int64, len(at)))
+    places = np.empty(len(at), np.int64)  # where in ``both`` the record of each row of the batch is
+    places[np.concatenate([np.flatnonzero(stays), np.flatnonzero(~stays)])] = np.arange(len(at))
+    ordered = both.take(places)
     yield from _iterate_records(ordered if emit_deletes else ordered.take(np.flatnonzero(~ordered.deletes)))
     log.store.release(mark)
 

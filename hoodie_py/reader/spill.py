@@ -82,7 +82,7 @@ class Spill:
             self._directory.close()
             self.release_free_memory()
 
-    def open_writer(self, schema: pa.Schema) -> SpillWriter:
+    def open_writer(self, schema: pa.Schema | None = None) -> SpillWriter:
         """Start a file of record batches."""
         return SpillWriter(self, schema)
 
@@ -171,13 +171,13 @@ class SpillWriter:
 
     Args:
         spill: owns the files.
-        schema: the batches' schema.
+        schema: the batches' schema; None for that of the first batch.
 
     Raises:
         StorageError: by every method, if the disk is full or fails.
     """
 
-    def __init__(self, spill: Spill, schema: pa.Schema) -> None:
+    def __init__(self, spill: Spill, schema: pa.Schema | None = None) -> None:
         self._spill = spill
         self._schema = schema
         self._file = ""
@@ -189,6 +189,7 @@ class SpillWriter:
         """Write a batch."""
         with self._spill.guard():
             if self._writer is None:
+                self._schema = batch.schema if self._schema is None else self._schema
                 self._file = str(self._spill.new_file())
                 self._sink = pa.OSFile(self._file, "wb")
                 self._writer = pa.ipc.new_file(self._sink, self._schema)

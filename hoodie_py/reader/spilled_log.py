@@ -20,7 +20,7 @@ from hoodie_py.reader.batch import BufferedBatch
 from hoodie_py.reader.entry_batches import count_entry_bytes, from_entry_batch, get_extra, to_entry_batch
 from hoodie_py.reader.folded_log import FoldedLog, HashPartition
 from hoodie_py.reader.key_hash import KeyHash
-from hoodie_py.reader.spill import Spill, Spilled, SpillWriter
+from hoodie_py.reader.spill import Spill, Spilled
 
 _MOST_PARTS = 4096
 _PARTS_FOR_LIMIT = 16  # entries as large as the memory limit are split into 16 parts
@@ -40,7 +40,7 @@ class SpilledEntries:
     def __init__(self, context: ArrowRecordContext, spill: Spill) -> None:
         self._context = context
         self._spill = spill
-        self._writer: SpillWriter | None = None
+        self._writer = spill.open_writer()
         self._written: list[Spilled] = []
         self._bytes = 0
         self._waiting: list[pa.RecordBatch] = []
@@ -83,11 +83,10 @@ class SpilledEntries:
         """
         if self._waiting:
             self._write()
-        assert self._writer is not None
         self._writer.close()
         key_hash = KeyHash()
         count = self._count_parts()
-        writer: SpillWriter | None = None
+        writer = self._spill.open_writer()
         folded: list[Spilled] = []
         numbers: list[int] = []
         for number, part in enumerate(self._split(key_hash, count, by_position=by_position)):
@@ -96,10 +95,7 @@ class SpilledEntries:
             numbers.append(number)
             records, positions = self._fold_part(part, fold, by_position=by_position)
             places = np.full(len(records), _NO_POSITION) if positions is None else positions
-            batch = to_entry_batch(records, {"position": places})
-            writer = self._spill.open_writer(batch.schema) if writer is None else writer
-            folded.append(writer.add(batch))
-        assert writer is not None
+            folded.append(writer.add(to_entry_batch(records, {"position": places})))
         writer.close()
         batches = [self._spill.read_batch(each) for each in folded]
         positions_of = [get_extra(batch, "position") for batch in batches] if by_position else None
@@ -116,8 +112,6 @@ class SpilledEntries:
 
     def _write(self) -> None:
         batch = join_batches(self._waiting)
-        if self._writer is None:
-            self._writer = self._spill.open_writer(batch.schema)
         self._written.append(self._writer.add(batch))
         self._bytes += batch.nbytes
         self._waiting, self._waiting_bytes = [], 0
@@ -176,18 +170,16 @@ def split_by_part(
         parts: how many parts there are.
     """
     found: list[list[Spilled]] = [[] for _ in range(parts)]
-    writer: SpillWriter | None = None
+    writer = spill.open_writer()
     for batch in batches:
         numbers = part_of(batch)
         order = np.argsort(numbers, kind="stable")
         bounds = np.searchsorted(numbers[order], np.arange(parts + 1))
         rows = batch.take(pa.array(order))
-        writer = spill.open_writer(rows.schema) if writer is None else writer
         for part in np.flatnonzero(np.diff(bounds)).tolist():
             start, stop = int(bounds[part]), int(bounds[part + 1])
             found[part].append(writer.add(rows.slice(start, stop - start)))
-    if writer is not None:
-        writer.close()
+    writer.close()
     return found
 
 
