@@ -24,16 +24,16 @@ from tests.benchmarks.targets import (
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks"
 _INTRODUCTION = """# Benchmarks
 
-Made by `make bench` and `make bench-java`; this page is written by them.
-Read ratios, not seconds: they compare runs that took turns on one machine. Figures are medians.
+`make bench` and `make bench-java` write this page.
+Compare ratios, not seconds: the runs of a ratio alternated on one machine. Figures are medians.
 
-Each way of reading runs in processes of its own. A process reads the table twice: the first read, with the start of
-the interpreter and all imports, is the *cold start*; the second is what counts. *CPU* is user and system time of all
-threads. Every answer's number of rows is checked, and once for each way every sum that Java Hudi gave for the table.
+Each way of reading runs in separate processes. A process reads the table twice. The first read, with the start of the
+interpreter and all imports, is the *cold start*; the figures are those of the second. *CPU* is user and system time of
+all threads. The number of rows is checked for every answer, and once for each way all sums that Java Hudi computed.
 
-The tables were written by Java Hudi 1.2.0 (merge on read, event-time ordering, positions in the log blocks), then
-grown by copying their file groups with new ids and keys (`tests/benchmarks/grow.py`): *mor_small* has few updates a
-key and large files, *mor_late* up to nine versions a key that arrive out of order, in many small files.
+Java Hudi 1.2.0 wrote the tables (merge on read, event-time ordering, positions in the log blocks). Then they were
+enlarged by copies of their file groups with new ids and keys (`tests/benchmarks/grow.py`). *mor_small* has few updates
+per key and large files. *mor_late* has up to nine versions per key, which arrive out of order, in many small files.
 """
 _WAYS = (
     ("hoodie_py", "hudi-rs"),
@@ -121,16 +121,16 @@ def _beside(this: dict[str, float], peer: dict[str, float] | None) -> tuple[str,
 def decoder_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about the decoder."""
     yield f"## Decoding log blocks\n\n{_about(figures)}"
-    yield "Records of *mor_small* (22 columns), in blocks of so many; the last line has all of them in one block."
-    yield "Each way runs in processes of its own, which repeat a call for a quarter of a second; the median counts."
-    yield "Our decoder reads a block where it lies in the bytes of a file.\n"
+    yield "Records of *mor_small* (22 columns), in blocks of the given number; the last line has all in one block."
+    yield "Each way runs in separate processes, which repeat a call for a quarter of a second; figures are medians."
+    yield "Our decoder reads a block directly from the bytes of a file.\n"
     yield from _blocks(figures)
 
 
 def encoder_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about the encoder."""
     yield f"## Encoding log blocks\n\n{_about(figures)}"
-    yield "The same records, from Arrow to the bytes of a block; fastavro starts from dicts, or makes them first.\n"
+    yield "The same records, from Arrow to the bytes of a block; fastavro starts from dicts, or makes dicts first.\n"
     yield from _blocks(figures)
 
 
@@ -149,10 +149,10 @@ def spark_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about Spark."""
     yield f"## In Spark\n\n{_about(figures)}"
     yield (
-        "CPU of the JVM and all Python workers, from opening the table to the result, in warm sessions of local[2] "
-        "with 4 GB of driver memory; starting the session is left out. Peak memory adds up all processes, which "
-        "keep what they had; one session serves all readers but Java Hudi. "
-        "`hoodie_py.spark.read` is told which columns the sums use, and one column for the count; the format is not.\n"
+        "CPU is that of the JVM and all Python workers, from opening the table to the result, in warm sessions of "
+        "local[2] with 4 GB of driver memory, without the start of the session. Peak memory is the sum over all "
+        "processes, which keep memory between queries; one session serves all readers except Java Hudi. "
+        "`hoodie_py.spark.read` reads the columns of the sums, or one column for the count; the format reads all.\n"
     )
     yield "![processor time in Spark](spark.svg)\n"
     for name, table in figures["tables"].items():
@@ -176,9 +176,9 @@ def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about compaction."""
     yield f"## Compaction\n\n{_about(figures)}"
     yield (
-        "CPU of planning and running a compaction: of a process of its own without its imports, or of the JVM and all "
-        f"Python workers once the session has {_before(figures)}. Every run compacts a fresh copy, whose rows are "
-        "checked afterwards. Java Hudi runs once.\n"
+        "CPU is that of planning and running a compaction, in a separate process without its imports, or in the JVM "
+        f"and all Python workers after the session has {_before(figures)}. Every run compacts a new copy, whose rows "
+        "are checked afterwards. Java Hudi runs once.\n"
     )
     for name, table in figures["tables"].items():
         yield f"*{name}*, {table['rows']:,} rows:\n"
@@ -205,9 +205,9 @@ def writing_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about writing."""
     yield f"## Writing\n\n{_about(figures)}"
     yield (
-        "An upsert of a tenth of the keys of *mor_small* into a fresh copy, and a bulk insert into a new table, from a "
-        "Parquet file, zstd. CPU of the call: of a process of its own without its imports, or of the JVM and all "
-        "Python workers once the session has done the same with a small table. Sums are checked afterwards.\n"
+        "An upsert of a tenth of the keys of *mor_small* into a new copy, and a bulk insert into a new table, from a "
+        "Parquet file, zstd. CPU is that of the call, in a separate process without its imports, or in the JVM and all "
+        "Python workers after the session has done the same with a small table. Sums are checked afterwards.\n"
     )
     rows = []
     for operation, found in figures["operations"].items():
