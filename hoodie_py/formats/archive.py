@@ -97,31 +97,31 @@ def parse_archived_log(data: bytes) -> list[ArchivedInstant]:
 def _read_block_records(block: LogBlock) -> Iterator[Mapping[str, Any]]:
     if block.type is not BlockType.AVRO_DATA:
         raise UnsupportedFeatureError(
-            f"archive blocks of type {block.type.name} are not supported", offset=block.offset
+            f"Archive blocks of type {block.type.name} are not supported.", offset=block.offset
         )
     schema = _read_entry_schema(block)
     content = block.content
     if len(content) < 8 or _INT.unpack_from(content, 0)[0] < 1:
-        raise CorruptFileError("an archive block has an unknown version", offset=block.offset)
+        raise CorruptFileError("An archive block has an unknown version.", offset=block.offset)
     (count,) = _INT.unpack_from(content, 4)
     at = 8
     for _ in range(count):
         if at + 4 > len(content):
-            raise CorruptFileError("an archive block is cut short", offset=block.offset)
+            raise CorruptFileError("An archive block is cut short.", offset=block.offset)
         (length,) = _INT.unpack_from(content, at)
         at += 4
         if length < 0 or length > len(content) - at:
-            raise CorruptFileError("an archive block is cut short", offset=block.offset)
+            raise CorruptFileError("An archive block is cut short.", offset=block.offset)
         yield decode_record(bytes(content[at : at + length]), schema)
         at += length
     if count < 0 or at != len(content):
-        raise CorruptFileError("an archive block holds other bytes than its records", offset=block.offset)
+        raise CorruptFileError("An archive block holds other bytes than its records.", offset=block.offset)
 
 
 def _read_entry_schema(block: LogBlock) -> VettedSchema:
     schema = vet_schema(block.schema_text or "")
     if schema.name != "HoodieArchivedMetaEntry":
-        raise CorruptFileError(f"an archive block holds {schema.name[:100]}", offset=block.offset)
+        raise CorruptFileError(f"An archive block holds {schema.name[:100]}.", offset=block.offset)
     return schema
 
 
@@ -188,7 +188,7 @@ def parse_history_manifest(data: bytes) -> tuple[HistoryFile, ...]:
         name = expect_text(entry.get("fileName"))
         parsed = parse_history_file_name(name, entry.get_number("fileLen"))
         if parsed is None:
-            raise CorruptFileError("the manifest of the archived timeline names an unknown file", file=name[:200])
+            raise CorruptFileError("The manifest of the archived timeline names an unknown file.", file=name[:200])
         found.append(parsed)
     return tuple(found)
 
@@ -211,7 +211,7 @@ def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[Archive
         table = file.read(columns)
         rows = table.to_pylist()
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
-        raise CorruptFileError("a file of the archived timeline is not the Parquet file it should be") from error
+        raise CorruptFileError("A file of the archived timeline is not a Parquet file of instants.") from error
     return [_to_history_instant(row) for row in rows]
 
 
@@ -222,13 +222,13 @@ def _check_history(file: ParquetFile, columns: list[str]) -> None:
     check_footer(file)
     missing = [column for column in columns if column not in file.schema_arrow.names]
     if missing:
-        raise CorruptFileError(f"a file of the archived timeline lacks the column {missing[0]}")
+        raise CorruptFileError(f"A file of the archived timeline lacks the column {missing[0]}.")
 
 
 def _to_history_instant(row: Mapping[str, Any]) -> ArchivedInstant:
     fields = Fields(row)
     if fields.get_number("version") != HISTORY_ROW_VERSION:
-        raise UnsupportedFeatureError(f"archived timeline rows of version {row['version']} are not supported")
+        raise UnsupportedFeatureError(f"Archived timeline rows of version {row['version']} are not supported.")
     return ArchivedInstant(
         request_time=_check_time(fields.get_text("instantTime")),
         completion_time=_check_time(fields.get_text("completionTime")),
@@ -240,5 +240,5 @@ def _to_history_instant(row: Mapping[str, Any]) -> ArchivedInstant:
 
 def _check_time(text: str | None) -> str:
     if text is None or _TIME.fullmatch(text) is None:
-        raise CorruptFileError("an archived instant has no valid time", value=(text or "")[:100])
+        raise CorruptFileError("An archived instant has no valid time.", value=(text or "")[:100])
     return text

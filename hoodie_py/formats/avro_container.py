@@ -51,22 +51,22 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
         raise_limit_error(CorruptFileError, f"A file of the timeline has {len(data)} bytes", "metadata_bytes")
     reader = _ByteReader(data)
     if reader.take(4) != MAGIC:
-        raise CorruptFileError("not an Avro file: the magic is missing", offset=0)
+        raise CorruptFileError("Not an Avro file: the magic is missing.", offset=0)
     header = dict(_read_header(reader))
     sync = reader.take(_SYNC_BYTES)
     codec = header.get("avro.codec", b"null").decode("ascii", errors="replace") or "null"
     if codec not in ("null", "deflate"):
-        raise UnsupportedFeatureError(f"Avro codec {codec[:40]!r} is not supported in timeline files")
+        raise UnsupportedFeatureError(f"Avro codec {codec[:40]!r} is not supported in timeline files.")
     schema = vet_schema(header.get("avro.schema", b"").decode("utf-8", errors="replace"))
     if names and schema.name not in names:
-        raise CorruptFileError(f"the file holds {schema.name}, not {' or '.join(names)}")
+        raise CorruptFileError(f"The file holds {schema.name}, not {' or '.join(names)}.")
     record: Mapping[str, Any] | None = None
     for count, body in _read_blocks(reader, sync, codec):
         if record is not None or count != 1:
-            raise CorruptFileError("the file does not hold exactly one record")
+            raise CorruptFileError("The file does not hold exactly one record.")
         record = decode_record(body, schema)
     if record is None:
-        raise CorruptFileError("the file holds no record")
+        raise CorruptFileError("The file holds no record.")
     return record
 
 
@@ -93,7 +93,7 @@ def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
     with suppress(IndexError):  # raised where the bytes end too early; ``stop`` stays -1 then
         record, stop = make_object_reader(body, schema.record, charge)(0, len(body))
     if stop != len(body):
-        raise CorruptFileError(f"the bytes do not match the Avro schema of {schema.name}")
+        raise CorruptFileError(f"The bytes do not match the Avro schema of {schema.name}.")
     return record
 
 
@@ -110,7 +110,7 @@ class _ByteReader:
 
     def take(self, size: int) -> bytes:
         if size < 0 or size > len(self._data) - self.at:
-            raise CorruptFileError("the Avro file is cut short", offset=self.at)
+            raise CorruptFileError("The Avro file is cut short.", offset=self.at)
         self.at += size
         return self._data[self.at - size : self.at]
 
@@ -123,7 +123,7 @@ class _ByteReader:
                 return (value >> 1) ^ -(value & 1)
             shift += 7
             if shift > 63:
-                raise CorruptFileError("a number of the Avro file is too long", offset=self.at)
+                raise CorruptFileError("A number of the Avro file is too long.", offset=self.at)
 
 
 def _read_header(reader: _ByteReader) -> Iterator[tuple[str, bytes]]:
@@ -134,7 +134,7 @@ def _read_header(reader: _ByteReader) -> Iterator[tuple[str, bytes]]:
             reader.read_long()
         seen += count
         if seen > _MAX_HEADER_ENTRIES:
-            raise CorruptFileError("the Avro header has too many entries", offset=reader.at)
+            raise CorruptFileError("The Avro header has too many entries.", offset=reader.at)
         for _ in range(count):
             key = reader.take(reader.read_long()).decode("utf-8", errors="replace")
             yield key, reader.take(reader.read_long())
@@ -147,11 +147,11 @@ def _read_blocks(reader: _ByteReader, sync: bytes, codec: str) -> Iterator[tuple
         count = reader.read_long()
         body = reader.take(reader.read_long())
         if reader.take(_SYNC_BYTES) != sync:
-            raise CorruptFileError("a sync marker of the Avro file is wrong", offset=reader.at - _SYNC_BYTES)
+            raise CorruptFileError("A sync marker of the Avro file is wrong.", offset=reader.at - _SYNC_BYTES)
         if count != 0:
             yield count, _inflate(body) if codec == "deflate" else body
     if not reader.at_end:
-        raise CorruptFileError("the Avro file has too many blocks", offset=reader.at)
+        raise CorruptFileError("The Avro file has too many blocks.", offset=reader.at)
 
 
 def _inflate(body: bytes) -> bytes:
@@ -161,12 +161,12 @@ def _inflate(body: bytes) -> bytes:
     try:
         plain = stream.decompress(body, most)
     except zlib.error as error:
-        raise CorruptFileError("a deflated block of the Avro file is broken") from error
+        raise CorruptFileError("A deflated block of the Avro file is broken.") from error
     if len(plain) >= most and not stream.eof:
         name = "metadata_ratio" if most == by_ratio else "metadata_bytes"
         raise_limit_error(CorruptFileError, f"A deflated record of {len(body)} bytes has over {most}", name)
     if not stream.eof:
-        raise CorruptFileError("a deflated block of the Avro file is cut short")
+        raise CorruptFileError("A deflated block of the Avro file is cut short.")
     return plain
 
 

@@ -66,13 +66,13 @@ def encode_records(batch: pa.RecordBatch, schema: AvroSchema) -> bytes:
     for field in schema.record.fields:
         place = batch.schema.get_field_index(field.name)
         if place < 0:
-            raise InvalidTableError("the records lack a column of their schema", column=field.name)
+            raise InvalidTableError("The records lack a column of their schema.", column=field.name)
         try:
             pieces += encode_column(batch.column(place), field.type)
         except (InvalidTableError, UnsupportedFeatureError) as error:
             raise error.locate(column=field.name) from None
         except (pa.ArrowException, TypeError, ValueError) as error:
-            message = f"values of type {batch.column(place).type} do not fit the schema"
+            message = f"Values of type {batch.column(place).type} do not fit the schema."
             raise InvalidTableError(message, column=field.name) from error
     sizes = np.sum([_count_lengths(piece) for piece in pieces], axis=0, dtype=np.int64)
     prefix = _pack(sizes.astype(">i4").view(np.uint8).reshape(-1, 4), _BARE)
@@ -111,7 +111,7 @@ def encode_column(array: pa.Array, node: AvroType) -> Pieces:
     """
     if not isinstance(node, Union):
         if array.null_count and not is_null(node):
-            raise InvalidTableError("a null that the schema does not allow")
+            raise InvalidTableError("The schema does not allow a null here.")
         return _encode_values(array, node, _BARE)
     branches = [branch for branch in node.branches if not is_null(branch)]
     if len(branches) > 1 and not find_wider_type(node.members):
@@ -119,7 +119,7 @@ def encode_column(array: pa.Array, node: AvroType) -> Pieces:
     wide = [each for each in branches if isinstance(each, Primitive) and each.kind in ("long", "double")]
     branch = (wide or branches)[0]
     if array.null_count and not node.nullable:
-        raise InvalidTableError("a null that the schema does not allow")
+        raise InvalidTableError("The schema does not allow a null here.")
     null = next((i for i, each in enumerate(node.branches) if is_null(each)), 0)
     return encode_branch(array, branch, node.branches.index(branch), null)
 
@@ -153,7 +153,7 @@ def _encode_values(array: pa.Array, node: AvroType, lead: _Lead) -> Pieces:
         case Fixed(size=size):
             data = _to_binary(array)
             if not ((_count_lengths(data) == size) | ~_find_present(lead, len(array))).all():
-                raise InvalidTableError(f"a value that does not have {size} bytes")
+                raise InvalidTableError(f"A value does not have {size} bytes.")
             return [_make_lead(lead, len(array)), data]
         case Array() if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
             return _encode_lists(array, join_pieces(encode_column(array.flatten(), node.items)), lead)
@@ -183,7 +183,7 @@ def _to_integers(array: pa.Array, node: Primitive) -> npt.NDArray[np.int64]:
 def _find_symbols(array: pa.Array, symbols: tuple[str, ...]) -> npt.NDArray[np.int64]:
     places = pc.index_in(array, pa.array(symbols, array.type))
     if places.null_count != array.null_count:
-        raise InvalidTableError("a value that is not one of the symbols of its enum")
+        raise InvalidTableError("A value is not one of the symbols of its enum.")
     return _to_numpy(places, pa.int64())
 
 
@@ -268,7 +268,7 @@ def _encode_record(array: pa.StructArray, node: Record, lead: _Lead) -> Pieces:
     for field in node.fields:
         place = array.type.get_field_index(field.name)
         if place < 0:
-            raise InvalidTableError(f"a record lacks its field {field.name[:100]!r}")
+            raise InvalidTableError(f"A record lacks its field {field.name[:100]!r}.")
         pieces += encode_column(present.field(place), field.type)
     if lead.valid is None:
         return [_make_lead(lead, len(array)), *pieces]

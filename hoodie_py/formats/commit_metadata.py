@@ -75,7 +75,7 @@ class WriteStat:
     def from_record(cls, record: Any) -> WriteStat:
         """Take the stat from its decoded Avro or JSON form."""
         if not isinstance(record, Mapping):
-            raise CorruptFileError("a write stat is not a record")
+            raise CorruptFileError("A write stat is not a record.")
         values: dict[str, Any] = {}
         for name, value in record.items():
             known = _STAT_FIELDS.get(name)
@@ -215,8 +215,8 @@ def parse_json(data: bytes) -> Any:
     if items > get_limits().metadata_items:
         raise_limit_error(CorruptFileError, f"A metadata file has {items} lists and objects", "metadata_items")
     if data.lstrip()[:1] not in (b"{", b"["):
-        raise CorruptFileError("the metadata file is neither JSON nor Avro", offset=0)
+        raise CorruptFileError("The metadata file is neither JSON nor Avro.", offset=0)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CorruptFileError("the metadata file is broken JSON") from error
+        raise CorruptFileError("The metadata file is broken JSON.") from error

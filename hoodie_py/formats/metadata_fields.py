@@ -22,7 +22,7 @@ class Fields:
 
     def __init__(self, record: Any) -> None:
         if not isinstance(record, Mapping):
-            raise CorruptFileError("a metadata record is not a record")
+            raise CorruptFileError("A metadata value should be a record.")
         self._record = record
 
     def _get_typed(self, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
@@ -30,7 +30,7 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise CorruptFileError(f"metadata field {name} has an unexpected type", type=type(value).__name__)
+            raise CorruptFileError(f"Metadata field {name} has an unexpected type.", type=type(value).__name__)
         return value
 
     def has(self, name: str) -> bool:
@@ -103,7 +103,7 @@ class Fields:
 def expect_text(value: Any) -> str:
     """Return ``value`` if it is a string."""
     if not isinstance(value, str):
-        raise CorruptFileError("a metadata value should be a string", type=type(value).__name__)
+        raise CorruptFileError("A metadata value should be a string.", type=type(value).__name__)
     return value
 
 
@@ -115,7 +115,7 @@ def expect_file_id(value: Any) -> str:
 def expect_number(value: Any) -> int:
     """Return ``value`` if it is a whole number."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise CorruptFileError("a metadata value should be a whole number", type=type(value).__name__)
+        raise CorruptFileError("A metadata value should be a whole number.", type=type(value).__name__)
     return value
 
 
@@ -124,5 +124,5 @@ def expect_list(value: Any) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise CorruptFileError("a metadata value should be a list", type=type(value).__name__)
+        raise CorruptFileError("A metadata value should be a list.", type=type(value).__name__)
     return value

@@ -139,9 +139,9 @@ def write_compaction_plan(plan: CompactionPlan) -> bytes:
 
 def _to_operation(operation: CompactionOperation) -> dict[str, Any]:
     if not operation.file_id:
-        raise InvalidTableError("a compaction plan needs the file id of every file group")
+        raise InvalidTableError("A compaction plan needs the file id of every file group.")
     if "TOTAL_LOG_FILES_SIZE" not in operation.metrics:
-        message = "a compaction plan needs the metric TOTAL_LOG_FILES_SIZE, without which Java Hudi fails"
+        message = "A compaction plan needs the metric TOTAL_LOG_FILES_SIZE, without which Java Hudi fails."
         raise InvalidTableError(message, file_id=operation.file_id)
     return {
         "baseInstantTime": operation.base_instant_time,
@@ -170,12 +170,12 @@ def write_clean_plan(plan: CleanPlan, table_location: str) -> bytes:
     earliest = None
     if plan.earliest_instant_to_retain is not None:
         if plan.earliest_action is None:
-            raise InvalidTableError("a clean plan needs the action of the earliest instant to retain")
+            raise InvalidTableError("A clean plan needs the action of the earliest instant to retain.")
         earliest = {
             "timestamp": plan.earliest_instant_to_retain, "action": plan.earliest_action, "state": _COMPLETED,
         }  # fmt: skip
     if plan.policy is None:
-        raise InvalidTableError("a clean plan needs its policy")
+        raise InvalidTableError("A clean plan needs its policy.")
     record = {
         "earliestInstantToRetain": earliest,
         "lastCompletedCommitTimestamp": plan.last_completed_commit_timestamp or "",
@@ -202,7 +202,7 @@ def write_clean_metadata(clean: CleanMetadata) -> bytes:
         InvalidTableError: the start time is missing, or a path leads out of the table.
     """
     if clean.start_clean_time is None:
-        raise InvalidTableError("a clean needs the instant at which it started")
+        raise InvalidTableError("A clean needs the instant at which it started.")
     record = {
         "startCleanTime": clean.start_clean_time,
         "timeTakenInMillis": clean.time_taken_ms,
@@ -246,7 +246,7 @@ def write_rollback_plan(plan: RollbackPlan, table_location: str) -> bytes:
         InvalidTableError: the instant is missing, or a path leads out of the table.
     """
     if plan.instant is None:
-        raise InvalidTableError("a rollback plan needs the instant that it rolls back")
+        raise InvalidTableError("A rollback plan needs the instant that it rolls back.")
     record = {
         "instantToRollback": _to_instant(plan.instant),
         "RollbackRequests": [_to_request(request, table_location) for request in plan.requests],
@@ -272,7 +272,7 @@ def write_rollback_metadata(rollback: RollbackMetadata, table_location: str) -> 
         InvalidTableError: the start time is missing, or a path leads out of the table.
     """
     if rollback.start_rollback_time is None:
-        raise InvalidTableError("a rollback needs the instant at which it started")
+        raise InvalidTableError("A rollback needs the instant at which it started.")
     record = {
         "startRollbackTime": rollback.start_rollback_time,
         "timeTakenInMillis": rollback.time_taken_ms,
@@ -304,7 +304,7 @@ def _to_instant(instant: RolledBackInstant) -> dict[str, str]:
 
 def _check_bare(name: str) -> str:
     if find_file_name(name) != name:
-        raise InvalidTableError("a file is to be named without its folder", path=name)
+        raise InvalidTableError("A file must be named without its folder.", path=name)
     return name
 
 
