@@ -119,9 +119,9 @@ def decode_avro_data(
     """
     names = _select_names(schema, columns)
     block = _parse_block(content)
-    joint = _decode_in_lanes([content], [block], schema, names)
-    if joint is not None:
-        return joint.batch
+    rows = _BlockGroup([content]).decode_in_lanes(schema, names)
+    if rows is not None:
+        return rows.batch
     from hoodie_py.formats.avro_rows import decode_rows
 
     return decode_rows(bytes(content), block.start, block.count, schema.record, schema.arrow, names)
@@ -157,13 +157,8 @@ def decode_avro_blocks(
     del contents  # otherwise this frame keeps every block until the last one is decoded
     done = 0
     for size in sizes:
-        group = [waiting.popleft() for _ in range(size)]
-        joint = _decode_group(group, schema, names, budget)
-        if joint is not None:
-            yield joint
-        else:
-            yield from _decode_each(group, schema, names, done)
-        del joint  # its memory serves for the next group
+        group = _BlockGroup([waiting.popleft() for _ in range(size)])
+        yield from group.decode(schema, names, budget, done)
         done += size
 
 
@@ -176,58 +171,56 @@ def _plan_groups(contents: Sequence[memoryview | bytes]) -> list[int]:
         return [1] * len(contents)  # decoding them one by one tells which block is bad
 
 
-def _decode_group(
-    contents: list[memoryview | bytes], schema: AvroSchema, names: frozenset[str] | None, budget: Budget
-) -> BlockRows | None:
-    try:
-        blocks = [_parse_block(content) for content in contents]
-    except HoodieError:
-        return None  # decoding them one by one tells which block is bad
-    return _decode_in_lanes(contents, blocks, schema, names, budget)
-
-
-def _decode_each(
-    contents: Sequence[memoryview | bytes], schema: AvroSchema, names: frozenset[str] | None, first: int
-) -> Iterator[BlockRows]:
-    for number, content in enumerate(contents, first):
-        try:
-            rows = decode_avro_data(content, schema, names)
-        except HoodieError as error:
-            raise error.locate(content=number) from None
-        yield BlockRows(rows, (rows.num_rows,))
-
-
 def _select_names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str] | None:
     return None if columns is None else frozenset(columns).intersection(schema.arrow.names)
 
 
-def _decode_in_lanes(
-    contents: list[memoryview | bytes],
-    blocks: list[Block],
-    schema: AvroSchema,
-    names: frozenset[str] | None,
-    budget: Budget | None = None,
-) -> BlockRows | None:
-    """Decode blocks with the columnar decoder; None when they are too few, or when it refuses them.
+class _BlockGroup:
+    """The only owner of some blocks' contents, unless its caller holds them, too.
 
-    Contents outside of one Arrow buffer are copied together first. Then ``contents`` holds the copies and ``blocks`` is
-    empty: this frees the originals while the copy is decoded.
+    The columnar decoder reads a copy, unless all contents are in one Arrow buffer. The copy then takes the place of the
+    contents here, so that the originals are free while it is decoded.
     """
-    if sum(block.count for block in blocks) < _FEW_RECORDS:
-        return None
-    from hoodie_py.formats.avro_cursor import Misfit
-    from hoodie_py.formats.avro_lanes import JoinedBlocks, decode_in_lanes, make_plan
 
-    plan = make_plan(schema.record, names)
-    if plan is None:
-        return None
-    try:
-        joined = JoinedBlocks(blocks, budget)
-        contents[:] = joined.contents
-        blocks.clear()
-        return decode_in_lanes(joined, plan)
-    except Misfit:
-        return None
+    def __init__(self, contents: list[memoryview | bytes]) -> None:
+        self._contents: Sequence[memoryview | bytes] = contents
+
+    def decode(
+        self, schema: AvroSchema, names: frozenset[str] | None, budget: Budget, first: int
+    ) -> Iterator[BlockRows]:
+        """Decode the blocks, together if possible; ``first`` is the number of the first one, for errors."""
+        try:
+            rows = self.decode_in_lanes(schema, names, budget)
+        except HoodieError:
+            rows = None  # decoding them one by one tells which block is bad
+        if rows is not None:
+            yield rows
+            return
+        for number, content in enumerate(self._contents, first):
+            try:
+                batch = decode_avro_data(content, schema, names)
+            except HoodieError as error:
+                raise error.locate(content=number) from None
+            yield BlockRows(batch, (batch.num_rows,))
+
+    def decode_in_lanes(
+        self, schema: AvroSchema, names: frozenset[str] | None, budget: Budget | None = None
+    ) -> BlockRows | None:
+        """Decode the blocks with the columnar decoder; None when their records are too few, or when it refuses them."""
+        if sum(_parse_block(content).count for content in self._contents) < _FEW_RECORDS:
+            return None
+        from hoodie_py.formats.avro_cursor import Misfit
+        from hoodie_py.formats.avro_lanes import JoinedBlocks, decode_in_lanes, make_plan
+
+        plan = make_plan(schema.record, names)
+        if plan is None:
+            return None
+        try:
+            joined = JoinedBlocks([_parse_block(content) for content in self._contents], budget)
+            self._contents = joined.contents
+            return decode_in_lanes(joined, plan)
+        except Misfit:
+            return None
 
 
 def _parse_block(content: memoryview | bytes) -> Block:

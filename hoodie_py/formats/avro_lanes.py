@@ -151,16 +151,22 @@ def _decode_group(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
     starts, ends = find_record_bounds(source.raw, stretches)
     cuts = _cut_into_parts(starts, ends)
     source.in_parts = len(cuts) > 1
-    first, *others = _decode_part(source, starts[cuts[0]], ends[cuts[0]], plan)
-    if not others and not source.in_parts:
-        return BlockRows(_make_batch(plan.schema, len(starts), first), blocks.counts)
+    parts = [] if source.in_parts else _decode_part(source, starts, ends, plan)
+    if len(parts) == 1:
+        return BlockRows(_make_batch(plan.schema, len(starts), parts[0]), blocks.counts)
     joined = JoinedParts(plan.schema, len(starts), source.content)
-    for part in (first, *others):
+    for part in parts:
         joined.add(part)
-    for cut in cuts[1:]:
-        for part in _decode_part(source, starts[cut], ends[cut], plan):
-            joined.add(part)
+    if source.in_parts:
+        for cut in cuts:
+            _add_part(joined, source, starts[cut], ends[cut], plan)
     return BlockRows(_make_batch(plan.schema, len(starts), joined.finish()), blocks.counts)
+
+
+def _add_part(joined: JoinedParts, source: Source, starts: Places, ends: Places, plan: Plan) -> None:
+    """Decode a part and copy it; its memory is free when this returns, and serves for the next part."""
+    for part in _decode_part(source, starts, ends, plan):
+        joined.add(part)
 
 
 def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:

@@ -42,13 +42,13 @@ class JoinedParts:
         self._columns = [_make_column(field.type, rows, content) for field in schema]
 
     def add(self, columns: list[pa.Array]) -> None:
-        """Add the columns of a part. The list is emptied, so that each column is freed as soon as it is copied.
+        """Copy the columns of a part behind those of the earlier parts.
 
         Raises:
             Misfit: texts of more than 2 GiB in one column.
         """
-        for column in reversed(self._columns):
-            column.add(columns.pop())
+        for column, part in zip(self._columns, columns, strict=True):
+            column.add(part)
 
     def finish(self) -> list[pa.Array]:
         """Return the columns of all rows."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
@@ -108,13 +108,14 @@ class Map(AvroType):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Union(AvroType):
-    """One of ``branches``, by number; ``members`` are the branches that are not null."""
+    """One of ``branches``, by number."""
 
     branches: tuple[AvroType, ...]
-    members: tuple[AvroType, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "members", tuple(branch for branch in self.branches if not is_null(branch)))
+    @property
+    def members(self) -> tuple[AvroType, ...]:
+        """The branches that are not null."""
+        return tuple(branch for branch in self.branches if not is_null(branch))
 
     @property
     def nullable(self) -> bool:
