@@ -251,7 +251,7 @@ class BufferedBatch:
     def of_rows(
         cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, codes: np.ndarray | None
     ) -> BufferedBatch:
-        """Make a batch of log rows that the store holds from the handle ``first`` on.
+        """Make a batch of rows that the store holds from the handle ``first`` on.
 
         Args:
             context: reads the rows.
