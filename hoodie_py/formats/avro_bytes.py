@@ -45,7 +45,7 @@ def read_varint(data: Data, pos: int) -> tuple[int, int]:
 
 
 def read_span(data: Data, pos: int, end: int) -> tuple[int, int]:
-    """Read the length in front of a string or bytes value and return where the value starts and stops."""
+    """Read the length before a string or bytes value; return where the value starts and stops."""
     length, start = read_varint(data, pos)
     if not 0 <= length <= end - start:
         message = f"An Avro string or bytes value of length {length} does not fit into its record."

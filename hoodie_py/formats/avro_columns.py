@@ -202,7 +202,7 @@ class ColumnBuilder:
 
 
 def _make_nullable_step(data: bytes, null_byte: int, inner: Step, valid: bytearray) -> Step:
-    """Read a union of null and one other type; ``null_byte`` is the encoded number of the null branch."""
+    """Make the step over a union of null and one other type; ``null_byte`` is the encoded number of the null branch."""
     append = valid.append
     value_byte = 2 - null_byte
 
@@ -234,7 +234,7 @@ def _make_union_step(data: bytes, steps: list[Step], chosen: array[int] | bytear
 
 
 def _make_blocks_step(data: bytes, min_size: int, item: Step, ends: array[int]) -> Step:
-    """Read the blocks of an array or map, each with its count, up to the empty one."""
+    """Make the step over the blocks of an array or map, each with its count, up to the empty one."""
     append = ends.append
 
     def step(pos: int, end: int) -> int:

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.avro_bytes import read_varint
 from hoodie_py.formats.avro_objects import make_object_reader
 from hoodie_py.formats.avro_schema import Record, parse_record
 from hoodie_py.formats.limits import get_limits, raise_limit_error
@@ -115,15 +116,11 @@ class _ByteReader:
         return self._data[self.at - size : self.at]
 
     def read_long(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-            shift += 7
-            if shift > 63:
-                raise CorruptFileError("A number of the Avro file is too long.", offset=self.at)
+        try:
+            value, self.at = read_varint(self._data, self.at)
+        except IndexError:
+            raise CorruptFileError("The Avro file is cut short.", offset=len(self._data)) from None
+        return value
 
 
 def _read_header(reader: _ByteReader) -> Iterator[tuple[str, bytes]]:

@@ -151,7 +151,7 @@ def make_integer_array(slots: Slots, node: Primitive, values: array[int]) -> pa.
 
 
 def _make_integer_column(data: bytes, node: Primitive) -> Column:
-    """Read int and long; an int of more than 32 bits overflows its array."""
+    """Make the column of int or long; an int of more than 32 bits raises OverflowError in its array."""
     values = array("i" if node.kind == "int" else "q")
 
     return Column(make_integer_step(data, values), lambda slots: make_integer_array(slots, node, values))

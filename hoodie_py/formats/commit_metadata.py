@@ -73,7 +73,7 @@ class WriteStat:
 
     @classmethod
     def from_record(cls, record: Any) -> WriteStat:
-        """Take the stat from its decoded Avro or JSON form."""
+        """Read the stat from its decoded Avro or JSON form."""
         if not isinstance(record, Mapping):
             raise CorruptFileError("A write stat is not a record.")
         values: dict[str, Any] = {}
@@ -157,7 +157,7 @@ class CommitMetadata:
         return self.extra_metadata.get(LATEST_SCHEMA_KEY) or None
 
     def iterate_stats(self) -> Iterator[WriteStat]:
-        """All write stats, partition by partition."""
+        """Yield all write stats, partition by partition."""
         for stats in self.write_stats.values():
             yield from stats
 
@@ -179,7 +179,7 @@ class CommitMetadata:
 
     @classmethod
     def from_record(cls, record: Any) -> CommitMetadata:
-        """Take the metadata from its decoded Avro or JSON form."""
+        """Read the metadata from its decoded Avro or JSON form."""
         commit = Fields(record)
         return cls(
             operation_type=commit.get_text("operationType") or "UNKNOWN",

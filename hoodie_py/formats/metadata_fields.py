@@ -38,65 +38,65 @@ class Fields:
         return self._record.get(name) is not None
 
     def get(self, name: str) -> Any:
-        """The field as it stands; None when missing."""
+        """Return the field unchanged; None when missing."""
         return self._record.get(name)
 
     def get_text(self, name: str) -> str | None:
-        """A string field."""
+        """Return a string field; None when missing."""
         return self._get_typed(name, str)
 
     def get_bytes(self, name: str) -> bytes | None:
-        """A field of bytes."""
+        """Return a field of bytes; None when missing."""
         return self._get_typed(name, bytes)
 
     def get_number(self, name: str) -> int | None:
-        """A whole-number field."""
+        """Return a whole-number field; None when missing."""
         return self._get_typed(name, int)
 
     def get_count(self, name: str) -> int:
-        """A whole-number field that is 0 when missing."""
+        """Return a whole-number field; 0 when missing."""
         return self._get_typed(name, int) or 0
 
     def get_flag(self, name: str) -> bool:
-        """A boolean field that is false when missing."""
+        """Return a boolean field; false when missing."""
         return self._get_typed(name, bool) or False
 
     def get_partition(self, name: str = "partitionPath") -> str:
-        """A partition path; "" when missing."""
+        """Return a partition path; "" when missing."""
         return check_partition(self.get_text(name) or "")
 
     def get_file_id(self) -> str:
-        """The id of a file group; "" when missing."""
+        """Return the id of a file group; "" when missing."""
         return check_bare(self.get_text("fileId") or "")
 
     def get_file_name(self, name: str) -> str | None:
-        """The file name of a path or URI; None when missing or empty."""
+        """Return the file name of a path or URI; None when missing or empty."""
         value = self.get_text(name)
         return find_file_name(value) if value else None
 
     def get_record(self, name: str) -> Fields | None:
-        """A nested record."""
+        """Return a nested record; None when missing."""
         return Fields(self._record[name]) if self.has(name) else None
 
     def get_items(self, name: str, convert: Callable[[Any], T]) -> tuple[T, ...]:
-        """An array field, its items converted; empty when missing."""
+        """Return an array field with its items converted; empty when missing."""
         return tuple(convert(item) for item in self._get_typed(name, list) or ())
 
     def get_texts(self, name: str) -> tuple[str, ...]:
-        """An array of strings."""
+        """Return an array of strings; empty when missing."""
         return self.get_items(name, expect_text)
 
     def get_file_names(self, name: str) -> tuple[str, ...]:
-        """The file names of an array of paths or URIs."""
+        """Return the file names of an array of paths or URIs; empty when missing."""
         return self.get_items(name, lambda item: find_file_name(expect_text(item)))
 
     def get_mapping(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
-        """A map field, its values converted; empty when missing."""
+        """Return a map field with its values converted; empty when missing."""
         found = self._get_typed(name, dict) or {}
         return {expect_text(key): convert(value) for key, value in found.items()}
 
     def get_by_partition(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
-        """A map field whose keys are paths relative to the table's base path, of partitions as a rule."""
+        """Return a map field whose keys are paths relative to the table's base path, mostly of partitions."""
         return {check_partition(key): value for key, value in self.get_mapping(name, convert).items()}
 
 

@@ -34,7 +34,7 @@ class CompactionOperation:
 
     @classmethod
     def from_record(cls, record: Any) -> CompactionOperation:
-        """Take the operation from its decoded form."""
+        """Read the operation from its decoded form."""
         operation = Fields(record)
         return cls(
             base_instant_time=operation.get_text("baseInstantTime"),
@@ -95,7 +95,7 @@ class ClusteringSlice:
 
     @classmethod
     def from_record(cls, record: Any) -> ClusteringSlice:
-        """Take the slice from its decoded form."""
+        """Read the slice from its decoded form."""
         piece = Fields(record)
         return cls(
             piece.get_file_id(),
@@ -114,7 +114,7 @@ class ClusteringGroup:
 
     @classmethod
     def from_record(cls, record: Any) -> ClusteringGroup:
-        """Take the group from its decoded form."""
+        """Read the group from its decoded form."""
         group = Fields(record)
         return cls(group.get_items("slices", ClusteringSlice.from_record), group.get_number("numOutputFileGroups"))
 
@@ -135,7 +135,7 @@ class RequestedReplace:
         return self.groups is not None
 
     def iterate_file_groups(self) -> Iterator[tuple[str, str]]:
-        """Partition path and file id of every file group that the clustering replaces."""
+        """Yield partition path and file id of every file group that the clustering replaces."""
         for group in self.groups or ():
             for piece in group.slices:
                 yield piece.partition_path, piece.file_id
@@ -164,7 +164,7 @@ class CleanedPartition:
 
     @classmethod
     def from_record(cls, record: Any) -> CleanedPartition:
-        """Take the facts from their decoded form."""
+        """Read the facts from their decoded form."""
         cleaned = Fields(record)
         return cls(
             cleaned.get_file_names("successDeleteFiles"),
@@ -249,7 +249,7 @@ class RolledBackInstant:
 
     @classmethod
     def from_record(cls, record: Any) -> RolledBackInstant:
-        """Take the instant from its decoded form."""
+        """Read the instant from its decoded form."""
         instant = Fields(record)
         return cls(instant.get_text("commitTime") or "", instant.get_text("action") or "")
 
@@ -265,7 +265,7 @@ class RolledBackPartition:
 
     @classmethod
     def from_record(cls, record: Any) -> RolledBackPartition:
-        """Take the facts from their decoded form."""
+        """Read the facts from their decoded form."""
         done = Fields(record)
         return cls(
             done.get_file_names("successDeleteFiles"),
@@ -293,7 +293,7 @@ class RollbackMetadata:
 
     @classmethod
     def from_record(cls, record: Any) -> RollbackMetadata:
-        """Take the metadata from its decoded form."""
+        """Read the metadata from its decoded form."""
         rollback = Fields(record)
         return cls(
             start_rollback_time=rollback.get_text("startRollbackTime"),
@@ -321,7 +321,7 @@ class RollbackRequest:
 
     @classmethod
     def from_record(cls, record: Any) -> RollbackRequest:
-        """Take the request from its decoded form."""
+        """Read the request from its decoded form."""
         request = Fields(record)
         return cls(
             partition_path=request.get_partition(),
