@@ -28,7 +28,7 @@ _DIGITS = 8
 _LIKELY_BUCKETS = 10_000
 _CHUNK_KEYS = 1 << 14
 _NULL, _EMPTY = "__null__", "__empty__"
-_FACTOR = np.uint32(31)  # of Java's hashes
+_FACTOR = np.uint32(31)  # of Java's hash codes; uint32 wraps around as Java's int does
 _POSITIVE = np.uint32(0x7FFFFFFF)  # a hash without its sign
 
 
@@ -119,9 +119,9 @@ def _split_utf16(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     Java hashes UTF-16 units, Arrow keeps UTF-8.
     """
-    texts = texts.cast(pa.large_string()).fill_null("")
-    _, offset_buffer, data_buffer = texts.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64, len(texts) + 1, 8 * texts.offset)
+    large = texts.cast(pa.large_string()).fill_null("")
+    _, offset_buffer, data_buffer = large.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64, len(large) + 1, 8 * large.offset)
     base, size = int(offsets[0]), int(offsets[-1] - offsets[0])
     offsets = offsets - base
     octets = np.frombuffer(data_buffer, np.uint8, size, base) if size else np.empty(0, np.uint8)
@@ -181,6 +181,7 @@ def _hash_regular_keys(
 ) -> np.ndarray:
     """Hash the keys at the places ``at``; each of their pieces is a name, a colon and a value."""
     counts = starts[at + 1] - starts[at]
+    # Numbers of the pieces of the keys ``at``, key by key: a range for each key, concatenated.
     wanted = np.repeat(starts[at] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
     halves = pc.split_pattern(pieces.take(from_numpy(wanted)), ":", max_splits=1)
     names, values = pc.list_element(halves, 0), pc.list_element(halves, 1)
@@ -224,6 +225,7 @@ def _join_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
     ]
     lists = pa.ListArray.from_arrays(from_numpy(starts.astype(np.int32)), values.filter(from_numpy(counts)))
     joined = pc.if_else(from_numpy(np.diff(starts) > 0), pc.binary_join(lists, ""), chosen.filter(from_numpy(regular)))
+    # ``texts`` tells where each key's text is: first the joined ones, then those of odd keys; -1 for plain keys.
     texts = np.full(len(keys), -1, np.int64)
     texts[at[regular]] = np.arange(len(joined))
     odd = at[~regular]

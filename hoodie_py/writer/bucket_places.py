@@ -47,7 +47,7 @@ from hoodie_py.writer.places import RecordLocations
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.write_records import TaggedRecords, WriteRecords
 
-_MOST_KEYS, _CHECKED_SLICES = 4096, 4  # looked at in each partition
+_MOST_KEYS, _CHECKED_SLICES = 4096, 4  # keys of a slice and slices of a partition that are checked
 
 
 @dataclass(frozen=True, slots=True)

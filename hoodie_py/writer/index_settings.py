@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.options import write as keys
 
-DEFAULT_BUCKETS = 256  # Hudi's
-_MOST_BUCKETS = 99_999_999  # file ids have eight digits for it
+DEFAULT_BUCKETS = 256  # Hudi's default
 _SIMPLE_ENGINE = "SIMPLE"
 
 

@@ -168,7 +168,7 @@ _KINDS = (
 def _find_first_misfits(values: Sequence[Any], type_: pa.DataType | None) -> list[int]:
     """Find the first values that cannot be converted; without a type, the first that differs from those before it."""
     if type_ is None:
-        low, high = 0, len(values)  # the longest start that goes together
+        low, high = 0, len(values)  # bisect for the longest prefix that has one type
         while low + 1 < high:
             middle = (low + high) // 2
             low, high = (middle, high) if _can_convert(values[:middle], None) else (low, middle)

@@ -186,7 +186,7 @@ class KeyGenerator:
             )
         else:
             texts = time.format_texts(values, name)
-        coded = texts.combine_chunks().dictionary_encode()  # few partitions, many rows
+        coded = texts.combine_chunks().dictionary_encode()  # each distinct text is made once: few partitions, many rows
         distinct = [self._format_part(name, each.as_py(), time is not None) for each in coded.dictionary]
         spelt = pa.array([*distinct, self._format_part(name, None, time is not None)], pa.string())
         found = spelt.take(pc.fill_null(coded.indices, len(distinct)))

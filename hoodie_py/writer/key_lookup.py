@@ -302,6 +302,7 @@ class _KeyMatcher:
         hits = np.flatnonzero(at >= 0)
         if not len(hits):
             return
+        # ``piece`` tells which of the waiting batches a hit is in, and so its slice and row.
         starts = np.cumsum([0, *(len(each[2]) for each in waiting)])
         piece = np.searchsorted(starts, hits, side="right") - 1
         first = np.array([each[1] for each in waiting])[piece]

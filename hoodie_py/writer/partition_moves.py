@@ -70,14 +70,14 @@ def merge_partition_updates(
     if settings.index.update_partition and snapshot.config.partition_fields:
         stay &= records.delete_mask
     paths = pc.if_else(from_numpy(stay), home, own)
-    records = _replace_paths(records, paths)
+    moved = _replace_paths(records, paths)
     moving = np.flatnonzero(elsewhere & ~stay)
     if not len(moving):
-        return locations.tag_records(records)
-    existing, which = _read_existing(snapshot, records, locations.take(moving), moving, lookup)
-    versions = RecordVersions(records, snapshot, settings, merger, existing)
+        return locations.tag_records(moved)
+    existing, which = _read_existing(snapshot, moved, locations.take(moving), moving, lookup)
+    versions = RecordVersions(moved, snapshot, settings, merger, existing)
     met = versions.merge_with_existing(moving, which)
-    return _split_moves(records, locations, home, versions, met, partition_paths)
+    return _split_moves(moved, locations, home, versions, met, partition_paths)
 
 
 def _read_existing(

@@ -19,7 +19,7 @@ from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.table_config import TIMESTAMP_KEYGEN_PREFIXES
 from hoodie_py.options import input as keys
 from hoodie_py.writer.offending_rows import refuse_rows
-from hoodie_py.writer.time_pattern import UTC_MILLIS, TimePattern
+from hoodie_py.writer.time_pattern import LAST_MILLI, UTC_MILLIS, TimePattern
 
 _TEXT_TYPES = ("DATE_STRING", "MIXED")
 _UNIT_OF_TYPE = {
@@ -30,7 +30,7 @@ _UNIT_OF_TYPE = {
 _MILLIS_OF_UNIT = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000, "SECONDS": 1000, "MILLISECONDS": 1}
 _UNITS_IN_MILLI = {"MICROSECONDS": 1000, "NANOSECONDS": 1_000_000}
 _GMT_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
-_FIRST_MILLI, _LAST_MILLI = -62_135_596_800_000, 253_402_300_799_999  # of the years 1 to 9999
+_FIRST_MILLI = -62_135_596_800_000  # of the year 1
 _NULL_MILLIS = 1
 _PREFIX = TIMESTAMP_KEYGEN_PREFIXES[0]
 
@@ -94,7 +94,7 @@ class PartitionTime:
             UnsupportedFeatureError: the column's type is not handled.
         """
         millis = self._parse_texts(values, column) if _is_text(values.type) else self._parse_numbers(values, column)
-        outside = pc.or_(pc.less(millis, _FIRST_MILLI), pc.greater(millis, _LAST_MILLI))
+        outside = pc.or_(pc.less(millis, _FIRST_MILLI), pc.greater(millis, LAST_MILLI))
         refuse_rows(outside, "Times outside the years 1 to 9999.", column=column, values=values)
         return self.output.format(millis.cast(UTC_MILLIS).cast(pa.timestamp("ms", self.output_zone)))
 
@@ -107,7 +107,7 @@ class PartitionTime:
         if self.unit in _UNITS_IN_MILLI:
             return pc.divide(numbers, _UNITS_IN_MILLI[self.unit])
         weight = _MILLIS_OF_UNIT[self.unit]
-        most = _LAST_MILLI // weight
+        most = LAST_MILLI // weight
         too_far = pc.or_(pc.greater(numbers, most), pc.less(numbers, -most))
         refuse_rows(too_far, "Times outside the years 1 to 9999.", column=column, values=values)
         return pc.multiply(numbers, weight)

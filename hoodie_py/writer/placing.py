@@ -67,10 +67,10 @@ def assign_records(
         return assign_new_bucket_files(tag_records(), file_bytes)
     if is_bucket or operation in LOOKED_UP:
         return assign_files(tag_records(), snapshot, file_bytes, 0 if is_bucket else settings.small_file_bytes)
-    if operation is WriteOperation.INSERT and read_duplicate_policy(settings.options) != "none":
-        records = _apply_duplicate_policy(tag_records(), read_duplicate_policy(settings.options))
     if operation is WriteOperation.BULK_INSERT:
-        records = _sort(records, BULK_INSERT_SORT.read(settings.options))
+        return assign_new_files(_sort(records, BULK_INSERT_SORT.read(settings.options)), file_bytes)
+    if operation is WriteOperation.INSERT and (policy := read_duplicate_policy(settings.options)) != "none":
+        return assign_new_files(_apply_duplicate_policy(tag_records(), policy), file_bytes)
     return assign_new_files(records, file_bytes)
 
 

@@ -109,12 +109,12 @@ class RecordVersions:
         Raises:
             MergeError: a merger failed, or ordering values do not compare; names the key.
         """
-        _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
-        codes, count = codes.reshape(-1), len(first)
+        distinct, keys = np.unique(codes, return_inverse=True)
+        count = len(distinct)
         at_once = self._portion.count_rows_at_once(2 * self._store.row_bytes + self._strategy.bytes_a_pair)
-        result = fold_by_rounds(self._strategy, self._make_entries(self._records, at, 0), codes, count, None, at_once)
+        result = fold_by_rounds(self._strategy, self._make_entries(self._records, at, 0), keys, count, None, at_once)
         last = np.empty(count, np.int64)
-        last[codes] = at
+        last[keys] = at  # of several records of a key the last assignment stays: the newest
         return MergedVersions(result, np.where(self._is_own(result), result.rows, last))
 
     def merge_with_existing(self, at: np.ndarray, existing: np.ndarray) -> MergedVersions:

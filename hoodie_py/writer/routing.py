@@ -95,17 +95,18 @@ def assign_files(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, sma
     """
     paths = [path for path in _require_partition_paths(tagged.records).unique().to_pylist() if path is not None]
     slices = snapshot.view.list_slices(None, paths) if paths else []
-    if not snapshot.config.is_merge_on_read:
-        held = {key for _, groups in iterate_pending_clusterings(snapshot) for key in groups}
-        tagged = fill_small_files(
-            tagged,
-            slices,
-            row_bytes=estimate_row_bytes(tagged.records),
-            file_bytes=file_bytes,
-            small_bytes=small_bytes,
-            held=held,
-        )
-    return _assign(tagged, {(each.partition_path, each.file_id): each for each in slices}, file_bytes)
+    by_group = {(each.partition_path, each.file_id): each for each in slices}
+    if snapshot.config.is_merge_on_read:
+        return _assign(tagged, by_group, file_bytes)
+    filled = fill_small_files(
+        tagged,
+        slices,
+        row_bytes=estimate_row_bytes(tagged.records),
+        file_bytes=file_bytes,
+        small_bytes=small_bytes,
+        held={key for _, groups in iterate_pending_clusterings(snapshot) for key in groups},
+    )
+    return _assign(filled, by_group, file_bytes)
 
 
 def assign_new_files(records: WriteRecords, file_bytes: int) -> AssignedRecords:

@@ -80,14 +80,14 @@ def tag(
     if index.is_bucket and records.partition_paths is not None:
         tagged = tag_by_bucket(snapshot, records, index)
     else:
-        lookup = KeyLookup(snapshot, settings, merger) if lookup is None else lookup
+        keys = KeyLookup(snapshot, settings, merger) if lookup is None else lookup
         if records.partition_paths is None:
-            tagged = _tag_everywhere(snapshot, records, lookup, index)
+            tagged = _tag_everywhere(snapshot, records, keys, index)
         elif index.is_global:
-            records, locations = _look_up_in_passes(_look_up_globally, snapshot, records, lookup).expand(records)
-            tagged = merge_partition_updates(snapshot, records, locations, lookup, settings, merger, partition_paths)
+            repeated, locations = _look_up_in_passes(_look_up_globally, snapshot, records, keys).expand(records)
+            tagged = merge_partition_updates(snapshot, repeated, locations, keys, settings, merger, partition_paths)
         else:
-            tagged = _look_up_in_passes(_look_up_in_partitions, snapshot, records, lookup).tag_records(records)
+            tagged = _look_up_in_passes(_look_up_in_partitions, snapshot, records, keys).tag_records(records)
     _check_clustering(snapshot, tagged)
     return tagged
 

@@ -20,6 +20,8 @@ _NUMERIC_MONTH = 2  # more letters mean a name
 _MILLIS_DIGITS = 3
 _MILLIS = pa.timestamp("ms")
 UTC_MILLIS = pa.timestamp("ms", "UTC")
+LAST_MILLI = 253_402_300_799_999
+"""Last millisecond of the year 9999."""
 _MINUTE, _HOUR = 60_000, 3_600_000
 
 

@@ -10,12 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.writer.offending_rows import refuse_rows
-from hoodie_py.writer.time_pattern import UTC_MILLIS
+from hoodie_py.writer.time_pattern import LAST_MILLI, UTC_MILLIS
 
-_FIRST_DAY = pa.scalar(
-    -12_219_292_800_000, pa.int64()
-)  # 1582-10-15, in milliseconds; Java has the Julian calendar before
-_LAST_MILLI = pa.scalar(253_402_300_799_999, pa.int64())  # of the year 9999
+# 1582-10-15, in milliseconds; for days before it Java uses the Julian calendar.
+_FIRST_MILLI = -12_219_292_800_000
 _MICROS_IN_MILLI = 1000
 
 
@@ -32,7 +30,7 @@ def format_java_timestamps(values: pa.ChunkedArray, column: str, zone: str) -> p
     """
     micros = values.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
     millis = pc.divide(micros, _MICROS_IN_MILLI)
-    outside = pc.or_(pc.less(millis, _FIRST_DAY), pc.greater(millis, _LAST_MILLI))
+    outside = pc.or_(pc.less(millis, _FIRST_MILLI), pc.greater(millis, LAST_MILLI))
     refuse_rows(outside, "Times in keys outside the years 1582 to 9999.", column=column, values=values)
     local = pc.local_timestamp(millis.cast(UTC_MILLIS).cast(pa.timestamp("ms", zone)))
     return pc.replace_substring_regex(local.cast(pa.string()), r"(\.\d+?)0+$", r"\1")

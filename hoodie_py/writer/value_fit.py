@@ -164,7 +164,7 @@ def _fit(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_map(target) and pa.types.is_map(source):
         return _fit_map(array, target)
     if source in _FLOATS and target == pa.float64():
-        return conform_array(array.cast(pa.float32()), target)
+        return conform_array(array.cast(pa.float32()), target)  # by its text: 1.1 stays 1.1
     if pa.types.is_date64(source):
         days = array.cast(target)
         if not days.cast(source).equals(array):
