@@ -98,7 +98,7 @@ def local_s3(bucket: str = "lake") -> Iterator[LocalS3]:
         from moto.server import ThreadedMotoServer
     except ImportError as error:
         raise UnsupportedFeatureError(
-            "a local S3 server needs a package that is not installed", hint="pip install 'hoodie_py[testing]'"
+            "A local S3 server needs a package that is not installed.", hint="pip install 'hoodie_py[testing]'"
         ) from error
     with _silence_logger("werkzeug"):
         server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

@@ -60,7 +60,7 @@ def cast(values: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.nulls(len(values), target)
     kernel = _find_kernel(source, target)
     if kernel is None:
-        raise InvalidQueryError(f"Cannot cast {format_type(source)} to {format_type(target)}")
+        raise InvalidQueryError(f"Cannot cast {format_type(source)} to {format_type(target)}.")
     try:
         return kernel(values, target)
     except (pa.ArrowInvalid, OverflowError) as error:

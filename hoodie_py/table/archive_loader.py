@@ -112,7 +112,7 @@ def _read_history(files: TableFiles, folder: str, *, contents: bool) -> Entries:
         except FileMissingError:
             continue
         return keep_newest_entries(parsed)
-    raise InvalidTableError("the manifest of the archived timeline names a file that is not there", path=folder)
+    raise InvalidTableError("The manifest of the archived timeline names a missing file.", path=folder)
 
 
 def _find_history_files(files: TableFiles, folder: str) -> list[str]:

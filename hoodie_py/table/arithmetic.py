@@ -63,7 +63,7 @@ def can_fail(operator: str, result: pa.DataType) -> bool:
 
 def _make_overflow_error(operator: str, result: pa.DataType) -> InvalidQueryError:
     return InvalidQueryError(
-        f"The result of {operator} does not fit in {result}",
+        f"The result of {operator} does not fit in {result}.",
         hint="Spark in ANSI mode refuses it as well; cast an operand.",
     )
 
@@ -72,7 +72,7 @@ def _check_divisors(operator: str, left: pa.Array, right: pa.Array) -> None:
     zero = pc.and_(left.is_valid(), pc.equal(right, pa.scalar(0, right.type)))
     if pc.any(zero).as_py():
         raise InvalidQueryError(
-            f"{'Division' if operator == '/' else 'Remainder'} by zero",
+            f"{'Division' if operator == '/' else 'Remainder'} by zero.",
             hint="Spark in ANSI mode refuses it as well; test the divisor first.",
         )
 

@@ -20,10 +20,10 @@ def check_readable(base: BaseFile) -> BaseFile:
     """
     if not base.path.endswith(".parquet"):
         kind = base.path.rpartition(".")[2]
-        raise UnsupportedFeatureError(f"base files in the {kind} format are not supported", path=base.path)
+        raise UnsupportedFeatureError(f"Base files in the {kind} format are not supported.", path=base.path)
     if base.instant == METADATA_BOOTSTRAP_INSTANT:
         raise UnsupportedFeatureError(
-            "a metadata-only bootstrap is not supported: this base file holds meta columns only",
+            "A metadata-only bootstrap is not supported: this base file has only meta columns.",
             path=base.path,
             hint="Rewrite the file group with Hudi (an upsert, clustering or a full-record bootstrap).",
         )

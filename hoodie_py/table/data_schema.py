@@ -90,7 +90,7 @@ def _read_parquet_schema(files: TableFiles, path: str) -> pa.Schema:
     except HoodieError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise CorruptFileError(f"not a Parquet file: {error}") from error
+        raise CorruptFileError(f"The file is no Parquet file: {error}") from error
 
 
 def _read_log_schema(files: TableFiles, path: str) -> pa.Schema | None:

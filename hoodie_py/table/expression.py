@@ -33,10 +33,10 @@ def from_expression(expression: pc.Expression, schema: pa.Schema) -> Predicate:
     node = ArrowFilter(expression, text, columns)
     repeated = [name for name in columns if schema.names.count(name) > 1]
     if repeated:
-        raise InvalidQueryError(f"The filter's column {repeated[0]!r} is ambiguous: several have that name")
+        raise InvalidQueryError(f"The filter's column {repeated[0]!r} is ambiguous: several columns have that name.")
     mask_type = evaluate_expression(node, pa.RecordBatch.from_pylist([], schema=schema)).type
     if not pa.types.is_boolean(mask_type):
-        raise InvalidQueryError(f"A filter must be boolean, but {text} is of type {mask_type}")
+        raise InvalidQueryError(f"A filter must be boolean, but {text} is of type {mask_type}.")
     return Predicate(node)
 
 

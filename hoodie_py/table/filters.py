@@ -29,8 +29,8 @@ def as_predicate(
     if isinstance(filter, Predicate):
         missing = sorted(filter.columns - set(schema.names))
         if missing:
-            raise InvalidQueryError(f"The filter names an unknown column {missing[0]!r}", column=missing[0])
+            raise InvalidQueryError(f"The filter names an unknown column {missing[0]!r}.", column=missing[0])
         return filter
     raise InvalidQueryError(
-        f"A filter is SQL text or a pyarrow.compute.Expression, not {type(filter).__name__}",
+        f"A filter is SQL text or a pyarrow.compute.Expression, not {type(filter).__name__}.",
     )

@@ -155,7 +155,7 @@ class TableInspect:
             StorageError: the file cannot be read.
         """
         if parse_log_file_name(path.rpartition("/")[2]) is None:
-            raise InvalidQueryError("not the name of a Hudi log file", path=path)
+            raise InvalidQueryError("The path is not that of a Hudi log file.", path=path)
         try:
             return make_log_block_table(read_bounded(self._files, check_inside(path), "log_bytes"))
         except HoodieError as error:
@@ -171,7 +171,7 @@ class TableInspect:
         """
         plan = self._timeline.find_compaction_plan(instant)
         if plan is None:
-            raise InvalidQueryError("no compaction was requested at that time", instant=instant)
+            raise InvalidQueryError("No compaction was requested at that time.", instant=instant)
         rows = [
             {
                 "partition_path": each.partition_path,

@@ -52,7 +52,7 @@ def match_pattern(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArra
     try:
         return pc.match_substring_regex(values, _make_regex(parts))
     except pa.ArrowInvalid as error:
-        raise InvalidQueryError(f"The LIKE pattern {pattern[:60]!r} is too complex") from error
+        raise InvalidQueryError(f"The LIKE pattern {pattern[:60]!r} is too complex.") from error
 
 
 def _make_regex(parts: list[tuple[str, bool]]) -> str:

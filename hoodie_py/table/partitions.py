@@ -132,7 +132,7 @@ class _FolderWalk:
             if not level:
                 return
         if deepest := next((folder for folder in level if not folder.below), None):
-            raise InvalidTableError(f"folders nest deeper than {MAX_DEPTH} levels", path=deepest.path[:500])
+            raise InvalidTableError(f"Folders nest deeper than {MAX_DEPTH} levels.", path=deepest.path[:500])
 
     def _enter_folder(self, folder: _Folder, listing: Sequence[FileInfo]) -> list[_Folder]:
         """Note a folder if it is a partition or doubtful, and return its folders to list next."""
@@ -166,7 +166,7 @@ class _FolderWalk:
         target, here = self._files.local_path(link.path) or "", self._files.local_path(folder.path) or ""
         if target in folder.links or f"{here}/".startswith(f"{target}/"):
             raise InvalidTableError(
-                "a link leads back to a folder above it, so folders nest deeper than any table's",
+                "A link leads to a folder above it, so folders nest without end.",
                 hint="Remove the link.",
                 path=link.path[:500],
             )

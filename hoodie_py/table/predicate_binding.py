@@ -54,7 +54,7 @@ def find_column(path: Sequence[str], schema: pa.Schema) -> Column:
         shown = ".".join(path[: depth + 1])
         if not pat.is_struct(type_):
             raise InvalidQueryError(
-                f"{'.'.join(path[:depth])} is of type {format_type(type_)} and has no field {name!r} for a filter",
+                f"{'.'.join(path[:depth])} is of type {format_type(type_)} and has no field {name!r} for a filter.",
                 column=".".join(path),
             )
         names = [type_.field(i).name for i in range(type_.num_fields)]
@@ -66,12 +66,14 @@ def find_column(path: Sequence[str], schema: pa.Schema) -> Column:
 
 def _make_column_error(shown: str, name: str, names: list[str]) -> InvalidQueryError:
     if name in names:
-        return InvalidQueryError(f"The filter's column {shown!r} is ambiguous: several have that name", column=shown)
+        return InvalidQueryError(
+            f"The filter's column {shown!r} is ambiguous: several columns have that name.", column=shown
+        )
     close = difflib.get_close_matches(name, names[:1000], n=3) or [
         each for each in names if each.lower() == name.lower()
     ]
     hint = f"Did you mean {' or '.join(map(repr, close))}? Names are case-sensitive." if close else None
-    return InvalidQueryError(f"The filter names an unknown column {shown!r}", hint=hint, column=shown)
+    return InvalidQueryError(f"The filter names an unknown column {shown!r}.", hint=hint, column=shown)
 
 
 def make_cast(child: Node, target: pa.DataType) -> Node:
@@ -91,7 +93,7 @@ def make_condition(child: Node) -> Node:
         return child
     if pat.is_string(child.type) or pat.is_null(child.type):
         return make_cast(child, pa.bool_())
-    raise InvalidQueryError(f"A condition must be boolean, but {child} is of type {format_type(child.type)}")
+    raise InvalidQueryError(f"A condition must be boolean, but {child} is of type {format_type(child.type)}.")
 
 
 def make_comparison(operator: str, left: Node, right: Node) -> Node:
@@ -131,16 +133,16 @@ def make_like(child: Node, pattern: Node, escape: str) -> Node:
         InvalidQueryError: the pattern is not constant or misuses the escape character.
     """
     if len(escape) != 1:
-        raise InvalidQueryError(f"The escape of LIKE must be one character, not {escape!r}")
+        raise InvalidQueryError(f"The escape of LIKE must be one character, not {escape!r}.")
     text = make_cast(child, pa.string())
     if not isinstance(pattern, Literal) or not (pat.is_string(pattern.type) or pat.is_null(pattern.type)):
-        raise InvalidQueryError(f"The pattern of LIKE must be a string literal, not {pattern}")
+        raise InvalidQueryError(f"The pattern of LIKE must be a string literal, not {pattern}.")
     if pattern.value is None:
         return Comparison("=", text, Literal(None, pa.string()))
     position = 0
     while (position := pattern.value.find(escape, position)) >= 0:
         if pattern.value[position + 1 : position + 2] not in {"%", "_", escape}:
-            raise InvalidQueryError(f"In the LIKE pattern {pattern} the escape {escape!r} must precede %, _ or itself")
+            raise InvalidQueryError(f"In the LIKE pattern {pattern} the escape {escape!r} must precede %, _ or itself.")
         position += 2
     return Like(text, pattern.value, escape)
 

@@ -95,16 +95,14 @@ class Scan:
 
         Several threads read file slices, one for each core unless the option ``hoodie_py.read.threads`` or the variable
         HOODIE_PY_READ_THREADS says otherwise. Memory is bounded by the log records of that many slices and a few
-        batches. Callers that stop early should close the iterator. No generator keeps a batch that it has yielded, so a
-        batch that the caller drops is free while the next one is read.
+        batches. Callers that stop early should close the iterator. A batch that the caller drops is free while the
+        next one is read: batches pass through ``map``, which keeps no reference as a loop's variable does.
 
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
         """
         with closing(self._read_limited()) as batches:
-            for _, batch in batches:
-                yield batch
-                del batch
+            yield from map(itemgetter(1), batches)
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as a table, those of a file slice next to each other."""
@@ -113,16 +111,16 @@ class Scan:
 
     def _read_limited(self) -> Generator[Numbered, None, None]:
         """Yield up to ``limit`` rows, each batch with the number of its slice."""
-        left = self.limit
         with closing(self._read(self._tasks)) as batches:
+            if self.limit is None:
+                yield from batches
+                return
+            left = self.limit
             for number, batch in batches:
-                part = batch if left is None else batch.slice(0, left)
-                if left is not None:
-                    left -= part.num_rows
-                if part.num_rows:
-                    yield number, part
-                del batch, part
-                if left == 0:
+                part = batch.slice(0, left)
+                left -= part.num_rows
+                yield number, part
+                if not left:
                     return
 
     def _read(self, tasks: Sequence[ScanTask]) -> Generator[Numbered, None, None]:
@@ -136,16 +134,12 @@ class Scan:
         tasks = [replace(task, options=options) for task in tasks]
         if threads <= 1:
             for number, task in enumerate(tasks):
-                for batch in task.to_batches(gate):
-                    yield number, batch
-                    del batch
+                yield from map(partial(_number_batch, number), task.to_batches(gate))
             return
         order = sorted(range(len(tasks)), key=lambda number: tasks[number].size, reverse=True)
         slices = [partial(tasks[number].to_batches, gate) for number in order]
         with closing(read_in_threads(slices, threads, gate)) as batches:
-            for place, batch in batches:
-                yield order[place], batch
-                del batch
+            yield from map(partial(_renumber, order), batches)
 
     def _count_threads(self) -> int:
         """Return how many tasks to read at once: one for few rows, and one where a merger runs Python code."""
@@ -207,6 +201,15 @@ class Scan:
                 ("columns", ", ".join(self.columns)),
             ],
         )
+
+
+def _number_batch(number: int, batch: pa.RecordBatch) -> Numbered:
+    return number, batch
+
+
+def _renumber(order: Sequence[int], numbered: Numbered) -> Numbered:
+    place, batch = numbered
+    return order[place], batch
 
 
 def _make_counting_task(task: ScanTask) -> ScanTask:

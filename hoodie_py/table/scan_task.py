@@ -80,23 +80,33 @@ class ScanTask:
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
         """
-        left = self.limit
-        if left is not None and left <= 0:
+        if self.limit is not None and self.limit <= 0:
             return
-        for batch in self.reader(gate).to_batches():
-            if self.predicate is not None:
-                from hoodie_py.table.evaluate import evaluate
-
-                batch = batch.filter(evaluate(self.predicate, batch))
-            if left is not None:
-                batch = batch.slice(0, left)
-                left -= batch.num_rows
-            if batch.num_rows:
-                yield batch if batch.num_columns == len(self.columns) else batch.select(list(self.columns))
-            del batch
-            if left == 0:
+        # map and filter keep no reference to a batch while the next one is read, as a loop's variable would
+        batches = filter(len, map(self._select, self.reader(gate).to_batches()))
+        if self.limit is None:
+            yield from map(self._project, batches)
+            release_after(self.size)
+            return
+        left = self.limit
+        for batch in batches:
+            yield self._project(batch.slice(0, left))
+            left -= min(left, batch.num_rows)
+            if not left:
                 return
         release_after(self.size)
+
+    def _select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Keep the rows that pass the filter."""
+        if self.predicate is None:
+            return batch
+        from hoodie_py.table.evaluate import evaluate
+
+        return batch.filter(evaluate(self.predicate, batch))
+
+    def _project(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Drop the columns that only the filter needs."""
+        return batch if batch.num_columns == len(self.columns) else batch.select(list(self.columns))
 
     def _make_row_group_filter(self) -> RowGroupFilter | None:
         """Return a choice of row groups by statistics; None with log files, because log rows change values."""

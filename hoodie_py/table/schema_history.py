@@ -65,7 +65,7 @@ def _parse_versions(text: bytes, as_of: str | None) -> list[Mapping[str, Any]]:
         schemas = json.loads(text)["schemas"]
         return [each for each in schemas if as_of is None or _format_version(each) <= as_of.ljust(17, "9")]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise CorruptFileError("the schema history is not what Hudi writes", path=SCHEMA_FOLDER) from error
+        raise CorruptFileError("The schema history is not in Hudi's format.", path=SCHEMA_FOLDER) from error
 
 
 def _format_version(version: Mapping[str, Any]) -> str:
@@ -75,15 +75,15 @@ def _format_version(version: Mapping[str, Any]) -> str:
 def _iterate_columns(node: Any, prefix: str, depth: int) -> Iterator[tuple[int, str, str]]:
     """Yield id, full name and type (the kind of a nested type) of every column and nested element."""
     if depth > _MAX_DEPTH or not isinstance(node, Mapping):
-        raise CorruptFileError("the schema history is not what Hudi writes", path=SCHEMA_FOLDER)
+        raise CorruptFileError("The schema history is not in Hudi's format.", path=SCHEMA_FOLDER)
     fields = node.get("fields") or []
     if not isinstance(fields, list) or not all(isinstance(each, Mapping) for each in fields):
-        raise CorruptFileError("the schema history has fields that are none", path=SCHEMA_FOLDER)
+        raise CorruptFileError("The schema history has a field that is no JSON object.", path=SCHEMA_FOLDER)
     entries = [(each.get("id"), each.get("name"), each.get("type")) for each in fields]
     entries += [(node[key], name, node.get(type_)) for key, type_, name in _NESTED if key in node]
     for column_id, name, type_ in entries:
         if not isinstance(column_id, int) or not isinstance(name, str):
-            raise CorruptFileError("the schema history has a column without id or name", path=SCHEMA_FOLDER)
+            raise CorruptFileError("The schema history has a column without id or name.", path=SCHEMA_FOLDER)
         full = f"{prefix}.{name}" if prefix else name
         if isinstance(type_, Mapping):
             yield column_id, full, str(type_.get("type"))

@@ -79,7 +79,7 @@ def parse_sql(text: str, schema: pa.Schema) -> Predicate:
     except InvalidQueryError as error:
         raise error.locate(filter=text if len(text) <= 200 else text[:200] + "...") from None
     except RecursionError:
-        raise InvalidQueryError("The filter is nested too deeply for the stack that is left") from None
+        raise InvalidQueryError("The filter is nested too deeply for the rest of the stack.") from None
 
 
 class _Parser:
@@ -93,13 +93,13 @@ class _Parser:
 
     def parse(self) -> Predicate:
         if self._next.kind == "end":
-            self._fail("The filter is empty")
+            self._fail("The filter is empty.")
         root = self._parse_or()
         if self._next.kind != "end":
             self._refuse_next()
         root = self._bind(bind.make_condition, root)
         if count_levels(root) > 2 * MAX_DEPTH:
-            self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels")
+            self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels.")
         return Predicate(fold(root))
 
     # conditions
@@ -178,7 +178,7 @@ class _Parser:
         pattern, escape = self._parse_comparison(), "\\"
         if self._skip_word("ESCAPE"):
             if self._next.kind != "string":
-                self._fail("The escape of LIKE must be a string of one character")
+                self._fail("The escape of LIKE must be a string of one character.")
             escape = self._parse_strings()
         return self._bind(bind.make_like, value, fold(pattern), escape)
 
@@ -313,7 +313,7 @@ class _Parser:
             scale = self._parse_size()
         self._expect(")")
         if not 1 <= precision <= MAX_PRECISION or scale > precision:
-            self._fail(f"There is no type decimal({precision},{scale})")
+            self._fail(f"There is no type decimal({precision},{scale}).")
         return pa.decimal128(precision, scale)
 
     def _parse_size(self) -> int:
@@ -361,14 +361,14 @@ class _Parser:
             self._refuse(f"a literal of type {word}")
         if value is None:
             self._at -= 1
-            self._fail(f"{text!r} is not a valid {word} literal")
+            self._fail(f"{text!r} is not a valid {word} literal.")
         return Literal(value, type_)
 
     def _parse_number(self, sign: str) -> Node:
         token = self._next
         literal = parse_number(sign + token.text.upper())
         if literal is None:
-            self._fail(f"The number {sign}{token.text} is out of range")
+            self._fail(f"The number {sign}{token.text} is out of range.")
         self._at += 1
         return literal
 
@@ -409,7 +409,7 @@ class _Parser:
     def _enter(self) -> None:
         self._depth += 1
         if self._depth > 2 * MAX_DEPTH:
-            self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels")
+            self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels.")
 
     def _bind(self, build: Callable[_P, Node], *arguments: _P.args, **named: _P.kwargs) -> Node:
         """Build a node, and add the position to its error."""
@@ -425,10 +425,10 @@ class _Parser:
         if token.kind == "symbol" and token.text in _REFUSED_SYMBOLS:
             self._refuse(f"the operator {token.text}")
         found = "the end" if token.kind == "end" else repr(token.text)
-        self._fail(f"The filter is not valid SQL: unexpected {found}{expected}")
+        self._fail(f"The filter is not valid SQL: unexpected {found}{expected}.")
 
     def _refuse(self, what: str) -> NoReturn:
-        self._fail(f"A filter cannot use {what}", hint="Filter on it after reading.")
+        self._fail(f"A filter cannot use {what}.", hint="Filter on it after reading.")
 
     def _fail(self, message: str, hint: str | None = None) -> NoReturn:
         raise InvalidQueryError(message, hint=hint, position=self._next.position)

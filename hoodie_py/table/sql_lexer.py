@@ -44,7 +44,7 @@ def tokenize(text: str) -> list[Token]:
         InvalidQueryError: the text is too long, or has an unknown character or a string without an end.
     """
     if len(text) > MAX_LENGTH:
-        raise InvalidQueryError(f"The filter has {len(text)} characters, more than the {MAX_LENGTH} allowed")
+        raise InvalidQueryError(f"The filter has {len(text)} characters, more than the {MAX_LENGTH} allowed.")
     tokens: list[Token] = []
     position = 0
     while position < len(text):
@@ -78,7 +78,7 @@ def _read_token(text: str, position: int) -> tuple[Token, int]:
         return Token("symbol", symbol[0], position), symbol.end()
     what = {"'": "a string", '"': "a string", "`": "a name", "/": "a comment"}.get(text[position])
     problem = f"{what} is not closed" if what else f"unexpected character {text[position]!r}"
-    raise InvalidQueryError(f"The filter is not valid SQL: {problem}", position=position)
+    raise InvalidQueryError(f"The filter is not valid SQL: {problem}.", position=position)
 
 
 def _unescape(match: re.Match[str], position: int) -> str:
@@ -89,7 +89,7 @@ def _unescape(match: re.Match[str], position: int) -> str:
         if four or eight:
             code = int(four or eight, 16)
             if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-                raise InvalidQueryError(f"The escape {escape[0]} names no character", position=position)
+                raise InvalidQueryError(f"The escape {escape[0]} names no character.", position=position)
             return chr(code)
         if octal:
             return chr(int(octal, 8))

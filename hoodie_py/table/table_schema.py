@@ -84,7 +84,7 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
         if as_of is not None:
             return resolve_schema(timeline)
         raise InvalidTableError(
-            "nothing tells the table's columns: no commit, no create schema and no data file has them",
+            "The table's columns are unknown: no commit, no create schema and no data file has them.",
             table=config.name,
         )
     fields = [each for each in arrow if each.name not in META_FIELDS and each.name != OPERATION_FIELD]

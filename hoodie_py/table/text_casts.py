@@ -88,7 +88,7 @@ def make_cast_error(value: Any, source: pa.DataType, target: pa.DataType) -> Inv
     """Make the error for a value that does not fit the target type."""
     shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + "..."
     return InvalidQueryError(
-        f"The value {shown} of type {format_type(source)} cannot be cast to {format_type(target)}",
+        f"The value {shown} of type {format_type(source)} cannot be cast to {format_type(target)}.",
         hint="Spark in ANSI mode refuses it as well.",
     )
 

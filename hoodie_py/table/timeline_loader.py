@@ -95,7 +95,7 @@ def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
     for info in listing:
         parsed = parse_instant_file(info.name, config.timeline_layout)
         if parsed is not None and info.is_dir:
-            raise InvalidTableError("a folder lies in place of an instant's file", path=info.path)
+            raise InvalidTableError("A folder is in the place of an instant's file.", path=info.path)
         if parsed is not None:
             instants.append(parsed.instant)
     undone = find_undone_writes(files, config, instants)
@@ -283,7 +283,9 @@ class TableTimeline:
         except FileMissingError as fault:
             archived = self.read_archive().read_metadata(instant.request_time)
             if archived is None:
-                raise InvalidTableError("an instant's file is gone", path=path, instant=instant.request_time) from fault
+                raise InvalidTableError(
+                    "An instant's file is missing.", path=path, instant=instant.request_time
+                ) from fault
             return archived
         try:
             return CommitMetadata.from_bytes(data)
@@ -299,7 +301,7 @@ class TableTimeline:
         try:
             return read_bounded(self.files, path)
         except FileMissingError as fault:
-            raise InvalidTableError("a timeline file is gone", path=path) from fault
+            raise InvalidTableError("A timeline file is missing.", path=path) from fault
 
 
 def _has_metadata_folder(files: TableFiles) -> bool:

@@ -36,5 +36,5 @@ def test_base_files_alone_are_counted_by_their_footers(
     def no_rows(*_: object) -> None:
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(BaseFileReader, "_group", no_rows)
+    monkeypatch.setattr(BaseFileReader, "_read_row_group", no_rows)
     assert scan.count() == rows > 0
