@@ -297,15 +297,32 @@ class _CompactionCompletion:
         return self.begun.known_rollbacks
 
     def check_still_ours(self, now: Snapshot) -> Instant:
-        """Check that the plan is inflight and unchanged, and its file groups too."""
-        return _check_still_ours(now, self.begun)
+        """Check that no other writer changed the compaction, its plan or its file groups."""
+        begun, instant = self.begun, self.begun.instant.request_time
+        found = now.timeline.timeline.find(instant, COMMIT)
+        if found is None or found.action != COMPACTION or found.state != INFLIGHT:
+            state = "gone" if found is None else found.state
+            raise ConflictError(f"Another writer changed the compaction while it ran: it is {state}.", instant=instant)
+        if now.timeline.read_compaction_plan(found) != begun.plan:
+            raise ConflictError("Another writer changed the compaction's plan while it ran.", instant=instant)
+        later = {each.request_time for each in list_rollbacks_of(now, instant)} - begun.known_rollbacks
+        if later:
+            raise ConflictError("Another writer rolled the compaction back.", instant=instant, rollback=min(later))
+        _check(now, instant)
+        _find_slices(now, begun)
+        return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
         """Check the files of the results and remove those of other attempts."""
-        _check_files(self.session, self.begun, self.results)
-        instant, written = self.begun.instant.request_time, {result.path for result in self.results}
+        files, instant = self.session.files, self.begun.instant.request_time
         groups = [task.group for task in self.begun.tasks]
-        remove_files(self.session.files, instant, groups, keep=written, check=ensure_own)
+        listed = list_files_of_instant(files, instant, groups)
+        for result in self.results:
+            if listed.get(result.path) != result.stat.file_size_in_bytes:
+                raise ConflictError(
+                    "A file of the compaction was removed or changed while it ran.", instant=instant, path=result.path
+                )
+        remove_files(files, instant, groups, keep={result.path for result in self.results}, check=ensure_own)
         return FileChanges(added=collect_sizes(self.results))
 
     def make_content(self, now: Snapshot) -> bytes:
@@ -320,36 +337,8 @@ class _CompactionCompletion:
         _find_slices(after, self.begun)
 
 
-def _check_still_ours(snapshot: Snapshot, begun: _OpenCompaction) -> Instant:
-    """Check that no other writer changed the compaction or its file groups, and return the inflight instant."""
-    instant = begun.instant.request_time
-    found = snapshot.timeline.timeline.find(instant, COMMIT)
-    if found is None or found.action != COMPACTION or found.state != INFLIGHT:
-        state = "gone" if found is None else found.state
-        raise ConflictError(f"Another writer changed the compaction while it ran: it is {state}.", instant=instant)
-    if snapshot.timeline.read_compaction_plan(found) != begun.plan:
-        raise ConflictError("Another writer changed the compaction's plan while it ran.", instant=instant)
-    later = {each.request_time for each in list_rollbacks_of(snapshot, instant)} - begun.known_rollbacks
-    if later:
-        raise ConflictError("Another writer rolled the compaction back.", instant=instant, rollback=min(later))
-    _check(snapshot, instant)
-    _find_slices(snapshot, begun)
-    return found
-
-
 def _find_slices(now: Snapshot, begun: _OpenCompaction) -> list[FileSlice]:
     return find_planned_slices(now, begun.plan, begun.instant.request_time)
-
-
-def _check_files(session: WriteSession, begun: _OpenCompaction, results: Sequence[TaskResult]) -> None:
-    """Check that the files of the results exist and are whole."""
-    instant = begun.instant.request_time
-    there = list_files_of_instant(session.files, instant, [task.group for task in begun.tasks])
-    for result in results:
-        if there.get(result.path) != result.stat.file_size_in_bytes:
-            raise ConflictError(
-                "A file of the compaction was removed or changed while it ran.", instant=instant, path=result.path
-            )
 
 
 def _abort(session: WriteSession, begun: _OpenCompaction, error: BaseException, alive: GuardedRun) -> None:

@@ -113,7 +113,7 @@ class OpenCommit:
             results: one for each new file, of the attempt that counts.
 
         Raises:
-            ConflictError: another writer changed the table in a way that does not go with this write.
+            ConflictError: another writer's change conflicts with this write.
             CommitStateUnknownError: the store did not say whether the commit landed.
             StorageError: the store refused.
         """
@@ -149,7 +149,7 @@ def open_commit(session: WriteSession, intent: Intent) -> Iterator[OpenCommit]:
 
 def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommit:
     files = session.settings.file
-    if intent.writes_base_files:
+    if intent.writes_base_files:  # before the lock, as this reads footers of base files
         with turn_missing_into_conflict(session, intent.snapshot):
             files = choose_codec(files, intent.snapshot)
     with session.hold_lock() as holding:
@@ -158,6 +158,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         check_conflicts(intent.claims, intent.snapshot, now, beginning=True)
         forget_finished(session, now)
         instant = session.clock.take(find_newest_time(now.timeline.timeline))
+        # The heartbeat comes before the requested file: other writers judge the pending instant by it.
         alive = stack.enter_context(guard_run(session, instant, lock_held=True))
         facts = CommitFacts(
             files=session.files,
@@ -185,10 +186,10 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
 
 
 def _request(writer: TimelineWriter, facts: CommitFacts, content: bytes, alive: GuardedRun) -> Instant:
-    alive.set_pending(True)
+    alive.set_pending(True)  # before the file: this process may die right after it
     try:
         return writer.request(facts.instant, facts.action, content)
-    except (CommitStateUnknownError, ConflictError):  # its own file may be what it is in conflict with
+    except (CommitStateUnknownError, ConflictError):  # after a lost answer the conflict may be with its own file
         raise
     except HoodieError:
         alive.set_pending(False)
@@ -223,9 +224,20 @@ class _WriteCompletion:
 
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that no other writer rolled the write back or conflicts with it."""
-        inflight = _check_still_ours(self.begun, now)
-        _check_other_writers(self.begun, now)
-        return inflight
+        begun, claims = self.begun, self.begun.intent.claims
+        found = now.timeline.timeline.find(begun.instant, begun.facts.action)
+        if found is None or found.state != INFLIGHT:
+            state = "gone" if found is None else found.state
+            raise ConflictError(f"Another writer changed this write's instant: it is {state}.", instant=begun.instant)
+        rollbacks = list_rollbacks_of(now, begun.instant)
+        if rollbacks:
+            raise ConflictError(
+                "Another writer rolls this write back.", instant=begun.instant, rollback=rollbacks[0].request_time
+            )
+        check_writable(now)
+        MetadataTable.check_records(now, begun.session.settings.metadata_mode, new_keys=claims.changes_keys)
+        check_conflicts(claims, begun.intent.snapshot, now)
+        return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
         """Check the files of the results and remove those of other attempts."""
@@ -233,33 +245,18 @@ class _WriteCompletion:
 
     def make_content(self, now: Snapshot) -> bytes:
         """Return the commit metadata."""
-        metadata = _make_commit_metadata(self.begun, self.results)
-        return write_commit_metadata(metadata, now.config.timeline_layout, replace=self.begun.intent.replaces)
+        intent, run_id = self.begun.intent, str(self.begun.facts.run_id)
+        metadata = CommitMetadata(
+            operation_type=intent.operation.recorded,
+            extra_metadata={**intent.extra_metadata, RUN_ID: run_id, SCHEMA_KEY: intent.schema.table},
+            write_stats=collect_stats(self.results),
+            replaced_file_ids=intent.claims.replaced or {},
+        )
+        return write_commit_metadata(metadata, now.config.timeline_layout, replace=intent.replaces)
 
     def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
         """Check what others committed between two looks."""
         check_conflicts(self.begun.intent.claims, before, after, own=self.begun.instant)
-
-
-def _check_still_ours(begun: OpenCommit, now: Snapshot) -> Instant:
-    """Check that no other writer rolled the write back, and return the inflight instant."""
-    found = now.timeline.timeline.find(begun.instant, begun.facts.action)
-    if found is None or found.state != INFLIGHT:
-        state = "gone" if found is None else found.state
-        raise ConflictError(f"Another writer changed this write's instant: it is {state}.", instant=begun.instant)
-    rollbacks = list_rollbacks_of(now, begun.instant)
-    if rollbacks:
-        raise ConflictError(
-            "Another writer rolls this write back.", instant=begun.instant, rollback=rollbacks[0].request_time
-        )
-    return found
-
-
-def _check_other_writers(begun: OpenCommit, now: Snapshot) -> None:
-    check_writable(now)
-    mode = begun.session.settings.metadata_mode
-    MetadataTable.check_records(now, mode, new_keys=begun.intent.claims.changes_keys)
-    check_conflicts(begun.intent.claims, begun.intent.snapshot, now)
 
 
 def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str, dict[str, int]]:
@@ -296,17 +293,6 @@ def _is_named_after(path: str, begun: OpenCommit) -> bool:
     return by_commit and log is not None and log.instant == begun.instant
 
 
-def _make_commit_metadata(begun: OpenCommit, results: Sequence[TaskResult]) -> CommitMetadata:
-    intent = begun.intent
-    extra = {**intent.extra_metadata, RUN_ID: str(begun.facts.run_id), SCHEMA_KEY: intent.schema.table}
-    return CommitMetadata(
-        operation_type=intent.operation.recorded,
-        extra_metadata=extra,
-        write_stats=collect_stats(results),
-        replaced_file_ids=intent.claims.replaced or {},
-    )
-
-
 def _abort(begun: OpenCommit, error: BaseException | None) -> None:
     """Take the write back, unless it is committed; note on the error what could not be removed."""
     if begun.completion_time is not None:
@@ -319,7 +305,7 @@ def _abort(begun: OpenCommit, error: BaseException | None) -> None:
                 begun.alive.set_pending(False)
             elif found is not None and not list_rollbacks_of(now, begun.instant):
                 _undo(begun, now, error)
-            else:  # rolled back by another writer, which could not see what this one told the metadata table since
+            else:  # another writer rolled it back, perhaps before this one wrote its entries in the metadata table
                 undo_metadata_commit(begun.facts.files, begun.instant)
                 begun.alive.set_pending(found is not None)
     except HoodieError as problem:
