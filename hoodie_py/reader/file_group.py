@@ -8,7 +8,7 @@ last.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -136,7 +136,7 @@ class FileGroupReader:
 
     def log_records(self) -> Iterator[BufferedRecord[Row]]:
         """Yield the log's folded record of each key, deletes included, without reading the base file."""
-        with self._locate_errors(), closing(self._open_log(self.info.schema.names)) as log:
+        with self._locate_errors(), self._close_after(self._open_log(self.info.schema.names)) as log:
             folded = log.fold()
             for part in () if folded is None else folded.parts:
                 yield from part.to_records()
@@ -147,9 +147,7 @@ class FileGroupReader:
         All columns are read. The log stays in memory or in spill files.
         """
         if self._loaded is None:
-            log = self._open_log(self.info.schema.names)
-            log.kept = True
-            self._loaded = log
+            self._loaded = self._open_log(self.info.schema.names)
         return self
 
     @property
@@ -163,7 +161,6 @@ class FileGroupReader:
         """Free the log that ``load`` read."""
         log, self._loaded = self._loaded, None
         if log is not None:
-            log.kept = False
             log.close()
 
     def __enter__(self) -> Self:
@@ -182,13 +179,14 @@ class FileGroupReader:
         if not needs_merge(self.options.options):
             yield from self._read_unmerged(read)
             return
-        with closing(self._open_log(read)) as log:
+        with self._close_after(self._open_log(read)) as log:
             yield from self._read_merged(log, read)
 
     def _read_merged(self, log: LogReader, read: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows: those that need the log, then base rows that stay, when the log's memory is free."""
         staying = yield from self._read_pieces(log, read)
-        log.forget()  # nothing else refers to log records, as the generator above has ended
+        if log is not self._loaded:
+            log.forget()  # nothing else refers to log records, as the generator above has ended
         yield from map(self._make_output, staying)
 
     def _read_pieces(
@@ -245,7 +243,7 @@ class FileGroupReader:
     def _read_unmerged(self, read: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield base rows, then every log row; nothing is merged and nothing is deleted."""
         yield from self._read_base_only()
-        with closing(self._open_log(read)) as log:
+        with self._close_after(self._open_log(read)) as log:
             for batch in log.read_rows():
                 yield self._make_output(batch)
 
@@ -276,9 +274,13 @@ class FileGroupReader:
         self._context = log.context
         return log
 
+    def _close_after(self, log: LogReader) -> AbstractContextManager[LogReader]:
+        """Close the log at the end of a read, unless ``load`` keeps it."""
+        return nullcontext(log) if log is self._loaded else closing(log)
+
     def _merge_pieces(self, log: LogReader, base_schema: pa.Schema) -> Iterator[Piece]:
         """Yield the result piece by piece: base rows, merged where they match, then records that only the log has."""
-        with self._locate_errors(), closing(log):
+        with self._locate_errors(), self._close_after(log):
             yield from self._base.merge(log, log.fold(), base_schema).pieces
 
     def _make_output(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -128,7 +128,6 @@ class LogReader:
         self._buffer = LogBuffer(self.strategy, self.spill)
         self._folded: FoldedLog | None = None
         self._is_folded = False
-        self.kept = False
 
     def make_base_schema(self, read: Sequence[str]) -> pa.Schema:
         """Return the columns to read of base rows: all of the merge for a custom merger, else ``read`` and ordering."""
@@ -222,16 +221,14 @@ class LogReader:
         yield from folded.iterate_chosen(matched, at_once, value=False)
 
     def forget(self) -> None:
-        """Free all records, unless ``kept`` is set; ``fold`` would read them again."""
-        if not self.kept:
-            self._folded, self._is_folded = None, False
-            self._buffer = LogBuffer(self.strategy, self.spill)
-            self.store.release(0)
+        """Free all records; ``fold`` would read them again."""
+        self._folded, self._is_folded = None, False
+        self._buffer = LogBuffer(self.strategy, self.spill)
+        self.store.release(0)
 
     def close(self) -> None:
-        """Remove the spill files, unless ``kept`` is set; arrays that were read from them become invalid."""
-        if not self.kept:
-            self.spill.close()
+        """Remove the spill files; arrays that were read from them become invalid."""
+        self.spill.close()
 
     def _make_decoder(self, blocks: list[ScannedBlock]) -> BlockDecoder:
         return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, self.info.block_times)

@@ -101,7 +101,7 @@ def read_in_threads(
         queue.close()
         if gate is not None:
             gate.give_up()
-        if queue.own:
+        if queue.is_own:
             _wait_for(workers)
 
 
@@ -136,7 +136,7 @@ class _Queue:
         self.closed = False
 
     @property
-    def own(self) -> bool:
+    def is_own(self) -> bool:
         """Whether the threads belong to this process."""
         return self._process == os.getpid()
 
@@ -168,7 +168,7 @@ class _Queue:
 
     def close(self) -> None:
         """Make every thread end at its next batch."""
-        if self.own:
+        if self.is_own:
             with self._changed:
                 self.closed = True
                 self._waiting.clear()
@@ -179,7 +179,7 @@ class _Queue:
         return iter(self._take, None)  # a loop would hold each batch in a variable while the caller uses it
 
     def _take(self) -> Numbered | None:
-        if not self.own:
+        if not self.is_own:
             raise InvalidQueryError(
                 "A scan cannot go on in a forked process.", hint="Start it anew there, or read with one thread."
             )
