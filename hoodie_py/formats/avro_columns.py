@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.arrays import from_numpy, from_texts
 from hoodie_py.formats.avro_bytes import Step, make_branch_error, read_count, read_varint
 from hoodie_py.formats.avro_optional import make_optional_column
 from hoodie_py.formats.avro_schema import (
@@ -40,6 +40,7 @@ from hoodie_py.formats.avro_values import (
     make_primitive_column,
     make_text_column,
 )
+from hoodie_py.formats.kernels import call, cast, take
 
 _CELLS_PER_BYTE = 4
 _FREE_CELLS = 1 << 22
@@ -74,7 +75,7 @@ class ColumnBuilder:
 
     def _make_enum(self, node: Enum) -> Column:
         numbers = array("q")
-        symbols = pa.array(node.symbols, pa.string())
+        symbols = from_texts(node.symbols, pa.string())
         longest = max(len(symbol.encode()) for symbol in node.symbols)
 
         def finish(slots: Slots) -> pa.Array:
@@ -83,7 +84,7 @@ class ColumnBuilder:
                 raise CorruptFileError("An Avro enum value is none of the symbols.")
             self._charge(len(chosen) * (longest // _CELL_BYTES))
             missing = None if slots.mask is None else ~slots.mask
-            return symbols.take(pa.array(slots.place(chosen), mask=missing))
+            return take(symbols, from_numpy(slots.place(chosen), missing))
 
         return Column(make_integer_step(self._data, numbers), finish)
 
@@ -182,7 +183,7 @@ class ColumnBuilder:
                 else:
                     members.append(column.array(slots.narrow(branches == number)))
             if wide is not None:
-                return pc.coalesce(*(member.cast(wide) for member in members))
+                return call("coalesce", *(cast(member, wide) for member in members))
             if len(members) == 1:
                 return members[0]
             return pa.Array.from_buffers(union_type, slots.rows, [slots.narrow(present).bitmap()], children=members)

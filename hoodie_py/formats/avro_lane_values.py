@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.formats.arrays import from_numpy
+from hoodie_py.formats.arrays import from_numpy, from_texts
 from hoodie_py.formats.avro_cursor import (
     Mask,
     Misfit,
@@ -144,7 +144,7 @@ class EnumReader(_VarintReader):
     """A symbol, by its number."""
 
     def __init__(self, node: Enum) -> None:
-        self._symbols = pa.array(node.symbols, pa.string())
+        self._symbols = from_texts(node.symbols, pa.string())
         self._cells = max(len(symbol.encode()) for symbol in node.symbols) // _CELL_BYTES
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
