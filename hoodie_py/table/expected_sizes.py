@@ -20,7 +20,7 @@ _FIRST_VERSION_OF_WRITE_ONCE_LOGS = 8
 def find_expected_sizes(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict[str, int]:
     """Return the sizes in bytes that the slices' files should have, by path.
 
-    A log file below table version 8 that is at least as long as the statistics say is expected as it is listed.
+    Below table version 8, a log file may be longer than its statistics: then its listed size is expected.
 
     Raises:
         CorruptFileError: a commit's metadata is damaged.

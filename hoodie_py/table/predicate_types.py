@@ -47,22 +47,22 @@ def is_numeric(type_: pa.DataType) -> bool:
 
 
 def is_integral(type_: pa.DataType) -> bool:
-    """Whether the type is tinyint, smallint, int or bigint."""
+    """Say whether the type is tinyint, smallint, int or bigint."""
     return type_ in INTEGRAL_DIGITS
 
 
 def is_atomic(type_: pa.DataType) -> bool:
-    """Whether a filter can compute with values of the type."""
+    """Say whether a filter can compute with values of the type."""
     return is_numeric(type_) or pat.is_boolean(type_) or is_text(type_) or is_datetime(type_) or pat.is_null(type_)
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Whether the type is string or binary."""
+    """Say whether the type is string or binary."""
     return bool(pat.is_string(type_) or pat.is_binary(type_))
 
 
 def is_datetime(type_: pa.DataType) -> bool:
-    """Whether the type is date or one of the two timestamps."""
+    """Say whether the type is date or one of the two timestamps."""
     return bool(pat.is_date32(type_) or pat.is_timestamp(type_))
 
 

@@ -37,7 +37,7 @@ def open_snapshot(
     as_of: AsOf | None = None,
     timezone: str | None = None,
 ) -> Snapshot:
-    """Open a table as it is now, or as it was at an instant.
+    """Open a table in its current state, or as of an instant.
 
     Args:
         uri: base path of the table, or its files.

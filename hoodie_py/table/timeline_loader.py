@@ -45,6 +45,7 @@ LATEST = "9" * 32  # no instant is later
 _ROUNDS = 5
 _PAUSE_SECONDS = 1.0
 _READ_THREADS = 16
+_PLANNED_ACTIONS = {"commit": "compaction", "deltacommit": "logcompaction"}
 
 _T = TypeVar("_T")
 
@@ -212,7 +213,7 @@ class TableTimeline:
         """
         from hoodie_py.formats.plans import RequestedReplace
 
-        path = f"{self.config.find_timeline_folder()}/{instant.request_time}.{instant.action}.{REQUESTED}"
+        path = self._make_plan_path(instant)
         try:
             return RequestedReplace.from_bytes(self._read(path))
         except InvalidTableError as error:
@@ -258,7 +259,7 @@ class TableTimeline:
             InvalidTableError: the file is gone.
             CorruptFileError: it is damaged.
         """
-        path = f"{self.config.find_timeline_folder()}/{instant.file_name(self.config.timeline_layout)}"
+        path = self._make_path(instant)
         try:
             return parse(self._read(path))
         except HoodieError as error:
@@ -277,14 +278,14 @@ class TableTimeline:
         return load_archive(self.files, self.config)
 
     def _load_metadata(self, instant: Instant) -> CommitMetadata:
-        path = f"{self.config.find_timeline_folder()}/{instant.file_name(self.config.timeline_layout)}"
+        path = self._make_path(instant)
         try:
             data = read_bounded(self.files, path)
         except FileMissingError as fault:
             archived = self.read_archive().read_metadata(instant.request_time)
             if archived is None:
                 raise InvalidTableError(
-                    "An instant's file is missing.", path=path, instant=instant.request_time
+                    "An instant's file is gone.", path=path, instant=instant.request_time
                 ) from fault
             return archived
         try:
@@ -293,15 +294,19 @@ class TableTimeline:
             error.locate(path=path, instant=instant.request_time)
             raise
 
+    def _make_path(self, instant: Instant) -> str:
+        return f"{self.config.find_timeline_folder()}/{instant.file_name(self.config.timeline_layout)}"
+
     def _make_plan_path(self, instant: Instant) -> str:
-        action = "logcompaction" if instant.comparable_action == "deltacommit" else "compaction"
-        return f"{self.config.find_timeline_folder()}/{instant.request_time}.{action}.requested"
+        """Return the path of the requested file, which holds the plan; a completed compaction is called a commit."""
+        action = _PLANNED_ACTIONS.get(instant.comparable_action, instant.action)
+        return f"{self.config.find_timeline_folder()}/{instant.request_time}.{action}.{REQUESTED}"
 
     def _read(self, path: str) -> bytes:
         try:
             return read_bounded(self.files, path)
         except FileMissingError as fault:
-            raise InvalidTableError("A timeline file is missing.", path=path) from fault
+            raise InvalidTableError("A timeline file is gone.", path=path) from fault
 
 
 def _has_metadata_folder(files: TableFiles) -> bool:
