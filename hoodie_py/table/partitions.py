@@ -166,7 +166,7 @@ class _FolderWalk:
         target, here = self._files.local_path(link.path) or "", self._files.local_path(folder.path) or ""
         if target in folder.links or f"{here}/".startswith(f"{target}/"):
             raise InvalidTableError(
-                "A link leads to a folder above it, so folders nest deeper than in any table.",
+                "A link leads back to a folder above it, so folders nest deeper than in any table.",
                 hint="Remove the link.",
                 path=link.path[:500],
             )
