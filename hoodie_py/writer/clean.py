@@ -19,7 +19,7 @@ from hoodie_py.formats.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean_plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
-from hoodie_py.writer.commit_protocol import FileChanges, complete_instant
+from hoodie_py.writer.commit_protocol import FileChanges, begin_instant, complete_instant
 from hoodie_py.writer.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.run_guard import GuardedRun, guard_run
 from hoodie_py.writer.session import WriteSession, find_newest_time
@@ -135,7 +135,7 @@ def _run_guarded(session: WriteSession, instant: str, alive: GuardedRun, began: 
         check_plan(snapshot, plan)
         MetadataTable.check(snapshot, session.settings.metadata_mode)
         if pending.state == REQUESTED:
-            session.open_timeline(snapshot).begin(pending)
+            begin_instant(session, snapshot, pending, alive, holding)
     _delete_files(session.files, plan)
     metadata = CleanMetadata(
         start_clean_time=instant,

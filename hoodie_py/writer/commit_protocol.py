@@ -2,7 +2,7 @@
 
 Every write, compaction and clean takes these steps, in this order:
 
-1. Under the table's lock: look at the table, check it, create the requested and the inflight file.
+1. Under the table's lock: look at the table, check it, create the requested and the inflight file (``begin_instant``).
 2. Without the lock: work. A heartbeat shows that the run is alive (``run_guard``). Readers see nothing of the work yet.
 3. Under the lock again: load the table again. Check that the instant is still this run's and that no other writer
    changed what the run read. Check the files, and remove those of lost attempts. Then write the metadata table, then
@@ -33,6 +33,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.compaction_task import TaskResult
 from hoodie_py.writer.data_file import parse_run_id
 from hoodie_py.writer.heartbeat import leave_heartbeats
+from hoodie_py.writer.lock import HeldLock
 from hoodie_py.writer.markers import Markers
 from hoodie_py.writer.metadata_table import MetadataTable, Names, Sizes
 from hoodie_py.writer.pending import list_pending_writes
@@ -91,6 +92,37 @@ class Completion(Protocol):
     def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
         """Raise a HoodieError if a commit between two snapshots conflicts with this instant."""
         ...
+
+
+def begin_instant(
+    session: WriteSession, now: Snapshot, requested: Instant, alive: GuardedRun, holding: HeldLock, content: bytes = b""
+) -> Instant:
+    """Create the inflight file of a requested instant, check that this run may go on, and return the inflight instant.
+
+    Args:
+        session: of the writing call.
+        now: the current table.
+        requested: the instant, whose requested file this run has seen or created.
+        alive: the run's heartbeat.
+        holding: the table's lock.
+        content: of the inflight file.
+
+    Raises:
+        ConflictError: another writer runs the instant, or may have judged this run dead while this process slept.
+        CommitStateUnknownError: the store did not say whether it created the file.
+        StorageError: the store refused.
+    """
+    timeline = session.open_timeline(now)
+    inflight = timeline.begin(requested, content)
+    try:
+        alive.ensure_own(holding)
+    except HoodieError:
+        # Another writer may have removed the requested file before the inflight file was there. An inflight file alone
+        # has no plan: readers could not tell what it is about.
+        if not session.files.exists(timeline.locate(requested)):
+            timeline.remove(inflight)
+        raise
+    return inflight
 
 
 def complete_instant(session: WriteSession, alive: GuardedRun, run: Completion) -> Instant:

@@ -39,6 +39,7 @@ from hoodie_py.writer.attempt import (
 from hoodie_py.writer.base_codec import choose_codec
 from hoodie_py.writer.commit_protocol import (
     FileChanges,
+    begin_instant,
     collect_sizes,
     collect_stats,
     complete_instant,
@@ -172,7 +173,7 @@ def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: Gu
         undo_attempt(session, snapshot, pending, groups, partial(alive.ensure_own, holding))
         remove_scratch_files(session.files, {partition for partition, _ in groups})
         holding.ensure_held()
-        session.open_timeline(snapshot).begin(begun.instant)
+        begin_instant(session, snapshot, begun.instant, alive, holding)
     return begun
 
 

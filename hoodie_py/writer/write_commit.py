@@ -21,6 +21,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.base_codec import choose_codec
 from hoodie_py.writer.commit_protocol import (
     FileChanges,
+    begin_instant,
     collect_sizes,
     collect_stats,
     complete_instant,
@@ -176,7 +177,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         requested = _request(writer, facts, write_requested_replace() if intent.replaces else b"", alive)
         begun = OpenCommit(session, intent, facts, alive)
         try:
-            writer.begin(requested, content)
+            begin_instant(session, now, requested, alive, holding, content)
         except CommitStateUnknownError:
             raise
         except HoodieError as error:

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 _PROGRAM = """
 import gc
 import weakref
-from hoodie_py.spark.python_process import settle
+from hoodie_py.spark.python_process import freeze_imports
 
 class Node:
     pass
@@ -23,12 +23,12 @@ def cycle():
     return weakref.ref(node)
 
 before = cycle()
-settle()
+freeze_imports()
 assert before() is None, "garbage was kept"
 frozen = gc.get_freeze_count()
 assert frozen > 1000 > len(gc.get_objects()), "imports are still looked through"
 after = cycle()
-settle()
+freeze_imports()
 assert gc.get_freeze_count() == frozen, "a later query was kept"
 gc.collect()
 assert after() is None, "garbage of a later query is not collected"
