@@ -24,83 +24,83 @@ if TYPE_CHECKING:
         UnsupportedFeatureError,
     )
     from hoodie_py.files import TableFiles
-    from hoodie_py.formats.merge_config import MergeMode
-    from hoodie_py.formats.table_config import TableConfig
-    from hoodie_py.formats.timeline import Instant, Timeline
+    from hoodie_py.formats.config.merge_config import MergeMode
+    from hoodie_py.formats.config.table_config import TableConfig
+    from hoodie_py.formats.timeline.timeline import Instant, Timeline
     from hoodie_py.hoodie_table import HoodieTable
-    from hoodie_py.reader.batch import BufferedBatch
-    from hoodie_py.reader.context import RecordContext
     from hoodie_py.reader.file_group import FileGroupReader
     from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
-    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.merge.merger import RecordMerger
+    from hoodie_py.reader.merge.registry import register_merger
     from hoodie_py.reader.read_info import ReadInfo, ReadOptions
     from hoodie_py.reader.read_stats import ReadStats, SpillStats
-    from hoodie_py.reader.records import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
-    from hoodie_py.reader.registry import register_merger
+    from hoodie_py.reader.record.batch import BufferedBatch
+    from hoodie_py.reader.record.context import RecordContext
+    from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
     from hoodie_py.table.inspect import TableInspect
-    from hoodie_py.table.scan import Scan
-    from hoodie_py.table.scan_task import ScanTask
-    from hoodie_py.writer.clean import CleanResult
-    from hoodie_py.writer.clean_plan import CleanReport
-    from hoodie_py.writer.compaction_report import CompactionResult, PlanReport, Progress
-    from hoodie_py.writer.file_system_lock import FileSystemLock
-    from hoodie_py.writer.lock import Lock, NoLock
-    from hoodie_py.writer.machine_lock import MachineLock
-    from hoodie_py.writer.rollback import RollbackResult
-    from hoodie_py.writer.storage_lock import StorageLock
-    from hoodie_py.writer.write_records import WriteOperation
-    from hoodie_py.writer.write_result import WriteResult
+    from hoodie_py.table.scan.scan import Scan
+    from hoodie_py.table.scan.task import ScanTask
+    from hoodie_py.writer.clean.clean import CleanResult
+    from hoodie_py.writer.clean.plan import CleanReport
+    from hoodie_py.writer.commit.result import WriteResult
+    from hoodie_py.writer.compaction.report import CompactionResult, PlanReport, Progress
+    from hoodie_py.writer.lock.file_system import FileSystemLock
+    from hoodie_py.writer.lock.lock import Lock, NoLock
+    from hoodie_py.writer.lock.machine import MachineLock
+    from hoodie_py.writer.lock.storage import StorageLock
+    from hoodie_py.writer.records import WriteOperation
+    from hoodie_py.writer.rollback.rollback import RollbackResult
 
 _HOMES = {
     "BaseFile": "hoodie_py.reader.file_slice",
-    "BufferedBatch": "hoodie_py.reader.batch",
-    "BufferedRecord": "hoodie_py.reader.records",
-    "CleanReport": "hoodie_py.writer.clean_plan",
-    "CleanResult": "hoodie_py.writer.clean",
+    "BufferedBatch": "hoodie_py.reader.record.batch",
+    "BufferedRecord": "hoodie_py.reader.record.record",
+    "CleanReport": "hoodie_py.writer.clean.plan",
+    "CleanResult": "hoodie_py.writer.clean.clean",
     "CommitStateUnknownError": "hoodie_py.errors",
-    "CompactionResult": "hoodie_py.writer.compaction_report",
+    "CompactionResult": "hoodie_py.writer.compaction.report",
     "ConflictError": "hoodie_py.errors",
     "CorruptFileError": "hoodie_py.errors",
-    "DEFAULT_ORDERING": "hoodie_py.reader.records",
+    "DEFAULT_ORDERING": "hoodie_py.reader.record.record",
     "FileGroupReader": "hoodie_py.reader.file_group",
     "FileMissingError": "hoodie_py.errors",
     "FileSlice": "hoodie_py.reader.file_slice",
-    "FileSystemLock": "hoodie_py.writer.file_system_lock",
+    "FileSystemLock": "hoodie_py.writer.lock.file_system",
     "HoodieError": "hoodie_py.errors",
-    "HoodieOperation": "hoodie_py.reader.records",
+    "HoodieOperation": "hoodie_py.reader.record.record",
     "HoodieTable": "hoodie_py.hoodie_table",
     "HoodieWarning": "hoodie_py.errors",
-    "Instant": "hoodie_py.formats.timeline",
+    "Instant": "hoodie_py.formats.timeline.timeline",
     "InvalidQueryError": "hoodie_py.errors",
     "InvalidTableError": "hoodie_py.errors",
-    "Lock": "hoodie_py.writer.lock",
+    "Lock": "hoodie_py.writer.lock.lock",
     "LogFile": "hoodie_py.reader.file_slice",
-    "MachineLock": "hoodie_py.writer.machine_lock",
+    "MachineLock": "hoodie_py.writer.lock.machine",
     "MergeError": "hoodie_py.errors",
-    "MergeMode": "hoodie_py.formats.merge_config",
-    "NoLock": "hoodie_py.writer.lock",
-    "PlanReport": "hoodie_py.writer.compaction_report",
-    "Progress": "hoodie_py.writer.compaction_report",
+    "MergeMode": "hoodie_py.formats.config.merge_config",
+    "NoLock": "hoodie_py.writer.lock.lock",
+    "PlanReport": "hoodie_py.writer.compaction.report",
+    "Progress": "hoodie_py.writer.compaction.report",
     "ReadInfo": "hoodie_py.reader.read_info",
     "ReadOptions": "hoodie_py.reader.read_info",
     "ReadStats": "hoodie_py.reader.read_stats",
-    "RecordContext": "hoodie_py.reader.context",
-    "RecordMerger": "hoodie_py.reader.merger",
-    "RollbackResult": "hoodie_py.writer.rollback",
-    "Scan": "hoodie_py.table.scan",
-    "ScanTask": "hoodie_py.table.scan_task",
+    "RecordContext": "hoodie_py.reader.record.context",
+    "RecordMerger": "hoodie_py.reader.merge.merger",
+    "RollbackResult": "hoodie_py.writer.rollback.rollback",
+    "Scan": "hoodie_py.table.scan.scan",
+    "ScanTask": "hoodie_py.table.scan.task",
     "SpillStats": "hoodie_py.reader.read_stats",
     "StorageError": "hoodie_py.errors",
-    "StorageLock": "hoodie_py.writer.storage_lock",
-    "TableConfig": "hoodie_py.formats.table_config",
+    "StorageLock": "hoodie_py.writer.lock.storage",
+    "TableConfig": "hoodie_py.formats.config.table_config",
     "TableFiles": "hoodie_py.files",
     "TableInspect": "hoodie_py.table.inspect",
     "TableNotFoundError": "hoodie_py.errors",
-    "Timeline": "hoodie_py.formats.timeline",
+    "Timeline": "hoodie_py.formats.timeline.timeline",
     "UnsupportedFeatureError": "hoodie_py.errors",
-    "WriteOperation": "hoodie_py.writer.write_records",
-    "WriteResult": "hoodie_py.writer.write_result",
-    "register_merger": "hoodie_py.reader.registry",
+    "WriteOperation": "hoodie_py.writer.records",
+    "WriteResult": "hoodie_py.writer.commit.result",
+    "register_merger": "hoodie_py.reader.merge.registry",
 }
 
 __version__ = "0.1.0"

@@ -10,28 +10,27 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import pyarrow as pa
 
 from hoodie_py.files import TableFiles
-from hoodie_py.table.query import make_scan
-from hoodie_py.table.scan import Scan, format_html_table
+from hoodie_py.table.scan.scan import Scan, format_html_table, make_scan
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.table_writes import TableWrites
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-    from hoodie_py.formats.table_config import TableConfig
-    from hoodie_py.formats.timeline import Timeline
+    from hoodie_py.formats.config.table_config import TableConfig
+    from hoodie_py.formats.timeline.timeline import Timeline
     from hoodie_py.reader.file_slice import FileSlice
-    from hoodie_py.reader.merger import Merger
+    from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.reader.read_info import ReadInfo
-    from hoodie_py.spark.compaction import Engine
+    from hoodie_py.spark.compaction_runner import Engine
     from hoodie_py.table.inspect import TableInspect
-    from hoodie_py.table.instants import AsOf
-    from hoodie_py.writer.clean import CleanResult
-    from hoodie_py.writer.clean_plan import CleanReport
-    from hoodie_py.writer.compaction_report import CompactionResult, OnProgress, PlanReport
-    from hoodie_py.writer.local_runner import Runner
-    from hoodie_py.writer.lock import Lock
-    from hoodie_py.writer.rollback import RollbackResult
+    from hoodie_py.table.timeline.time_travel import AsOf
+    from hoodie_py.writer.clean.clean import CleanResult
+    from hoodie_py.writer.clean.plan import CleanReport
+    from hoodie_py.writer.compaction.local_runner import Runner
+    from hoodie_py.writer.compaction.report import CompactionResult, OnProgress, PlanReport
+    from hoodie_py.writer.lock.lock import Lock
+    from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
 class HoodieTable(TableWrites):
@@ -112,9 +111,9 @@ class HoodieTable(TableWrites):
             CommitStateUnknownError: the store did not say whether it wrote the table's properties.
             StorageError: the store refused or failed.
         """
-        from hoodie_py.writer import creation_arguments as given
-        from hoodie_py.writer.new_table import NewTable
-        from hoodie_py.writer.table_creation import create_table
+        from hoodie_py.writer.create import create as given
+        from hoodie_py.writer.create.create import create_table
+        from hoodie_py.writer.create.new_table import NewTable
 
         files = TableFiles.open(fspath(uri), storage_options)
         new = NewTable(
@@ -177,7 +176,7 @@ class HoodieTable(TableWrites):
             filter: leaves out partitions that cannot hold rows for it.
         """
         snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
-        from hoodie_py.table.filters import as_predicate
+        from hoodie_py.table.filter.as_predicate import as_predicate
 
         return snapshot.file_slices("snapshot", as_predicate(filter, snapshot.schema.arrow))
 
@@ -285,7 +284,7 @@ class HoodieTable(TableWrites):
             InvalidQueryError: an unknown strategy or a bad option.
             CommitStateUnknownError: the store did not say whether it wrote the plan.
         """
-        from hoodie_py.writer import compaction_plan
+        from hoodie_py.writer.compaction import plan as compaction_plan
 
         session = self._open_session(options, lock, strategy)
         if dry_run:
@@ -324,8 +323,8 @@ class HoodieTable(TableWrites):
             CommitStateUnknownError: the store did not say whether it wrote the commit; nothing was rolled back.
             StorageError: the store refused; the table did not change.
         """
-        from hoodie_py.writer import compaction
-        from hoodie_py.writer.merge_options import check_compaction_options
+        from hoodie_py.writer.compaction import compact as compaction
+        from hoodie_py.writer.precombine.merge_options import check_compaction_options
 
         session = self._open_session(options, lock)
         check_compaction_options(self.config, session.settings.options)
@@ -353,7 +352,7 @@ class HoodieTable(TableWrites):
 
         Arguments and errors as for ``schedule_compaction`` and ``run_compaction``.
         """
-        from hoodie_py.writer.compaction_merger import check_merger
+        from hoodie_py.writer.compaction.merger import check_merger
 
         check_merger(self.config, merger, override=override_merger)  # before there is a plan
         instant = self.schedule_compaction(strategy, options, lock=lock)
@@ -377,7 +376,7 @@ class HoodieTable(TableWrites):
             ConflictError: another writer works on the instant, or the table has changed since.
             UnsupportedFeatureError: only Java Hudi can undo an instant of this kind or state.
         """
-        from hoodie_py.writer import rollback
+        from hoodie_py.writer.rollback import rollback
 
         return self._refresh(rollback.rollback(self._open_session(options, lock), instant))
 
@@ -426,7 +425,7 @@ class HoodieTable(TableWrites):
             CommitStateUnknownError: the store did not say whether it wrote a timeline file.
             StorageError: the store failed; the clean stays pending, and the next clean finishes it.
         """
-        from hoodie_py.writer import clean
+        from hoodie_py.writer.clean import clean
 
         session = self._open_session(options, lock)
         if dry_run:
@@ -467,7 +466,7 @@ class HoodieTable(TableWrites):
 def _make_runner(engine: Engine | None) -> Runner | None:
     """Return the task runner for an engine; PySpark is imported only for a Spark session."""
     if any(cls.__module__.startswith("pyspark.") for cls in type(engine).__mro__):
-        from hoodie_py.spark.compaction import SparkRunner
+        from hoodie_py.spark.compaction_runner import SparkRunner
 
         return SparkRunner(cast("Any", engine))
     return cast("Runner | None", engine)

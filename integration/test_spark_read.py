@@ -152,7 +152,7 @@ def test_limit_count_and_small_batches(spark: Any, table: Path) -> None:
 
 
 def test_tasks_are_small_and_show_no_credentials(corpus: Callable[[str], Path], spark: Any) -> None:
-    from hoodie_py.spark.source import HoodieSource
+    from hoodie_py.spark.data_source import HoodieSource
 
     options = {"path": str(corpus("many_row_groups_mor_v9")), "storage_options": '{"auto_mkdir": false}'}
     source = HoodieSource(options)

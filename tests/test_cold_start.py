@@ -13,11 +13,23 @@ import pytest
 TABLE = "event_time_updates_mor_v9"
 _FOR_OTHER_STORES = {"fsspec", "asyncio", "ssl", "hoodie_storage.remote", "hoodie_storage.options"}
 _FOR_WRITES = {"fastavro", "hashlib", "pyarrow.parquet", "pyarrow.fs"}
-_FOR_RARE_TABLES = {"hoodie_py.reader.payloads", "hoodie_py.reader.spill_directory", "hoodie_py.formats.kryo"}
+_FOR_RARE_TABLES = {
+    "hoodie_py.reader.payloads.classes",
+    "hoodie_py.reader.memory.spill_directory",
+    "hoodie_py.formats.deletes.kryo",
+}
 _HEAVY = {"pyarrow.compute", "pathlib", "urllib.parse", "logging", "concurrent.futures"}
-_FOR_ROWS = {"hoodie_py.reader.batch", "hoodie_py.reader.file_group", "hoodie_py.formats.avro_lanes"}
-_FOR_FILTERS = {"hoodie_py.table.evaluate", "hoodie_py.table.pruning", "hoodie_py.table.sql_filter"}
-_FOR_RARE_INSTANTS = {"hoodie_py.formats.plans", "hoodie_py.formats.archive", "hoodie_py.table.archive_loader"}
+_FOR_ROWS = {"hoodie_py.reader.record.batch", "hoodie_py.reader.file_group", "hoodie_py.formats.avro.columnar_decoder"}
+_FOR_FILTERS = {
+    "hoodie_py.table.filter.evaluate",
+    "hoodie_py.table.filter.pruning",
+    "hoodie_py.table.filter.sql_parser",
+}
+_FOR_RARE_INSTANTS = {
+    "hoodie_py.formats.timeline.plans",
+    "hoodie_py.formats.timeline.archive",
+    "hoodie_py.table.timeline.archive",
+}
 _NEVER = _FOR_OTHER_STORES | _FOR_WRITES | _HEAVY | _FOR_RARE_TABLES | _FOR_FILTERS | _FOR_RARE_INSTANTS
 _LATER = _NEVER | _FOR_ROWS
 _OF_PYSPARK = {"asyncio", "ssl", "hashlib", "pathlib", "urllib.parse", "logging", "concurrent.futures"}

@@ -7,18 +7,18 @@ from typing import Annotated
 import typer
 
 from hoodie_py import __version__
-from hoodie_py.cli.clean import clean
-from hoodie_py.cli.compact import compact
-from hoodie_py.cli.demo import demo
-from hoodie_py.cli.doctor import doctor
-from hoodie_py.cli.explain import explain
-from hoodie_py.cli.log import log
-from hoodie_py.cli.read import read
-from hoodie_py.cli.rollback import rollback
-from hoodie_py.cli.show import show
-from hoodie_py.cli.slices import slices
-from hoodie_py.cli.timeline import timeline
-from hoodie_py.cli.write import write
+from hoodie_py.cli.commands.clean import clean
+from hoodie_py.cli.commands.compact import compact
+from hoodie_py.cli.commands.doctor import doctor
+from hoodie_py.cli.commands.explain import explain
+from hoodie_py.cli.commands.log import log
+from hoodie_py.cli.commands.read import read
+from hoodie_py.cli.commands.rollback import rollback
+from hoodie_py.cli.commands.show import show
+from hoodie_py.cli.commands.slices import slices
+from hoodie_py.cli.commands.timeline import timeline
+from hoodie_py.cli.commands.write import write
+from hoodie_py.cli.demo.demo import demo
 from hoodie_py.runtime.allocator import settle_allocators
 
 app = typer.Typer(

@@ -4,16 +4,27 @@
 names with dots (``fs.s3a.endpoint``) are not split. ``true``, ``false``, ``null`` and JSON objects or lists are parsed
 as JSON. All other values stay text, so that a key or secret of digits is not changed. Values are never printed, because
 they may be credentials.
+
+Options of the subcommands that write, and their conversion to Hudi's writer options.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hoodie_py.options.write import METADATA_MODE
+
+if TYPE_CHECKING:
+    from hoodie_py.formats.config.table_config import TableConfig
+    from hoodie_py.reader.merge.merger import RecordMerger
+
+_GROUPS = ("client_kwargs", "config_kwargs", "s3_additional_kwargs")
+_JSON_WORDS = {"true": True, "false": False, "null": None}
 TableUri = Annotated[
     str, typer.Argument(metavar="TABLE", help="Folder of the table: a path, or a URI such as s3://lake/trips.")
 ]
@@ -35,9 +46,6 @@ EndpointUrl = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")]
-
-_GROUPS = ("client_kwargs", "config_kwargs", "s3_additional_kwargs")
-_JSON_WORDS = {"true": True, "false": False, "null": None}
 
 
 def split_pairs(pairs: Sequence[str] | None, flag: str, example: str = "") -> Iterator[tuple[str, str]]:
@@ -95,3 +103,63 @@ def _parse_value(key: str, text: str) -> Any:
         return json.loads(text)
     except ValueError:
         raise typer.BadParameter(f"the value of {key} is not valid JSON", param_hint="--storage-option") from None
+
+
+class MetadataMode(StrEnum):
+    """What a write does with a metadata table."""
+
+    auto = "auto"
+    disable = "disable"
+    refuse = "refuse"
+
+
+HudiOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", metavar="K=V", help="Hudi's writer option, such as hoodie.write.lock.provider=...; may be repeated."
+    ),
+]
+Timezone = Annotated[
+    str | None,
+    typer.Option("--timezone", metavar="ZONE", help="Zone of new instants if the timeline zone is LOCAL; default UTC."),
+]
+Metadata = Annotated[
+    MetadataMode | None,
+    typer.Option("--metadata-mode", help="Metadata table: update it (auto), disable it, or refuse to write."),
+]
+Merger = Annotated[
+    str | None, typer.Option("--merger", metavar="MODULE.CLASS", help="The RecordMerger of a table that needs one.")
+]
+OverrideMerger = Annotated[
+    bool,
+    typer.Option("--override-merger", help="Use --merger although it is not the table's; the result is stored."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done, and why.")]
+
+
+def parse_hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode | None = None) -> dict[str, str]:
+    """Return Hudi's writer options from ``--option``; an option of the command itself takes precedence.
+
+    Raises:
+        typer.BadParameter: an entry is not K=V.
+    """
+    options = dict(split_pairs(pairs, "--option", ", such as hoodie.write.lock.provider=..."))
+    if metadata_mode is not None:
+        options[METADATA_MODE] = metadata_mode.value
+    return options
+
+
+def load_merger(config: TableConfig, path: str | None, *, override: bool = False) -> type[RecordMerger] | None:
+    """Return the class that ``--merger`` names; None if there is no such option.
+
+    Raises:
+        InvalidQueryError: the class does not exist, or it is not the table's merger and ``override`` is false.
+    """
+    if path is None:
+        return None
+    from hoodie_py.reader.merge.registry import import_merger
+    from hoodie_py.writer.compaction.merger import check_merger
+
+    merger = import_merger(path)
+    check_merger(config, merger, override=override)
+    return merger

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError
-from hoodie_py.formats import table_config
+from hoodie_py.formats.config import table_config
 from hoodie_py.options import cleaning, input, locks, properties, read, source, undone, write  # noqa: A004 - a module
 from hoodie_py.options.hudi_names import list_hudi_names
 from hoodie_py.options.parse import Option

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie_py.formats.table_config import TIMESTAMP_KEYGEN_PREFIXES
+from hoodie_py.formats.config.table_config import TIMESTAMP_KEYGEN_PREFIXES
 from hoodie_py.options.parse import Flag, Option, Text
 
 # Keys and partition paths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie_py.formats import table_config as keys
+from hoodie_py.formats.config import table_config as keys
 from hoodie_py.options.parse import Choice, Flag, Option, Text
 
 FILE_FORMATS = ("PARQUET",)

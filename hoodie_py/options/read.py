@@ -6,7 +6,7 @@ table properties are in ``formats.table_config``.
 
 from __future__ import annotations
 
-from hoodie_py.formats import merge_config, table_config
+from hoodie_py.formats.config import merge_config, table_config
 from hoodie_py.options.parse import Choice, Flag, Names, Number, Option, Size, Text
 
 SKIP_MERGE = "skip_merge"

@@ -6,7 +6,7 @@ messages show the first one.
 
 from __future__ import annotations
 
-from hoodie_py.formats import table_config as keys
+from hoodie_py.formats.config import table_config as keys
 from hoodie_py.options.parse import Number, Option, Text
 
 OPERATION = Text("hoodie.datasource.write.operation")

@@ -3,35 +3,40 @@
 Without log files base rows stream through. With log files the log is read and folded first. Then base rows stream by:
 those that match a log record are merged with it, the others pass without a copy. Log records without a base row come
 last.
+
+Splits the wanted rows of the row store into portions.
+
+Checks for ``integrity="strict"`` that a slice's files have the sizes of the commits' write statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.errors import HoodieError, InvalidQueryError, MergeError
-from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
-from hoodie_py.reader.base_file import BaseFileReader
-from hoodie_py.reader.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
-from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.coded import Decoder
-from hoodie_py.reader.fields import check_columns, make_nullable
+from hoodie_py.arrow.fields import check_columns, make_nullable
+from hoodie_py.errors import CorruptFileError, HoodieError, InvalidQueryError, MergeError
+from hoodie_py.files import TableFiles
+from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.base.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
+from hoodie_py.reader.base.dictionaries import Decoder
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.log_side import LogReader
-from hoodie_py.reader.merge_kinds import needs_merge
-from hoodie_py.reader.merger import Merger
+from hoodie_py.reader.log.log_reader import LogReader
+from hoodie_py.reader.merge.merge_type import needs_merge
+from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
-from hoodie_py.reader.records import BufferedRecord
-from hoodie_py.reader.sizes import check_sizes
-from hoodie_py.reader.wanted_rows import split_into_portions
+from hoodie_py.reader.record.arrow_context import ArrowRecordContext, Row
+from hoodie_py.reader.record.batch import BufferedBatch
+from hoodie_py.reader.record.record import BufferedRecord
 from hoodie_py.runtime.fold_gate import FoldGate
 
+_MASK_AT_ONCE = 1 << 20
+_LEAST_SHARE = 4  # a portion ends early, with a stored batch, only if it has a quarter of the rows that it may have
 RowGroupFilter = Callable[[BaseFileReader], Sequence[int]]
 
 
@@ -306,3 +311,45 @@ class FileGroupReader:
         except HoodieError as error:
             error.locate(file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None)
             raise
+
+
+def split_into_portions(mask: np.ndarray, at_once: int, starts: Sequence[int]) -> Iterator[np.ndarray]:
+    """Yield the numbers of the rows where a mask is set, in rising order.
+
+    Args:
+        mask: for each row whether it is wanted.
+        at_once: most rows in a portion.
+        starts: where stored batches start. A portion rarely takes rows of two batches, as joining them is one more
+            copy.
+    """
+    for start in range(0, len(mask), _MASK_AT_ONCE):
+        found = start + np.flatnonzero(mask[start : start + _MASK_AT_ONCE])
+        cuts = np.searchsorted(found, starts)
+        first = 0
+        while first < len(found):
+            last = first + at_once
+            fitting = cuts[np.searchsorted(cuts, last, "right") - 1]
+            if fitting - first >= max(1, at_once // _LEAST_SHARE):
+                last = int(fitting)
+            yield found[first:last]
+            first = last
+
+
+def check_sizes(files: TableFiles, file_slice: FileSlice, expected: Mapping[str, int]) -> None:
+    """Compare the size of each file with the statistics, where they name the file.
+
+    Raises:
+        CorruptFileError: a file is shorter or longer than its commit says.
+    """
+    base = () if file_slice.base_file is None else (file_slice.base_file,)
+    for file in (*base, *file_slice.log_files):
+        want = expected.get(file.path)
+        if want is None:
+            continue
+        have = files.stat(file.path).size
+        if have != want:
+            raise CorruptFileError(
+                f"The file has {have} bytes, its commit's statistics say {want}.",
+                path=file.path,
+                hint="Restore the file, or read without integrity='strict'.",
+            )

@@ -13,18 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import MergeError
-from hoodie_py.reader.base_file import BaseFileReader
-from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.conform import conform_batch
-from hoodie_py.reader.custom_strategy import CustomStrategy
+from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.log_side import LogReader
-from hoodie_py.reader.merger import Merger
+from hoodie_py.reader.log.log_reader import LogReader
+from hoodie_py.reader.merge.custom import CustomStrategy
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.merge.strategies import CommitTimeStrategy, MergeStrategy
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.read_stats import ReadStats
-from hoodie_py.reader.records import DEFAULT_ORDERING
-from hoodie_py.reader.row_store import NO_ROW
-from hoodie_py.reader.strategies import CommitTimeStrategy, MergeStrategy
+from hoodie_py.reader.record.batch import BufferedBatch
+from hoodie_py.reader.record.record import DEFAULT_ORDERING
+from hoodie_py.reader.record.row_store import NO_ROW
+from hoodie_py.reader.schema_evolution import conform_batch
 
 _BATCH_ROWS = 65_536
 

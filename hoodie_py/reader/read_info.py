@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.reader.file_slice import BlockRules, FileSlice, LogFile
 
 Integrity = Literal["default", "strict"]

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hoodie_py.formats.merge_config import POSTGRES_DEBEZIUM_PAYLOAD, MergeMode
-from hoodie_py.formats.merge_creation import DEBEZIUM_UNAVAILABLE, resolve_config_for_write
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config.merge_config import POSTGRES_DEBEZIUM_PAYLOAD, MergeMode
+from hoodie_py.formats.config.merge_creation import DEBEZIUM_UNAVAILABLE, resolve_config_for_write
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY, UNAVAILABLE_VALUE
-from hoodie_py.reader.custom_strategy import CustomStrategy
-from hoodie_py.reader.merger import Merger, RecordMerger
-from hoodie_py.reader.partial import make_partial_update_handler
-from hoodie_py.reader.registry import as_merger, find_merger
-from hoodie_py.reader.strategies import (
+from hoodie_py.reader.merge.custom import CustomStrategy
+from hoodie_py.reader.merge.merger import Merger, RecordMerger
+from hoodie_py.reader.merge.partial_update import make_partial_update_handler
+from hoodie_py.reader.merge.registry import as_merger, find_merger
+from hoodie_py.reader.merge.strategies import (
     CommitTimeStrategy,
     EventTimeStrategy,
     MergeStrategy,
@@ -96,6 +96,6 @@ def _make_builtin_merger(config: TableConfig) -> RecordMerger | None:
     """Make the built-in merger of a table's payload class; None if it has none."""
     if not config.is_payload_based or not config.payload_class:
         return None
-    from hoodie_py.reader.payloads import make_builtin_payload_merger
+    from hoodie_py.reader.payloads.classes import make_builtin_payload_merger
 
     return make_builtin_payload_merger(config.payload_class)

@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 
+from hoodie_py.arrow.arrays import from_texts
 from hoodie_py.errors import HoodieError, StorageError
-from hoodie_py.formats.arrays import from_texts
-from hoodie_py.spark.python_process import freeze_imports
+from hoodie_py.spark.process import freeze_imports
 
 OUTCOME = pa.schema([("done", pa.binary()), ("failed", pa.binary())])
 """The row that a task returns: its pickled result, or its pickled error."""

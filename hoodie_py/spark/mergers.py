@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import pyspark.cloudpickle
 
 from hoodie_py.errors import MergeError
-from hoodie_py.formats.merge_config import MergeMode
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config.merge_config import MergeMode
+from hoodie_py.formats.config.table_config import TableConfig
 
 if TYPE_CHECKING:
-    from hoodie_py.reader.merger import Merger
+    from hoodie_py.reader.merge.merger import Merger
 
 cloudpickle: Any = pyspark.cloudpickle  # untyped
 
@@ -78,13 +78,13 @@ def choose_merger(config: TableConfig, mergers: Sequence[Merger]) -> Merger | No
     """Return the first merger that the table names by strategy id or payload class; None if it names none."""
     if config.merge_mode is not MergeMode.CUSTOM:
         return None
-    from hoodie_py.reader.registry import stands_for
+    from hoodie_py.reader.merge.registry import stands_for
 
     return next((each for each in mergers if stands_for(each if isinstance(each, type) else type(each), config)), None)
 
 
 def _check_merger(merger: object) -> None:
-    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.merge.merger import RecordMerger
 
     cls = merger if isinstance(merger, type) else type(merger)
     if not issubclass(cls, RecordMerger):
@@ -110,7 +110,7 @@ def _pickle_by_value(mergers: Sequence[Merger]) -> Iterator[None]:
 
 
 def _iterate_own_modules(merger: Merger) -> Iterator[ModuleType]:
-    from hoodie_py.reader.merger import RecordMerger
+    from hoodie_py.reader.merge.merger import RecordMerger
 
     cls = merger if isinstance(merger, type) else type(merger)
     for base in cls.__mro__:

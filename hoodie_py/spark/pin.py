@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.formats.timeline import Timeline
-from hoodie_py.spark.options import LoadOptions
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.spark.load_options import LoadOptions
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.table.timeline_loader import TableTimeline
+from hoodie_py.table.timeline.loader import TableTimeline
 
 
 @dataclass(frozen=True, slots=True, repr=False)

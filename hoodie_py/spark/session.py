@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.spark.connect import is_connect
-from hoodie_py.spark.options import pick_s3_settings
+from hoodie_py.spark.load_options import read_s3_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from hoodie_py.reader.merger import Merger
-    from hoodie_py.writer.lock import Lock
-    from hoodie_py.writer.write_result import WriteResult
+    from hoodie_py.reader.merge.merger import Merger
+    from hoodie_py.writer.commit.result import WriteResult
+    from hoodie_py.writer.lock.lock import Lock
 
 _TAKEN = "DATA_SOURCE_ALREADY_EXISTS"
 
@@ -40,7 +39,7 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
     """
     from pyspark.errors import AnalysisException
 
-    from hoodie_py.spark.source import make_source_class
+    from hoodie_py.spark.data_source import make_source_class
 
     settings = read_s3_settings(spark)
     try:
@@ -83,7 +82,7 @@ def read(
     Raises:
         HoodieError: there is no table, it cannot be read, or the query is not valid.
     """
-    from hoodie_py.spark.hybrid import load
+    from hoodie_py.spark.read.hybrid import load
 
     given = {**(options or {}), **named, "path": path}
     rows: DataFrame = load(spark, given, read_s3_settings(spark), columns, filter, mergers)
@@ -131,17 +130,9 @@ def write(
         HoodieError: Spark did not run the tasks; the table is unchanged.
     """
     from hoodie_py.options.source import OPERATION
-    from hoodie_py.spark.write_table import write_table
+    from hoodie_py.spark.distributed.write_table import write_table
 
     given = {**(options or {}), **named, "path": path}
     if operation is not None:
         given[OPERATION] = operation
     return write_table(df, given, read_s3_settings(df.sparkSession), mode, merger, lock)
-
-
-def read_s3_settings(spark: Any) -> dict[str, str]:
-    """Return the session's S3 settings. A classic session has more of them in its SparkContext's configuration."""
-    settings = dict(spark.conf.getAll)
-    if not is_connect(spark):
-        settings = {**dict(spark.sparkContext.getConf().getAll()), **settings}
-    return pick_s3_settings(settings.items())

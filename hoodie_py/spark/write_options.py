@@ -16,17 +16,16 @@ import pyarrow as pa
 
 from hoodie_py.errors import ConflictError, InvalidQueryError, TableNotFoundError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats import table_config as properties
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config import table_config as properties
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options import source as source_keys
 from hoodie_py.options.check import check_write_options
 from hoodie_py.options.write import COMBINE_BEFORE_INSERT
-from hoodie_py.spark.options import PATH, LoadOptions
+from hoodie_py.spark.load_options import PATH, LoadOptions
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.creation_arguments import make_default_name, split_field_names
-from hoodie_py.writer.new_table import NewTable
-from hoodie_py.writer.table_creation import create_table
-from hoodie_py.writer.write_records import WriteOperation
+from hoodie_py.writer.create.create import create_table, make_default_name, split_field_names
+from hoodie_py.writer.create.new_table import NewTable
+from hoodie_py.writer.records import WriteOperation
 
 _DEFAULT_TYPE = "COPY_ON_WRITE"  # Java's for a data source
 _DEFAULT_VERSION = "9"

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, InvalidQueryError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.deletes import decode_deletes
-from hoodie_py.formats.log import BlockType, CorruptBlock, LogBlock, iterate_blocks
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.deletes.decoder import decode_deletes
+from hoodie_py.formats.log.framing import BlockType, CorruptBlock, LogBlock, iterate_blocks
 from hoodie_py.formats.names import check_inside, parse_log_file_name
-from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.timeline_loader import TableTimeline
-from hoodie_py.table.view import FileSystemView
+from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.view.file_system_view import FileSystemView
 
 _AVRO_COUNT = slice(4, 8)
 

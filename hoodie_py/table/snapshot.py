@@ -14,20 +14,19 @@ import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo
-from hoodie_py.table.committed_logs import CommittedLogs
-from hoodie_py.table.instants import AsOf, parse_instant, parse_zone
-from hoodie_py.table.partition_values import is_formatted_time, parse_partition_constants, parse_partition_values
-from hoodie_py.table.partitions import Partition, parse_partition
-from hoodie_py.table.table_schema import TableSchema, resolve_schema
-from hoodie_py.table.timeline_loader import TableTimeline, load_config
-from hoodie_py.table.travel import check_travel
-from hoodie_py.table.view import FileSystemView
+from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
+from hoodie_py.table.timeline.loader import TableTimeline, load_config
+from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_instant, parse_zone
+from hoodie_py.table.view.committed_logs import CommittedLogs
+from hoodie_py.table.view.file_system_view import FileSystemView
+from hoodie_py.table.view.partition_values import is_formatted_time, parse_partition_constants, parse_partition_values
+from hoodie_py.table.view.partitions import Partition, parse_partition
 
 if TYPE_CHECKING:
-    from hoodie_py.table.predicate import Predicate
+    from hoodie_py.table.filter.predicate import Predicate
 
 
 def open_snapshot(
@@ -153,7 +152,7 @@ class Snapshot:
         Raises:
             FileMissingError: a file is missing.
         """
-        from hoodie_py.table.missing_files import check_nothing_missing
+        from hoodie_py.table.view.missing_files import check_nothing_missing
 
         def wanted(path: str) -> bool:
             return self._may_match(predicate, path)
@@ -164,7 +163,7 @@ class Snapshot:
         """Say whether a partition may hold rows that pass a filter."""
         if predicate is None:
             return True
-        from hoodie_py.table.pruning import may_match_partition
+        from hoodie_py.table.filter.pruning import may_match_partition
 
         partition = parse_partition(self.config, self.schema.arrow, path, whole=self._names_partition(predicate))
         return may_match_partition(predicate, partition.values_by_field)
@@ -172,7 +171,7 @@ class Snapshot:
     def _names_partition(self, predicate: Predicate | None) -> bool:
         if predicate is None:
             return False
-        from hoodie_py.table.pruning import names_partition
+        from hoodie_py.table.filter.pruning import names_partition
 
         return names_partition(predicate, self.config.partition_fields)
 
@@ -204,7 +203,7 @@ class Snapshot:
         )
 
     def _find_expected_sizes(self, file_slice: FileSlice) -> dict[str, int]:
-        from hoodie_py.table.expected_sizes import find_expected_sizes
+        from hoodie_py.table.view.expected_sizes import find_expected_sizes
 
         return find_expected_sizes(self.timeline, [file_slice])
 

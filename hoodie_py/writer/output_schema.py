@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.table.snapshot import Snapshot
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.instants import RESTORE
-from hoodie_py.formats.table_config import TableConfig
-from hoodie_py.table.partition_values import is_formatted_time
-from hoodie_py.table.schema_history import SCHEMA_FOLDER
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.timeline.instants import RESTORE
+from hoodie_py.table.schema.history import SCHEMA_FOLDER
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.pending import list_pending_writes
+from hoodie_py.table.view.partition_values import is_formatted_time
+from hoodie_py.writer.transaction.pending import list_pending_writes
 
 
 def check_compactable(snapshot: Snapshot) -> None:

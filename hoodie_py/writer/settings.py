@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from hoodie_py.formats.bloom import BloomSettings
+from hoodie_py.formats.parquet.bloom import BloomSettings
 from hoodie_py.options import write as keys
 from hoodie_py.options.check import check_write_options
 from hoodie_py.writer.index_settings import IndexSettings

@@ -13,12 +13,12 @@ from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from hoodie_py.reader.merger import Merger
-    from hoodie_py.writer.lock import Lock
-    from hoodie_py.writer.session import WriteSession
-    from hoodie_py.writer.write_data import Writer
-    from hoodie_py.writer.write_records import WriteOperation
-    from hoodie_py.writer.write_result import WriteResult
+    from hoodie_py.reader.merge.merger import Merger
+    from hoodie_py.writer.commit.result import WriteResult
+    from hoodie_py.writer.lock.lock import Lock
+    from hoodie_py.writer.records import WriteOperation
+    from hoodie_py.writer.timeline.session import WriteSession
+    from hoodie_py.writer.write_client import Writer
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class TableWrites:
             CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
             StorageError: the store refused; the table is unchanged.
         """
-        from hoodie_py.writer.write_records import WriteOperation
+        from hoodie_py.writer.records import WriteOperation
 
         return self._write(data, WriteOperation.UPSERT, options, merger, lock)
 
@@ -76,7 +76,7 @@ class TableWrites:
         If the table already has a key, it has two rows of that key then, as in Java Hudi. The options' policy about
         duplicates can drop such rows or refuse them.
         """
-        from hoodie_py.writer.write_records import WriteOperation
+        from hoodie_py.writer.records import WriteOperation
 
         return self._write(data, WriteOperation.INSERT, options, merger, lock)
 
@@ -91,7 +91,7 @@ class TableWrites:
 
         Arguments and errors as for ``upsert``.
         """
-        from hoodie_py.writer.write_records import WriteOperation
+        from hoodie_py.writer.records import WriteOperation
 
         return self._write(data, WriteOperation.BULK_INSERT, options, merger, lock)
 
@@ -103,7 +103,7 @@ class TableWrites:
         lock: Lock | None = None,
     ) -> WriteResult:
         """Replace all rows of the partitions that the given rows are in; arguments and errors as for ``upsert``."""
-        from hoodie_py.writer.write_records import WriteOperation
+        from hoodie_py.writer.records import WriteOperation
 
         return self._write(data, WriteOperation.INSERT_OVERWRITE, options, merger, lock)
 
@@ -115,7 +115,7 @@ class TableWrites:
         lock: Lock | None = None,
     ) -> WriteResult:
         """Replace all rows of the table; arguments and errors as for ``upsert``."""
-        from hoodie_py.writer.write_records import WriteOperation
+        from hoodie_py.writer.records import WriteOperation
 
         return self._write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options, merger, lock)
 
@@ -137,7 +137,7 @@ class TableWrites:
         """
         from pyarrow import compute as pc
 
-        from hoodie_py.writer.write_records import WriteOperation
+        from hoodie_py.writer.records import WriteOperation
 
         if not isinstance(keys_or_filter, str | pc.Expression):
             return self._write(keys_or_filter, WriteOperation.DELETE, options, merger, lock)
@@ -161,14 +161,14 @@ class TableWrites:
         merger: Merger | None,
         lock: Lock | None,
     ) -> Writer:
-        from hoodie_py.writer.write_data import Writer
+        from hoodie_py.writer.write_client import Writer
 
         return Writer(self._open_session(options, lock), merger)
 
     def _open_session(
         self, options: Mapping[str, Any] | None, lock: Lock | None, strategy: str | None = None
     ) -> WriteSession:
-        from hoodie_py.writer.session import WriteSession
+        from hoodie_py.writer.timeline.session import WriteSession
 
         return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from hoodie_py.writer import clock
+from hoodie_py.writer.timeline import clock
 
 DIED = "died"
 HUNG = "hung"
@@ -118,7 +118,11 @@ def warm_up() -> None:
     """Import, before the first fork, what children need."""
     import pyarrow.parquet
 
-    from hoodie_py.writer import clean, compaction, compaction_plan, metadata_table, rollback  # noqa: F401
+    from hoodie_py.writer.clean import clean  # noqa: F401
+    from hoodie_py.writer.compaction import compact as compaction  # noqa: F401
+    from hoodie_py.writer.compaction import plan as compaction_plan  # noqa: F401
+    from hoodie_py.writer.metadata_table import metadata_table  # noqa: F401
+    from hoodie_py.writer.rollback import rollback  # noqa: F401
 
     pyarrow.array([1])
     gc.freeze()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py import HoodieTable, TableFiles
-from hoodie_py.writer.local_runner import LocalRunner
+from hoodie_py.writer.compaction.local_runner import LocalRunner
 from integration.crash import checks
 from integration.crash.stores import open_table
 

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from hoodie_py import CommitStateUnknownError
-from hoodie_py.writer import attempt, clean, commit_protocol, compaction
+from hoodie_py.writer.clean import clean
+from hoodie_py.writer.compaction import compact as compaction
+from hoodie_py.writer.rollback import attempt
+from hoodie_py.writer.transaction import commit_protocol
 from hoodie_storage import local
 from integration.crash.__main__ import main
 from integration.crash.faults import KILL_AFTER, KILL_BEFORE, KILL_HALF_WAY, LOST_FOR_GOOD

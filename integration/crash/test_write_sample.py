@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from hoodie_py.writer import commit_protocol, rollback, run_guard, write_commit, write_data
+from hoodie_py.writer import write_client as write_data
+from hoodie_py.writer.commit import write_commit
+from hoodie_py.writer.rollback import rollback
+from hoodie_py.writer.transaction import commit_protocol, run_guard
 from integration.crash.faults import HALF_WRITTEN, KILL_AFTER, KILL_BEFORE, LOST, LOST_FOR_GOOD
 from integration.crash.operations import LOCKS, QUICK
 from integration.crash.stores import Bucket, Folder, Place

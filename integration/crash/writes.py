@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.timeline_loader import load_config, load_timeline
-from hoodie_py.writer import write_runner
-from hoodie_py.writer.new_table import NewTable
-from hoodie_py.writer.table_creation import create_table
+from hoodie_py.table.timeline.loader import load_config, load_timeline
+from hoodie_py.writer.commit import run_jobs as write_runner
+from hoodie_py.writer.create.create import create_table
+from hoodie_py.writer.create.new_table import NewTable
 from integration.crash import checks
 from integration.crash.operations import Subject
 from integration.crash.stores import open_table

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from hoodie_py.writer import append_task, key_lookup
+from hoodie_py.writer.handles import append as append_task
+from hoodie_py.writer.index import key_lookup
 from integration.histories.machine import Findings, run
 from integration.histories.model import Kind, replayed
 from integration.histories.moved import moved

@@ -12,8 +12,8 @@ import pytest
 
 from hoodie_py import HoodieTable
 from integration.java_hudi.session import JavaHudiError, JavaSession
-from tests.table.test_instants import JAVA_REFUSES, JAVA_TAKES
-from tests.writer import test_data_columns
+from tests.table.timeline.test_time_travel import JAVA_REFUSES, JAVA_TAKES
+from tests.writer.input import test_data_columns
 from tests.writer.test_deletes import FIELDS, MOVING, Life
 
 QUICK = {"hoodie.index.bloom.num_entries": "100"}

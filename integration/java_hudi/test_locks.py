@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hoodie_py import ConflictError, TableFiles
-from hoodie_py.writer.lock import hold
-from hoodie_py.writer.lock_choice import choose_lock
+from hoodie_py.writer.lock.choice import choose_lock
+from hoodie_py.writer.lock.lock import hold
 from integration.java_hudi.session import JavaHudiError
 from integration.java_hudi.tables import SCHEMA, Kind, Lake, make_row, same_rows
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.writer.timeline_writer import TimelineWriter
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from integration.java_hudi.tables import SCHEMA, Kind, Lake, make_row
 from tests.writer.compaction_tables import QUICK
 

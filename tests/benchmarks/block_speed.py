@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
+from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from tests.benchmarks.bench_tables import TablesAbsentError, bench_table
 from tests.benchmarks.processes import answer_of, load
 from tests.benchmarks.results import save, versions

@@ -17,7 +17,7 @@ import fastavro
 import pyarrow as pa
 from fastavro.schema import parse_schema
 
-from hoodie_py.formats.avro import AvroSchema, decode_avro_data
+from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
 from tests.benchmarks.block_speed import HEADER, Records, Ways, run
 
 AROUND = 100  # bytes on both sides of a block: its headers, and what follows

@@ -18,8 +18,8 @@ import fastavro
 import pyarrow as pa
 from fastavro.schema import parse_schema
 
-from hoodie_py.formats.avro import AvroSchema, decode_avro_data
-from hoodie_py.formats.avro_encoder import encode_records
+from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
+from hoodie_py.formats.avro.encoder import encode_records
 from tests.benchmarks.block_speed import Records, Ways, run
 from tests.benchmarks.decoder import fastavro_rows
 

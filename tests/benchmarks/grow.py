@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
-from hoodie_py.formats.table_config import TableConfig
 from tests.benchmarks.base_copies import write_copy
 from tests.benchmarks.commit_copies import copy_stats
 from tests.benchmarks.rekey import KeyShape

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py import BufferedBatch, BufferedRecord, RecordContext, RecordMerger
-from hoodie_py.reader.arrow_context import ArrowRecordContext
-from hoodie_py.reader.custom_strategy import CustomStrategy
-from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.record_key import RecordKeys
-from hoodie_py.reader.row_store import RowStore
-from hoodie_py.reader.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy
+from hoodie_py.reader.merge.custom import CustomStrategy
+from hoodie_py.reader.merge.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy
+from hoodie_py.reader.record.arrow_context import ArrowRecordContext
+from hoodie_py.reader.record.delete_rules import DeleteRules
+from hoodie_py.reader.record.record_key import RecordKeys
+from hoodie_py.reader.record.row_store import RowStore
 
 PAIRS = 200_000
 RUNS = 7

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.formats.blocks import decode_delete_block
-from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
+from hoodie_py.formats.log.blocks import decode_delete_block
+from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 
 KEYS_IN_A_RECORD = 2  # the meta column and the key column of the user
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"

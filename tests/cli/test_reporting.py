@@ -5,7 +5,7 @@ import warnings
 import pytest
 import typer
 
-from hoodie_py.cli.reporting import report_errors
+from hoodie_py.cli.console import report_errors
 from hoodie_py.errors import CorruptFileError, HoodieWarning
 
 

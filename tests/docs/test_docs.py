@@ -21,7 +21,9 @@ from tests.corpus import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-DEMO_TABLE = ROOT / "tests" / "data" / "demo_table.zip"  # tests/cli/test_demo.py sees to it that it is the demo's table
+DEMO_TABLE = (
+    ROOT / "tests" / "data" / "demo_table.zip"
+)  # tests/cli/demo/test_demo.py sees to it that it is the demo's table
 MAKES_IT = "hoodie demo --no-spark --no-compact --keep demo_table"
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hoodie_py.formats.bloom import BloomBuilder, BloomFilter, BloomSettings
+from hoodie_py.formats.parquet.bloom import BloomBuilder, BloomFilter, BloomSettings
 
 
 def build_bloom(keys: pa.Array | pa.ChunkedArray, settings: BloomSettings | None = None) -> BloomFilter:

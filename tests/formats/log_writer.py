@@ -13,8 +13,8 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from hoodie_py.formats.deletes import OrderingKind
-from hoodie_py.formats.log import BlockType, HeaderKey
+from hoodie_py.formats.deletes.decoder import OrderingKind
+from hoodie_py.formats.log.framing import BlockType, HeaderKey
 
 MAGIC = b"#HUDI#"
 DELETE_CLASS = "org.apache.hudi.common.model.DeleteRecord"

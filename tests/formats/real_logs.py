@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from hoodie_py.formats.log import LogBlock, iterate_blocks
+from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from tests.corpus import case_folder, corpus_names
 
 

@@ -15,17 +15,17 @@ import pytest
 from pyroaring import BitMap64
 
 from hoodie_py.errors import CorruptFileError, HoodieError, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.archive import parse_history_parquet
-from hoodie_py.formats.avro import AvroSchema, decode_avro_data
-from hoodie_py.formats.avro_schema import parse_record
-from hoodie_py.formats.commit_metadata import CommitMetadata, parse_json
-from hoodie_py.formats.deletes import decode_deletes
+from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
+from hoodie_py.formats.avro.schema import parse_record
+from hoodie_py.formats.config.properties import parse_properties
+from hoodie_py.formats.deletes.decoder import decode_deletes
 from hoodie_py.formats.limits import VARIABLE, Limits, get_limits
-from hoodie_py.formats.log import BlockType, HeaderKey, iterate_blocks
+from hoodie_py.formats.log.framing import BlockType, HeaderKey, iterate_blocks
+from hoodie_py.formats.log.positions import decode_positions
 from hoodie_py.formats.names import parse_base_file_name
-from hoodie_py.formats.parquet import decode_parquet_data
-from hoodie_py.formats.positions import decode_positions
-from hoodie_py.formats.properties import parse_properties
+from hoodie_py.formats.parquet.decoder import decode_parquet_data
+from hoodie_py.formats.timeline.archive import parse_history_parquet
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, parse_json
 from tests.formats.log_writer import KryoWriter, avro_data, block, delete_content, deletes, rollback
 from tests.fuzz.bombs import container
 
@@ -121,7 +121,7 @@ ELSEWHERE = {
     "history_rows": "below",
     "archive_bytes": "tests/table/test_bounded.py",
     "log_bytes": "tests/table/test_bounded.py",
-    "linked_folders": "tests/table/test_named_partitions.py",
+    "linked_folders": "tests/table/view/test_named_partitions.py",
     "name_chars": "below",
 }
 

@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.archive import (
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name, split_partition_path
+from hoodie_py.formats.timeline.archive import (
     parse_archive_file_name,
     parse_archived_log,
     parse_history_file_name,
@@ -23,10 +25,9 @@ from hoodie_py.formats.archive import (
     parse_history_version,
     parse_manifest_name,
 )
-from hoodie_py.formats.commit_metadata import CommitMetadata
-from hoodie_py.formats.instants import parse_instant_file
-from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name, split_partition_path
-from hoodie_py.formats.plans import (
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.instants import parse_instant_file
+from hoodie_py.formats.timeline.plans import (
     CleanMetadata,
     CleanPlan,
     CompactionPlan,
@@ -36,7 +37,6 @@ from hoodie_py.formats.plans import (
     RollbackPlan,
     SavepointMetadata,
 )
-from hoodie_py.formats.table_config import TableConfig
 from tests.corpus import corpus_names, load_case
 from tests.formats.zipped_tables import MetaFile, meta_files
 

@@ -21,13 +21,13 @@ import pyarrow as pa
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import HoodieWarning
-from hoodie_py.formats import archive, plans
-from hoodie_py.formats.blocks import decode_block_positions, decode_delete_block, decode_records
-from hoodie_py.formats.commit_metadata import CommitMetadata
-from hoodie_py.formats.deletes import decode_deletes
-from hoodie_py.formats.log import MAGIC, BlockType, CorruptBlock, LogBlock, iterate_blocks
-from hoodie_py.formats.positions import decode_positions
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.deletes.decoder import decode_deletes
+from hoodie_py.formats.log.blocks import decode_block_positions, decode_delete_block, decode_records
+from hoodie_py.formats.log.framing import MAGIC, BlockType, CorruptBlock, LogBlock, iterate_blocks
+from hoodie_py.formats.log.positions import decode_positions
+from hoodie_py.formats.timeline import archive, plans
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from tests.formats.log_writer import delete_content, surrounded
 from tests.fuzz.parsers import avro_container, deletes, kryo
 from tests.fuzz.seeds import all_files, files, is_instant, is_log

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie_py.formats.log import iterate_blocks
+from hoodie_py.formats.log.framing import iterate_blocks
 from tests.formats.log_writer import rollback
 from tests.fuzz.bombs import BOMBS
 from tests.fuzz.damage import FREE_BYTES, TIMES_THE_FILE

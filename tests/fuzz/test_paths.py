@@ -11,11 +11,11 @@ import pytest
 
 from hoodie_py.errors import HoodieError, InvalidTableError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats import archive, plans
-from hoodie_py.formats.commit_metadata import CommitMetadata, WriteStat
+from hoodie_py.formats.config.properties import format_properties
+from hoodie_py.formats.config.table_config import CHECKSUM, TableConfig, compute_table_checksum
 from hoodie_py.formats.names import check_bare
-from hoodie_py.formats.properties import format_properties
-from hoodie_py.formats.table_config import CHECKSUM, TableConfig, compute_table_checksum
+from hoodie_py.formats.timeline import archive, plans
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
 
 OUTSIDE = (
     "../x", "p/../../x", "..", "./../x", "/etc/passwd", "//host/x", "file:///etc/passwd", "s3://other/x", "s3a:/x", "hdfs://n/x",

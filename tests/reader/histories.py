@@ -11,12 +11,12 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from hoodie_py import BufferedBatch, BufferedRecord, RecordContext, RecordMerger
-from hoodie_py.reader.arrow_context import ArrowRecordContext
-from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.ordering import ForeignValue
-from hoodie_py.reader.record_key import RecordKeys
-from hoodie_py.reader.records import DEFAULT_ORDERING, DELETE, NO_OPERATION
-from hoodie_py.reader.row_store import RowStore
+from hoodie_py.reader.record.arrow_context import ArrowRecordContext
+from hoodie_py.reader.record.delete_rules import DeleteRules
+from hoodie_py.reader.record.ordering import ForeignValue
+from hoodie_py.reader.record.record import DEFAULT_ORDERING, DELETE, NO_OPERATION
+from hoodie_py.reader.record.record_key import RecordKeys
+from hoodie_py.reader.record.row_store import RowStore
 
 SCHEMA = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("v", pa.int64()), ("s", pa.string())])
 

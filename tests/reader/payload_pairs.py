@@ -11,12 +11,12 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from hoodie_py import BufferedBatch
-from hoodie_py.reader.arrow_context import ArrowRecordContext
-from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.ordering import ForeignValue, OrderingColumn
-from hoodie_py.reader.record_key import RecordKeys
-from hoodie_py.reader.records import DEFAULT_ORDERING, DELETE, NO_OPERATION, UPDATE_BEFORE
-from hoodie_py.reader.row_store import NO_ROW, RowStore
+from hoodie_py.reader.record.arrow_context import ArrowRecordContext
+from hoodie_py.reader.record.delete_rules import DeleteRules
+from hoodie_py.reader.record.ordering import ForeignValue, OrderingColumn
+from hoodie_py.reader.record.record import DEFAULT_ORDERING, DELETE, NO_OPERATION, UPDATE_BEFORE
+from hoodie_py.reader.record.record_key import RecordKeys
+from hoodie_py.reader.record.row_store import NO_ROW, RowStore
 
 SCHEMA = pa.schema(
     [

@@ -16,11 +16,11 @@ from pyroaring import BitMap64
 
 from hoodie_py import FileGroupReader, FileSlice, RecordMerger
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.deletes import OrderingKind
-from hoodie_py.formats.log import BlockType, HeaderKey
-from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.formats.config.merge_config import MergeMode
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.deletes.decoder import OrderingKind
+from hoodie_py.formats.log.framing import BlockType, HeaderKey
 from hoodie_py.formats.names import LogFileName
-from hoodie_py.formats.table_config import TableConfig
 from hoodie_py.options.read import UNAVAILABLE_VALUE
 from hoodie_py.reader.file_slice import BaseFile, BlockRules, LogFile
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import FileGroupReader, HoodieTable, InvalidQueryError
-from hoodie_py.reader.base_file import BaseFileReader
+from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.read_info import ReadOptions
 
 Corpus = Callable[[str], Path]

@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 
 from hoodie_py import FileGroupReader, RecordMerger
 from hoodie_py.errors import CorruptFileError, HoodieError, MergeError, StorageError
-from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID, MergeMode
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config.merge_config import PAYLOAD_STRATEGY_ID, MergeMode
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options.read import MERGE_TYPE, MERGE_USE_POSITIONS, SPILL_PATH
-from hoodie_py.reader import log_bytes, log_side
-from hoodie_py.reader.merge_reader import MergeReader
-from hoodie_py.reader.spill import Spill
+from hoodie_py.reader.log import log_files as log_bytes
+from hoodie_py.reader.log import log_reader as log_side
+from hoodie_py.reader.memory.spill import Spill
+from hoodie_py.reader.record_reader import MergeReader
 from tests.reader.slices import (
     Version,
     bases,

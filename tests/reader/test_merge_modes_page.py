@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hoodie_py import RecordMerger
-from hoodie_py.formats.merge_config import MergeMode
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config.merge_config import MergeMode
+from hoodie_py.formats.config.table_config import TableConfig
 from tests.corpus import ROOT
 from tests.reader.slices import UNAVAILABLE, Version, config_of, reader_of, rows_of, write_slice
 

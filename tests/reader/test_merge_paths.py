@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 
 from hoodie_py import BufferedBatch, RecordMerger
-from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID, MergeMode
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config.merge_config import PAYLOAD_STRATEGY_ID, MergeMode
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options.read import UNAVAILABLE_VALUE
 from tests.reader.slices import (
     SCHEMA,

@@ -17,8 +17,8 @@ from hoodie_py.options.read import (
     SAME_ORDERING_UPDATES,
     UNAVAILABLE_VALUE,
 )
-from hoodie_py.reader.payload_merger import PayloadMerger
-from hoodie_py.reader.payloads import _BY_NAME, make_builtin_payload_merger
+from hoodie_py.reader.payloads.classes import _BY_NAME, make_builtin_payload_merger
+from hoodie_py.reader.payloads.merger import PayloadMerger
 from tests.reader.payload_pairs import ORDERINGS, PLACEHOLDER, both, context, described, pairs
 
 CLASSES = sorted(_BY_NAME)

@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.buffer import LogBuffer
-from hoodie_py.reader.entry_batches import from_entry_batch, get_extra, to_entry_batch
-from hoodie_py.reader.folded_log import FoldedLog
-from hoodie_py.reader.foreign_text import decode_foreign, encode_foreign
-from hoodie_py.reader.key_hash import KeyHash
-from hoodie_py.reader.match import match_base_rows
-from hoodie_py.reader.memory_budget import MemoryBudget
-from hoodie_py.reader.ordering import ForeignValue, OrderingColumn
+from hoodie_py.reader.base.match import match_base_rows
+from hoodie_py.reader.buffer.folded_log import FoldedLog
+from hoodie_py.reader.buffer.foreign_text import decode_foreign, encode_foreign
+from hoodie_py.reader.buffer.key_hash import KeyHash
+from hoodie_py.reader.buffer.log_buffer import LogBuffer
+from hoodie_py.reader.buffer.spilled_log import from_entry_batch, get_extra, to_entry_batch
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.memory.spill import Spill
+from hoodie_py.reader.merge.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy
 from hoodie_py.reader.read_stats import ReadStats
-from hoodie_py.reader.records import DEFAULT_ORDERING
-from hoodie_py.reader.row_store import RowStore
-from hoodie_py.reader.spill import Spill
-from hoodie_py.reader.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy
+from hoodie_py.reader.record.batch import BufferedBatch
+from hoodie_py.reader.record.ordering import ForeignValue, OrderingColumn
+from hoodie_py.reader.record.record import DEFAULT_ORDERING
+from hoodie_py.reader.record.row_store import RowStore
 from tests.reader.histories import SCHEMA, Version, context, entries, outcome, versions
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.reader.wanted_rows import split_into_portions
+from hoodie_py.reader.file_group import split_into_portions
 
 
 @given(st.lists(st.lists(st.booleans(), max_size=9), max_size=6), st.integers(1, 12))

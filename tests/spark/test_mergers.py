@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import BufferedRecord, MergeError, RecordContext, RecordMerger
-from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.spark.mergers import choose_merger, dump_mergers, load_mergers
 
 HELPER = 41

@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 from hoodie_py import HoodieTable, InvalidQueryError, UnsupportedFeatureError
 from tests.spark.write_engine import write_by_hand
 from tests.writer.compaction_tables import QUICK, writable
-from tests.writer.test_key_spelling import TEXTS
+from tests.writer.index.test_key_spelling import TEXTS
 from tests.writer.written_tables import SCHEMA, Kind
 
 _WRITES = ("upsert", "insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table")

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 from hoodie_py import CommitStateUnknownError, ConflictError, HoodieError, HoodieTable, InvalidQueryError
 from hoodie_py.options.write import COMBINE_BEFORE_INSERT
 from hoodie_py.spark.write_options import WriteOptions
-from hoodie_py.writer.write_records import WriteOperation
+from hoodie_py.writer.records import WriteOperation
 from tests.writer.written_tables import SCHEMA, Kind
 
 W = "hoodie.datasource.write."

@@ -25,10 +25,11 @@ from hoodie_py import (
     StorageError,
     TableNotFoundError,
 )
-from hoodie_py.spark import register, write, write_engine
-from hoodie_py.spark.write_engine import SparkEngine
-from hoodie_py.spark.write_wire import choose_labels
-from tests.spark.test_write_table import rows, seen, steps
+from hoodie_py.spark import register, write
+from hoodie_py.spark.distributed import engine as write_engine
+from hoodie_py.spark.distributed.engine import SparkEngine
+from hoodie_py.spark.distributed.payloads import choose_labels
+from tests.spark.distributed.test_write_table import rows, seen, steps
 from tests.spark.troubled_writes import Breaks, FailsLast, LosesRows, RunsTwice
 from tests.writer.compaction_tables import leftovers, orphans
 from tests.writer.written_tables import SCHEMA
@@ -178,13 +179,13 @@ def test_tasks_that_fail_or_run_twice(frame: Any, tmp_path: Path, monkeypatch: p
     write(frame(rows(range(30), 1)), where, **OPTIONS)
     before = seen(tmp_path / "t")
     for kind, error in ((FailsLast, StorageError), (Breaks, HoodieError)):
-        monkeypatch.setattr("hoodie_py.spark.write_engine.WriteFiles", kind)
+        monkeypatch.setattr("hoodie_py.spark.distributed.engine.WriteFiles", kind)
         with pytest.raises(error, match=r"went away|one over nothing"):
             write(frame(rows(range(10, 40), 2)), where)
         assert seen(tmp_path / "t") == before
         nothing_is_left(tmp_path / "t")
         assert len(list(HoodieTable.open(where).timeline)) == 1
-    monkeypatch.setattr("hoodie_py.spark.write_engine.WriteFiles", RunsTwice)
+    monkeypatch.setattr("hoodie_py.spark.distributed.engine.WriteFiles", RunsTwice)
     result = write(frame(rows(range(10, 40), 2)), where)
     assert (result.rows_updated, result.rows_inserted) == (20, 10)
     assert len(seen(tmp_path / "t")) == 40
@@ -192,7 +193,7 @@ def test_tasks_that_fail_or_run_twice(frame: Any, tmp_path: Path, monkeypatch: p
 
 
 def test_rows_that_change_while_they_are_written(frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hoodie_py.spark.write_engine.WriteFiles", LosesRows)
+    monkeypatch.setattr("hoodie_py.spark.distributed.engine.WriteFiles", LosesRows)
     with pytest.raises(HoodieError, match="must not change"):
         write(frame(rows(range(30), 1)), str(tmp_path / "t"), **OPTIONS)
     with pytest.raises(TableNotFoundError):

@@ -8,8 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 
 from hoodie_py.errors import StorageError
-from hoodie_py.spark.compaction import SparkRunner
-from hoodie_py.writer.compaction_task import CompactionTask, OnRows, TaskResult
+from hoodie_py.spark.compaction_runner import SparkRunner
+from hoodie_py.writer.compaction.task import CompactionTask, OnRows
+from hoodie_py.writer.handles.result import TaskResult
 
 
 class FailsOnce(CompactionTask):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import StorageError
 from hoodie_py.spark.attempts import pack_failure
-from hoodie_py.spark.write_files import WriteFiles
+from hoodie_py.spark.distributed.files import WriteFiles
 
 
 class FailsLast(WriteFiles):

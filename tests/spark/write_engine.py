@@ -11,18 +11,18 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.spark.attempts import unpack_error
-from hoodie_py.spark.key_sketch import KeySketch
-from hoodie_py.spark.write_files import PieceKey, WriteFiles, to_piece
-from hoodie_py.spark.write_new_files import WriteNewFiles
+from hoodie_py.spark.distributed.files import PieceKey, WriteFiles, to_piece
+from hoodie_py.spark.distributed.key_sketch import KeySketch
+from hoodie_py.spark.distributed.new_files import WriteNewFiles
+from hoodie_py.spark.distributed.place import PlaceRecords
+from hoodie_py.spark.distributed.shards import SKETCH, DivideKeys, DivideRows, WriteFacts
+from hoodie_py.spark.distributed.write_table import DistributedWrite
 from hoodie_py.spark.write_options import WriteOptions
-from hoodie_py.spark.write_places import PlaceRecords
-from hoodie_py.spark.write_shards import SKETCH, DivideKeys, DivideRows, WriteFacts
-from hoodie_py.spark.write_table import DistributedWrite
-from hoodie_py.writer.compaction_task import TaskResult
-from hoodie_py.writer.routing import FileAssignment
-from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.write_jobs import Tasks
-from hoodie_py.writer.write_result import WriteResult
+from hoodie_py.writer.commit.result import WriteResult
+from hoodie_py.writer.commit.tasks import Tasks
+from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.partitioner.assign import FileAssignment
+from hoodie_py.writer.timeline.session import WriteSession
 
 Rows = list[dict[str, Any]]
 

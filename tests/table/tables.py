@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.table_config import compute_table_checksum
-from hoodie_py.table.timeline_loader import TableTimeline, load_config
-from hoodie_py.table.view import FileSystemView
+from hoodie_py.formats.config.table_config import compute_table_checksum
+from hoodie_py.table.timeline.loader import TableTimeline, load_config
+from hoodie_py.table.view.file_system_view import FileSystemView
 
 V6 = {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}
 V9 = {"hoodie.table.version": "9", "hoodie.timeline.layout.version": "2"}

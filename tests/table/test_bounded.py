@@ -15,11 +15,11 @@ import pytest
 from hoodie_py import CorruptFileError, HoodieError, HoodieTable, InvalidTableError
 from hoodie_py.errors import StorageError
 from hoodie_py.files import TableFiles
-from hoodie_py.table import timeline_loader
-from hoodie_py.table.archive_loader import load_archive
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.writer.folder_tree import list_tree, remove_tree
-from hoodie_py.writer.markers import Markers
+from hoodie_py.table.timeline import loader as timeline_loader
+from hoodie_py.table.timeline.archive import load_archive
+from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.timeline.folder_tree import list_tree, remove_tree
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import KINDS, Kind, contents, row
 

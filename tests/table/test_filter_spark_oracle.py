@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.table.evaluate import evaluate
-from hoodie_py.table.sql_filter import parse_sql
+from hoodie_py.table.filter.evaluate import evaluate
+from hoodie_py.table.filter.sql_parser import parse_sql
 from tests.table.filter_examples import ANSWERED, RAISING
 from tests.table.filter_rows import SCHEMA, rows
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hoodie_py.writer.lock import Lock, hold
+from hoodie_py.writer.lock.lock import Lock, hold
 
 WAIT = 60.0
 

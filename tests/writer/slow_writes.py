@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from hoodie_py import HoodieTable
-from hoodie_py.writer.write_commit import Intent, open_commit
-from hoodie_py.writer.write_conflicts import Claims
-from hoodie_py.writer.write_jobs import Tasks
-from hoodie_py.writer.write_records import WriteOperation, WriteRecords
+from hoodie_py.writer.commit.conflicts import Claims
+from hoodie_py.writer.commit.tasks import Tasks
+from hoodie_py.writer.commit.write_commit import Intent, open_commit
+from hoodie_py.writer.records import WriteOperation, WriteRecords
 from tests.writer.written_tables import Kind, placed, put, records, row, schema_of, session
 
 MOR, COW = Kind(9, True), Kind(9, False)

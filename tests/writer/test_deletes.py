@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.formats.avro_bytes import read_count, read_span
-from hoodie_py.formats.delete_values import OrderingKind, read_ordering
-from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
+from hoodie_py.formats.avro.binary import read_count, read_span
+from hoodie_py.formats.deletes.ordering_value import OrderingKind, read_ordering
+from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from tests.writer.compaction_tables import QUICK
 
 MOVING = {**QUICK, "hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}

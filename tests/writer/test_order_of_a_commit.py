@@ -11,17 +11,19 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidTableError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.instants import Instant
-from hoodie_py.writer import compaction, write_commit
-from hoodie_py.writer.clock import InstantClock
-from hoodie_py.writer.compaction_task import CompactionTask, OnRows, TaskResult
-from hoodie_py.writer.heartbeat import Heartbeat
-from hoodie_py.writer.lock import HeldLock
-from hoodie_py.writer.metadata_table import MetadataTable
-from hoodie_py.writer.timeline_writer import TimelineWriter
+from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.writer.commit import write_commit
+from hoodie_py.writer.compaction import compact as compaction
+from hoodie_py.writer.compaction.task import CompactionTask, OnRows
+from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.lock.heartbeat import Heartbeat
+from hoodie_py.writer.lock.lock import HeldLock
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.timeline.clock import InstantClock
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.writer.compaction_tables import QUICK, completed, rows, writable
+from tests.writer.metadata_table.test_metadata_table import records as told
 from tests.writer.slow_writes import COW, MOR, pending, start
-from tests.writer.test_metadata_table import records as told
 from tests.writer.written_tables import Kind, contents, data_files, put, records, row
 
 WITH_METADATA = ["mdt_files_mor_v9", "old15_metadata_mor"]

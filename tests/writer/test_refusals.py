@@ -6,7 +6,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.properties import update_properties
+from hoodie_py.formats.config.properties import update_properties
 from tests.writer.compaction_tables import QUICK, writable
 
 PENDING = "20261121230000000"

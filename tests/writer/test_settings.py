@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.bloom import BloomSettings
+from hoodie_py.formats.parquet.bloom import BloomSettings
 from hoodie_py.writer.settings import FileSettings, PlanSettings, WriteSettings
 
 

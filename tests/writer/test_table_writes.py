@@ -24,9 +24,10 @@ from hoodie_py.errors import StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.table import snapshot
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer import compaction, inline_services
-from hoodie_py.writer.write_data import Writer
-from hoodie_py.writer.write_records import WriteOperation
+from hoodie_py.writer.commit import inline_services
+from hoodie_py.writer.compaction import compact as compaction
+from hoodie_py.writer.records import WriteOperation
+from hoodie_py.writer.write_client import Writer
 from tests.corpus import corpus_names, unpack
 from tests.writer.compaction_tables import QUICK, leftovers, writable
 from tests.writer.written_tables import KINDS, SCHEMA, Kind, contents, row, schema_of, session

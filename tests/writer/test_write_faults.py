@@ -10,7 +10,7 @@ import pytest
 from hoodie_py import HoodieError, HoodieTable
 from hoodie_py.errors import CommitStateUnknownError
 from hoodie_py.files import TableFiles
-from hoodie_py.writer.write_records import WriteOperation, WriteRecords
+from hoodie_py.writer.records import WriteOperation, WriteRecords
 from tests.writer.compaction_tables import copied, leftovers, missing, orphans
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.written_tables import Kind, contents, data_files, put, records, row

@@ -12,10 +12,10 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, StorageError
-from hoodie_py.formats.instants import INFLIGHT, REQUESTED, Instant
-from hoodie_py.writer import write_commit
-from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.timeline_writer import TimelineWriter
+from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, Instant
+from hoodie_py.writer.commit import write_commit
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.writer.slow_writes import pending, slowly, start
 from tests.writer.written_tables import contents, data_files, put, records, row
 

@@ -14,19 +14,19 @@ import pyarrow.parquet as pq
 
 from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.avro import AvroSchema
+from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.names import META_FIELDS
-from hoodie_py.reader.merger import RecordMerger
+from hoodie_py.reader.merge.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.commit_records import Write, commit_records
-from hoodie_py.writer.data_file import CommitFacts
+from hoodie_py.writer.commit.commit_records import Write, commit_records
+from hoodie_py.writer.commit.result import WriteResult
+from hoodie_py.writer.handles.data_file import CommitFacts
 from hoodie_py.writer.output_schema import OutputSchema
-from hoodie_py.writer.recovery import undo_failed_writes
-from hoodie_py.writer.routing import AssignedRecords, assign_files, assign_new_files
-from hoodie_py.writer.session import WriteSession
-from hoodie_py.writer.timeline_writer import TimelineWriter
-from hoodie_py.writer.write_records import TaggedRecords, WriteOperation, WriteRecords
-from hoodie_py.writer.write_result import WriteResult
+from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, assign_new_files
+from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
+from hoodie_py.writer.rollback.recovery import undo_failed_writes
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.writer.compaction_tables import QUICK
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("name", pa.string())])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats import archive
+from hoodie_py.formats.timeline import archive
 from tests.fuzz.seeds import all_files
 
 

@@ -11,9 +11,9 @@ from contextlib import suppress
 from functools import cache
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats import plans
-from hoodie_py.formats.avro_container import is_container, read_single
-from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.avro.container import is_container, read_single
+from hoodie_py.formats.timeline import plans
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from tests.formats.log_writer import varint
 from tests.fuzz.parsers.commit_json import escapes
 from tests.fuzz.seeds import all_files, is_instant

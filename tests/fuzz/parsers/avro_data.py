@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.avro import AvroSchema, decode_avro_data
-from hoodie_py.formats.avro_cursor import Misfit
-from hoodie_py.formats.avro_lanes import Block, JoinedBlocks, decode_in_lanes, make_plan
-from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
+from hoodie_py.formats.avro.columnar_cursor import Misfit
+from hoodie_py.formats.avro.columnar_decoder import Block, JoinedBlocks, decode_in_lanes, make_plan
+from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
+from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from tests.formats.log_writer import avro_data, surrounded
 from tests.fuzz.seeds import all_files, is_log
 
@@ -111,8 +111,8 @@ def _taken_apart(data: bytes) -> tuple[AvroSchema, bytes]:
 
 
 def _by_records(content: bytes, schema: AvroSchema) -> pa.RecordBatch | None:
-    from hoodie_py.formats.avro import _parse_block
-    from hoodie_py.formats.avro_rows import decode_rows
+    from hoodie_py.formats.avro.data_blocks import _parse_block
+    from hoodie_py.formats.avro.row_decoder import decode_rows
 
     block = _parse_block(content)
     try:
@@ -122,7 +122,7 @@ def _by_records(content: bytes, schema: AvroSchema) -> pa.RecordBatch | None:
 
 
 def _by_columns(content: bytes | memoryview, schema: AvroSchema) -> pa.RecordBatch | None:
-    from hoodie_py.formats.avro import _parse_block
+    from hoodie_py.formats.avro.data_blocks import _parse_block
 
     block: Block = _parse_block(content)
     plan = make_plan(schema.record, None)

@@ -6,9 +6,9 @@ import json
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.avro_container import vet_schema
-from hoodie_py.formats.log import LogBlock, iterate_blocks
+from hoodie_py.formats.avro.container import vet_schema
+from hoodie_py.formats.avro.data_blocks import AvroSchema
+from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from tests.fuzz.parsers.avro_data import SCHEMAS
 from tests.fuzz.seeds import all_files, distinct, is_log
 from tests.fuzz.trees import is_built, tree

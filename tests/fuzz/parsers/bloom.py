@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.bloom import DYNAMIC, SIMPLE, BloomFilter, BloomSettings
+from hoodie_py.formats.parquet.bloom import DYNAMIC, SIMPLE, BloomFilter, BloomSettings
 from tests.formats.blooms import build_bloom
 
 KEYS = pa.array(["", "key-1", "ü" * 40])

@@ -6,8 +6,8 @@ import json
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.archive import parse_history_manifest, parse_history_version
-from hoodie_py.formats.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.archive import parse_history_manifest, parse_history_version
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from tests.fuzz.seeds import all_files, distinct, is_instant
 from tests.fuzz.trees import is_built, tree
 

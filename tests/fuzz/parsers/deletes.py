@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.deletes import AVRO_VERSION, OrderingKind, decode_deletes, decode_deletes_together
-from hoodie_py.formats.log import BlockType, LogBlock, iterate_blocks
+from hoodie_py.formats.deletes.decoder import AVRO_VERSION, OrderingKind, decode_deletes, decode_deletes_together
+from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from tests.formats.log_writer import KryoWriter, delete_content, deletes
 from tests.fuzz.seeds import all_files, distinct, is_log
 

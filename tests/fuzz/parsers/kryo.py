@@ -6,8 +6,8 @@ from contextlib import suppress
 from decimal import Decimal
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.deletes import decode_deletes
-from hoodie_py.formats.kryo import read_deletes
+from hoodie_py.formats.deletes.decoder import decode_deletes
+from hoodie_py.formats.deletes.kryo import read_deletes
 from tests.formats.log_writer import KryoWriter, delete_content
 
 VALUES: tuple[object, ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.log import MAGIC, LogBlock, iterate_blocks
+from hoodie_py.formats.log.framing import MAGIC, LogBlock, iterate_blocks
 from tests.fuzz.seeds import all_files, distinct, is_log
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats import archive, names
-from hoodie_py.formats.timeline import Timeline, parse_instant_file
+from hoodie_py.formats import names
+from hoodie_py.formats.timeline import archive
+from hoodie_py.formats.timeline.timeline import Timeline, parse_instant_file
 from tests.fuzz.seeds import all_files
 
 FIELDS = ((), ("a",), ("a", "b"), ("a", "b", "c"))

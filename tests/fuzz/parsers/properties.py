@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats import table_config
-from hoodie_py.formats.properties import format_properties, parse_properties
-from hoodie_py.formats.table_config import CHECKSUM, TableConfig, compute_table_checksum
+from hoodie_py.formats.config import table_config
+from hoodie_py.formats.config.properties import format_properties, parse_properties
+from hoodie_py.formats.config.table_config import CHECKSUM, TableConfig, compute_table_checksum
 from tests.fuzz.seeds import all_files, distinct
 from tests.fuzz.trees import is_built
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.files import FileInfo
-from hoodie_py.table.schema_history import SCHEMA_FOLDER, needs_matching_by_id
+from hoodie_py.table.schema.history import SCHEMA_FOLDER, needs_matching_by_id
 from tests.fuzz.trees import BUILT, is_built, tree
 
 WORDS = (

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.table.evaluate import evaluate
-from hoodie_py.table.sql_filter import parse_sql
+from hoodie_py.table.filter.evaluate import evaluate
+from hoodie_py.table.filter.sql_parser import parse_sql
 from tests.fuzz.trees import BUILT, is_built, text
 
 _WORDS = r"""

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.deletes import DeleteRecords, OrderingKind
+from hoodie_py.formats.avro.data_blocks import AvroSchema
+from hoodie_py.formats.deletes.decoder import DeleteRecords, OrderingKind
 
 _KINDS = {
     "int": OrderingKind.INT,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.formats.deletes import OrderingKind
-from hoodie_py.reader.ordering import ForeignValue
-from hoodie_py.reader.records import DEFAULT_ORDERING
+from hoodie_py.formats.deletes.decoder import OrderingKind
+from hoodie_py.reader.record.ordering import ForeignValue
+from hoodie_py.reader.record.record import DEFAULT_ORDERING
 from tests.reader.merge_cases.case import column, plain, typed
 
 _KIND_OF_TYPE = {

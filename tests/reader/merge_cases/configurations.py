@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID, MergeConfig, MergeMode, infer_merge
-from hoodie_py.formats.merge_creation import (
+from hoodie_py.formats.config.merge_config import PAYLOAD_STRATEGY_ID, MergeConfig, MergeMode, infer_merge
+from hoodie_py.formats.config.merge_creation import (
     find_payload_class,
     find_payload_classes,
     make_creation_properties,
     resolve_merge_for_write,
 )
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
-from hoodie_py.reader.custom_strategy import CustomStrategy
-from hoodie_py.reader.merge_kinds import choose_buffer_kind
-from hoodie_py.reader.payloads import make_builtin_payload_merger
-from hoodie_py.reader.selection import select_strategy
-from hoodie_py.reader.strategies import (
+from hoodie_py.reader.merge.custom import CustomStrategy
+from hoodie_py.reader.merge.merge_type import choose_buffer_kind
+from hoodie_py.reader.merge.strategies import (
     CommitTimeStrategy,
     EventTimeStrategy,
     KeepValuesStrategy,
     MergeStrategy,
     PartialUpdateStrategy,
 )
+from hoodie_py.reader.payloads.classes import make_builtin_payload_merger
+from hoodie_py.reader.selection import select_strategy
 from tests.reader.merge_cases.case import Case
 from tests.reader.merge_cases.compare import check
 from tests.reader.merge_cases.merge_rules import EXPRESSION_PAYLOAD, MergeRule, merge_rule

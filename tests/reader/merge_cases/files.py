@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from hoodie_py.formats.avro import AvroSchema
-from hoodie_py.formats.deletes import OrderingKind
-from hoodie_py.formats.log import BlockType, HeaderKey
+from hoodie_py.formats.avro.data_blocks import AvroSchema
+from hoodie_py.formats.deletes.decoder import OrderingKind
+from hoodie_py.formats.log.framing import BlockType, HeaderKey
 from hoodie_py.formats.names import LogFileName
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from tests.formats.log_writer import block, data_block, deletes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from hoodie_py.formats.merge_config import MergeMode
+from hoodie_py.formats.config.merge_config import MergeMode
 
 EXPRESSION_PAYLOAD = "org.apache.spark.sql.hudi.command.payload.ExpressionPayload"
 

@@ -14,15 +14,15 @@ from hoodie_py import BufferedRecord
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.options.read import MERGE_TYPE, MERGE_USE_POSITIONS, SKIP_MERGE
-from hoodie_py.reader.arrow_context import ArrowRecordContext, Row
-from hoodie_py.reader.base_merge import MergedRecords
-from hoodie_py.reader.delete_ordering import convert_delete_ordering
+from hoodie_py.reader.base.base_merge import MergedRecords
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
-from hoodie_py.reader.incoming import IncomingDeletes, IncomingRows
-from hoodie_py.reader.merge_reader import MergeReader
+from hoodie_py.reader.log.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadInfo, ReadOptions
-from hoodie_py.reader.records import HoodieOperation, encode_operation
+from hoodie_py.reader.record.arrow_context import ArrowRecordContext, Row
+from hoodie_py.reader.record.delete_ordering import convert_delete_ordering
+from hoodie_py.reader.record.record import HoodieOperation, encode_operation
+from hoodie_py.reader.record_reader import MergeReader
 from tests.reader.merge_cases.case import Case, column, delete_records
 from tests.reader.merge_cases.compare import check, multiset, through
 from tests.reader.merge_cases.files import write_slice

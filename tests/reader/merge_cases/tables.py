@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hoodie_py.formats import table_config as keys
-from hoodie_py.formats.merge_config import PAYLOAD_STRATEGY_ID
-from hoodie_py.formats.table_config import TableConfig
+from hoodie_py.formats.config import table_config as keys
+from hoodie_py.formats.config.merge_config import PAYLOAD_STRATEGY_ID
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from tests.reader.merge_cases.mergers import dotted, merger_of
 

@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hoodie_py.arrow.fields import read_field_values
 from hoodie_py.formats.names import RECORD_KEY_FIELD
-from hoodie_py.reader.arrow_context import ArrowRecordContext
-from hoodie_py.reader.batch import BufferedBatch
-from hoodie_py.reader.buffer import fold_by_rounds
-from hoodie_py.reader.conform import conform_batch
-from hoodie_py.reader.delete_ordering import convert_delete_ordering
-from hoodie_py.reader.delete_rules import DeleteRules
-from hoodie_py.reader.fields import read_field_values
-from hoodie_py.reader.ordering import OrderingColumn
-from hoodie_py.reader.payload_merger import PayloadMerger
-from hoodie_py.reader.record_key import RecordKeys
-from hoodie_py.reader.records import DELETE, HoodieOperation, encode_operation
-from hoodie_py.reader.row_store import NO_ROW, RowStore
+from hoodie_py.reader.buffer.log_buffer import fold_by_rounds
+from hoodie_py.reader.merge.strategies import MergeStrategy
+from hoodie_py.reader.payloads.merger import PayloadMerger
+from hoodie_py.reader.record.arrow_context import ArrowRecordContext
+from hoodie_py.reader.record.batch import BufferedBatch
+from hoodie_py.reader.record.delete_ordering import convert_delete_ordering
+from hoodie_py.reader.record.delete_rules import DeleteRules
+from hoodie_py.reader.record.ordering import OrderingColumn
+from hoodie_py.reader.record.record import DELETE, HoodieOperation, encode_operation
+from hoodie_py.reader.record.record_key import RecordKeys
+from hoodie_py.reader.record.row_store import NO_ROW, RowStore
+from hoodie_py.reader.schema_evolution import conform_batch
 from hoodie_py.reader.selection import Selection, select_strategy
-from hoodie_py.reader.strategies import MergeStrategy
 from tests.reader.merge_cases.case import Case, arrow_type, column, delete_records
 from tests.reader.merge_cases.compare import check, expected_ordering, ordering_of, through
 from tests.reader.merge_cases.mergers import merger_of

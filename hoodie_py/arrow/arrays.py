@@ -1,0 +1,143 @@
+"""Convert NumPy arrays to Arrow and back, and join, repeat and filter Arrow arrays and batches.
+
+pyarrow's own conversions (``pa.array``, ``pa.scalar``, ``to_numpy``) import pandas wherever it is installed, which
+takes some tenths of a second and 50 MB. Reading and compacting a table use this module instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie_py.arrow.compute import call, cast, keep_where
+
+_TYPES = {np.dtype(str(t)): t for t in (pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64())}
+_FLOATS: dict[pa.DataType, np.dtype[Any]] = {
+    pa.float16(): np.dtype(np.float16),
+    pa.float32(): np.dtype(np.float32),
+    pa.float64(): np.dtype(np.float64),
+}
+
+
+def from_numpy(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return booleans or integers as an Arrow array of the same type, null where ``missing`` is set."""
+    valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    if values.dtype == np.bool_:
+        bits = np.packbits(values, bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(values), [valid, pa.py_buffer(bits)])
+    buffers = [valid, pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.Array.from_buffers(_TYPES[values.dtype], len(values), buffers)
+
+
+def from_texts(values: Sequence[str | bytes | None], type_: pa.DataType) -> pa.Array:
+    """Return some values as ``pa.string()`` or ``pa.binary()``; OverflowError where they have 2 GiB."""
+    data = [b"" if value is None else value.encode() if isinstance(value, str) else value for value in values]
+    offsets = np.cumsum([0, *map(len, data)], dtype=np.int64)
+    if offsets[-1] >= 1 << 31:
+        raise OverflowError(f"{offsets[-1]} bytes are too many for one array")
+    missing = np.array([value is None for value in values], np.bool_)
+    valid = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+    buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(b"".join(data))]
+    return pa.Array.from_buffers(type_, len(data), buffers)
+
+
+def make_empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch without rows."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def make_batch_without_columns(rows: int) -> pa.RecordBatch:
+    """Return a batch that has rows but no columns."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+
+
+def repeat_value(value: Any, type_: pa.DataType, length: int) -> pa.Array:
+    """Return an array that repeats one value; nulls for None."""
+    if value is None:
+        return pa.nulls(length, type_)
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(cast(value, type_), length)
+    if isinstance(value, str) and type_ == pa.string():
+        return pa.repeat(from_texts([value], type_)[0], length)  # ``pa.scalar`` would import pandas
+    return pa.repeat(pa.scalar(value, type_), length)
+
+
+def join_chunks(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return a column as one array; a copy only where it has several chunks."""
+    if isinstance(values, pa.Array):
+        return values
+    if values.num_chunks == 1:
+        return values.chunk(0)
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
+
+
+def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of batches of one schema, at least one, as a single batch (pyarrow 18 has no concat_batches)."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    if not first.num_columns:
+        return make_batch_without_columns(sum(batch.num_rows for batch in batches))
+    columns = [pa.concat_arrays([batch.column(at) for batch in batches]) for at in range(first.num_columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=first.schema)
+
+
+def filter_rows(batch: pa.RecordBatch, keep: pa.Array) -> pa.RecordBatch:
+    """Return the rows of a batch where a mask without nulls is true; a batch may have no columns."""
+    return keep_where(batch, keep) if batch.num_columns else make_batch_without_columns(keep.true_count)
+
+
+def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return for each value whether it is not null."""
+    return np.ones(len(array), np.bool_) if not array.null_count else to_booleans(call("is_valid", array))
+
+
+def to_booleans(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return a boolean array; null is False."""
+    found = _unpack_bits(array.buffers()[1], array.offset, len(array))
+    if array.null_count:
+        found &= _unpack_bits(array.buffers()[0], array.offset, len(array))
+    return found
+
+
+def to_numbers(array: pa.Array, null: float = 0) -> npt.NDArray[Any]:
+    """Return integers or floats as the NumPy type of the same name, with a number in place of nulls.
+
+    Args:
+        array: integers or floats; the caller views dates and times as integers first.
+        null: the number in place of nulls.
+    """
+    dtype: np.dtype[Any] = _FLOATS.get(array.type) or np.dtype(str(array.type))
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.full(len(array), null, dtype)
+    found = np.frombuffer(data, dtype, len(array), array.offset * dtype.itemsize)
+    return np.asarray(np.where(is_valid(array), found, dtype.type(null))) if array.null_count else found
+
+
+def _unpack_bits(buffer: pa.Buffer | None, offset: int, length: int) -> npt.NDArray[np.bool_]:
+    if buffer is None:
+        return np.ones(length, np.bool_)
+    if not length:
+        return np.zeros(0, np.bool_)
+    first = offset >> 3
+    octets = np.frombuffer(buffer, np.uint8, (offset + length + 7 >> 3) - first, first)
+    start = offset & 7
+    return np.unpackbits(octets, bitorder="little")[start : start + length].astype(np.bool_)
+
+
+def number_strings(values: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
+    """Number the distinct strings of a column without nulls.
+
+    Returns:
+        (names, codes): the distinct strings in order of first appearance, and int64 per entry the number of its own.
+    """
+    encoded = values.dictionary_encode().chunks
+    if not encoded:
+        return pa.array([], pa.string()), np.empty(0, np.int64)
+    codes = np.concatenate([to_numbers(chunk.indices) for chunk in encoded]).astype(np.int64)
+    return encoded[-1].dictionary, codes

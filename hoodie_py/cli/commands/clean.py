@@ -1,0 +1,96 @@
+"""``hoodie clean``: remove old file slices that no retained commit needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.options import (
+    AsJson,
+    Debug,
+    DryRun,
+    EndpointUrl,
+    HudiOptions,
+    Metadata,
+    StorageOptions,
+    TableUri,
+    Timezone,
+    parse_hudi_options,
+    parse_storage_options,
+)
+from hoodie_py.cli.values import format_size
+
+if TYPE_CHECKING:
+    from hoodie_py import CleanReport
+
+RetainCommits = Annotated[
+    int | None,
+    typer.Option("--retain-commits", min=1, metavar="N", help="Number of commits that stay readable; default 10."),
+]
+Policy = Annotated[
+    str | None,
+    typer.Option("--policy", metavar="NAME", help="KEEP_LATEST_COMMITS (the default) or KEEP_LATEST_FILE_VERSIONS."),
+]
+
+
+def clean(
+    table: TableUri,
+    retain_commits: RetainCommits = None,
+    policy: Policy = None,
+    dry_run: DryRun = False,
+    option: HudiOptions = None,
+    metadata_mode: Metadata = None,
+    timezone: Timezone = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Remove file slices that no retained commit needs, and finish interrupted cleans."""
+    from hoodie_py.options.cleaning import POLICY
+
+    given = parse_hudi_options(option, metadata_mode)
+    options = {**given, POLICY: policy} if policy else given
+    with report_errors(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import print_result, show_spinner
+
+        with show_spinner("looking for old file slices"):
+            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
+            if dry_run:
+                report = opened.clean(retain_commits, options, dry_run=True)
+            else:
+                result = opened.clean(retain_commits, options)
+        if dry_run and not as_json:
+            _print_slices(report)
+        print_result(report if dry_run else result, as_json)
+
+
+def _print_slices(report: CleanReport) -> None:
+    from hoodie_py.cli.console import Column, build_table, make_stdout
+
+    columns = [
+        Column("", style="bold"),
+        Column("partition", style="bold"),
+        Column("file group", keep=True),
+        Column("instant", style="cyan", keep=True),
+        Column("files", justify="right"),
+        Column("bytes", justify="right"),
+        Column("why"),
+    ]
+    rows = [
+        [
+            "goes" if each.removed else "stays",
+            each.partition_path or "(the table)",
+            each.file_id[:8],
+            each.instant,
+            str(len(each.files)),
+            format_size(each.size),
+            each.reason,
+        ]
+        for each in report.slices
+    ]
+    if rows:
+        make_stdout().print(build_table(columns, rows))

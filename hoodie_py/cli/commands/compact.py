@@ -1,0 +1,218 @@
+"""``hoodie compact``: merge log files into new base files, in this process or on Spark."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.options import (
+    AsJson,
+    Debug,
+    DryRun,
+    EndpointUrl,
+    HudiOptions,
+    Merger,
+    Metadata,
+    OverrideMerger,
+    StorageOptions,
+    TableUri,
+    Timezone,
+    load_merger,
+    parse_hudi_options,
+    parse_storage_options,
+)
+from hoodie_py.cli.values import format_count, format_size
+
+if TYPE_CHECKING:
+    from hoodie_py import HoodieTable
+    from hoodie_py.spark.compaction_runner import Engine
+    from hoodie_py.writer.compaction.report import OnProgress, PlannedSlice, PlanReport, Progress
+
+
+class EngineName(StrEnum):
+    """The engine that runs the compaction."""
+
+    local = "local"
+    spark = "spark"
+
+
+ScheduleOnly = Annotated[bool, typer.Option("--schedule-only", help="Save a plan and run nothing.")]
+Instant = Annotated[
+    str | None, typer.Option("--instant", metavar="INSTANT", help="Run this pending plan and make none.")
+]
+On = Annotated[
+    EngineName, typer.Option("--engine", help="Threads of this process, or Spark as the environment configures it.")
+]
+Strategy = Annotated[
+    str | None,
+    typer.Option("--strategy", metavar="NAME", help="Hudi's compaction strategy, or several joined by commas."),
+]
+
+
+def compact(
+    table: TableUri,
+    schedule_only: ScheduleOnly = False,
+    instant: Instant = None,
+    engine: On = EngineName.local,
+    dry_run: DryRun = False,
+    strategy: Strategy = None,
+    option: HudiOptions = None,
+    merger: Merger = None,
+    override_merger: OverrideMerger = False,
+    metadata_mode: Metadata = None,
+    timezone: Timezone = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Merge a table's log files into new base files: plan it and carry it out.
+
+    If there is nothing to plan, the oldest pending plan is carried out.
+    """
+    if instant is not None and (schedule_only or dry_run or strategy):
+        raise typer.BadParameter("names an existing plan, so nothing can be planned", param_hint="--instant")
+    if override_merger and merger is None:
+        raise typer.BadParameter("needs --merger", param_hint="--override-merger")
+    options = parse_hudi_options(option, metadata_mode)
+    with report_errors(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import print_result, show_spinner
+
+        with show_spinner("reading the table's metadata"):
+            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
+        named = load_merger(opened.config, merger, override=override_merger)
+        if dry_run:
+            _print_report(opened, opened.schedule_compaction(strategy, options, dry_run=True), as_json)
+        elif schedule_only:
+            _print_plan(opened.schedule_compaction(strategy, options), as_json)
+        else:
+            with _open_engine(engine) as chosen:
+                planned = instant or opened.schedule_compaction(strategy, options)
+                with _show_progress() as told:
+                    result = opened.run_compaction(
+                        planned, chosen, options, named, on_progress=told, override_merger=override_merger
+                    )
+            print_result(result, as_json)
+
+
+@contextmanager
+def _open_engine(name: EngineName) -> Iterator[Engine | None]:
+    if name is EngineName.local:
+        yield None
+        return
+    from hoodie_py.errors import UnsupportedFeatureError
+
+    try:
+        import pyspark  # noqa: F401 - looked for, not used
+    except ImportError as error:
+        raise UnsupportedFeatureError(
+            "PySpark is not installed.", hint="pip install 'hoodie_py[spark]'; `hoodie doctor` checks Java, too."
+        ) from error
+    from hoodie_py.spark.compaction_job import open_spark_session
+
+    with open_spark_session("hoodie compact") as spark:
+        yield spark
+
+
+@contextmanager
+def _show_progress() -> Iterator[OnProgress | None]:
+    """Show a progress bar on stderr during the block; give None if stderr is no terminal."""
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    from hoodie_py.cli.console import make_stderr
+
+    console = make_stderr()
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("compacting"), BarColumn(), TextColumn("{task.description}"))
+    with Bar(*columns, console=console, transient=True) as bar:
+        shown = bar.add_task("", total=None)
+
+        def tell(progress: Progress) -> None:
+            bar.update(
+                shown, description=format_progress(progress), total=progress.bytes_total, completed=progress.bytes_done
+            )
+
+        yield tell
+
+
+def format_progress(progress: Progress) -> str:
+    """Return the progress of a compaction as text: file groups, bytes, rows per second, time left."""
+    parts = [
+        f"{progress.file_groups_done}/{progress.file_groups} file groups",
+        f"{format_size(progress.bytes_done)} of {format_size(progress.bytes_total)}",
+        f"{progress.rows_per_second:,.0f} rows/s",
+    ]
+    if progress.seconds_left is not None:
+        minutes, seconds = divmod(round(progress.seconds_left), 60)
+        parts.append(f"{minutes}:{seconds:02d} left")
+    return ", ".join(parts)
+
+
+# Output -------------------------------------------------------------------------------------------------------------
+
+
+def _print_plan(instant: str | None, as_json: bool) -> None:
+    from hoodie_py.cli.console import print_json, print_note
+
+    if as_json:
+        print_json({"instant": instant})
+    elif instant is None:
+        print_note("There is nothing to compact, or it is not due; --dry-run says why.")
+    else:
+        typer.echo(instant)
+
+
+def _print_report(opened: HoodieTable, report: PlanReport, as_json: bool) -> None:
+    from hoodie_py.cli.console import print_json, print_note
+
+    pending = [each.request_time for each in opened.timeline.select_pending_compactions()]
+    if as_json:
+        facts = {**dataclasses.asdict(report), "cost_bytes": report.cost_bytes, "pending": pending}
+        costs = [each.cost_bytes for each in report.slices]
+        facts["slices"] = [{**each, "cost_bytes": cost} for each, cost in zip(facts["slices"], costs, strict=True)]
+        print_json(facts)
+        return
+    if report.slices:
+        _print_slices(report.slices)
+    typer.echo(str(report))
+    if pending:
+        print_note(f"{format_count(len(pending), 'plan')} pending, which --instant carries out: {', '.join(pending)}")
+
+
+def _print_slices(slices: tuple[PlannedSlice, ...]) -> None:
+    from hoodie_py.cli.console import Column, build_table, make_stdout
+
+    columns = [
+        Column("", style="bold"),
+        Column("partition", style="bold"),
+        Column("file group", keep=True),
+        Column("base file", justify="right"),
+        Column("logs", justify="right"),
+        Column("log bytes", justify="right"),
+        Column("cost", justify="right"),
+        Column("why"),
+    ]
+    rows = [
+        [
+            "in" if each.taken else "out",
+            each.partition_path or "(the table)",
+            each.file_id[:8],
+            format_size(each.base_bytes) if each.base_bytes else "none",
+            str(each.log_files) if each.log_files else "",
+            format_size(each.log_bytes) if each.log_files else "",
+            format_size(each.cost_bytes) if each.taken else "",
+            each.reason,
+        ]
+        for each in slices
+    ]
+    make_stdout().print(build_table(columns, rows))

@@ -1,0 +1,107 @@
+"""``hoodie explain``: print every version of one record in merge order, and which one wins each merge, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.options import (
+    AsJson,
+    AsOf,
+    Debug,
+    EndpointUrl,
+    Merger,
+    StorageOptions,
+    TableUri,
+    parse_storage_options,
+)
+from hoodie_py.cli.values import to_json, to_text
+
+if TYPE_CHECKING:
+    from hoodie_py import HoodieTable
+    from hoodie_py.reader.history import RecordHistory, Step
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The record key, as in the column _hoodie_record_key.")]
+
+
+def explain(
+    table: TableUri,
+    key: Key,
+    as_of: AsOf = None,
+    merger: Merger = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show every version of a record, which one won and why."""
+    with report_errors(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import print_json, print_note
+
+        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
+        found = _find_histories(opened, key, as_of, merger)
+        if as_json:
+            print_json([_as_json(each) for each in found])
+        elif found:
+            for each in found:
+                _print(each)
+        if not found:
+            print_note(f"No file of the table has the key {key!r}.")
+            raise typer.Exit(1)
+
+
+def _find_histories(opened: HoodieTable, key: str, as_of: str | None, merger: str | None) -> list[RecordHistory]:
+    from hoodie_py.cli.console import iterate_with_progress
+    from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
+    from hoodie_py.reader.history import trace_record_history
+    from hoodie_py.reader.read_info import ReadOptions
+
+    options = ReadOptions(options={CUSTOM_MERGER_CLASSES: merger} if merger else {})
+    slices = opened.file_slices(as_of=as_of)
+    traced = (
+        trace_record_history(each, opened.read_info(each, as_of=as_of), key, options)
+        for each in iterate_with_progress(slices, "reading file groups")
+    )
+    return [history for history in traced if history is not None]
+
+
+def _as_json(history: RecordHistory) -> dict[str, Any]:
+    facts: dict[str, Any] = to_json(dataclasses.asdict(history))
+    return facts
+
+
+def _print(history: RecordHistory) -> None:
+    from hoodie_py.cli.console import Column, build_table, make_stdout
+
+    columns = [
+        Column("", style="bold"),
+        Column("instant", style="cyan", keep=True),
+        Column("version", keep=True),
+        Column("ordering", justify="right"),
+        Column("merge"),
+        Column("file"),
+    ]
+    rows = [_make_row(number, step) for number, step in enumerate(history.steps, 1)]
+    place = history.partition_path or "(the table)"
+    title = f"{history.key} in partition {place}, file group {history.file_id}"
+    console = make_stdout()
+    console.print(build_table(columns, rows, title))
+    if history.outcome is None:
+        console.print("A snapshot does not show the record: it is deleted.\n")
+    else:
+        shown = history.outcome.items()
+        values = ", ".join(f"{name}={to_text(value)}" for name, value in shown if not name.startswith("_hoodie_"))
+        console.print(f"A snapshot shows: {values}\n")
+
+
+def _make_row(number: int, step: Step) -> list[str]:
+    version = step.version
+    kind = "delete" if version.is_delete else "partial row" if version.partial else "row"
+    verdict = {"newer": "stays", "older": "loses", "merged": "is merged"}[step.winner]
+    place = version.path if version.offset is None else f"{version.path} at byte {version.offset}"
+    ordering = "" if version.ordering is None else to_text(version.ordering)
+    return [str(number), version.instant, f"{kind}, {version.source}", ordering, f"{verdict}: {step.reason}", place]

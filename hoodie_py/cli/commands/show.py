@@ -1,0 +1,113 @@
+"""``hoodie show``: print a table's properties, the number and size of its files, and its columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.values import format_count, format_size
+
+if TYPE_CHECKING:
+    from hoodie_py.table.snapshot import Snapshot
+
+
+def show(
+    table: TableUri,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a table is: type, keys, merge mode, files, columns."""
+    with report_errors(debug):
+        from hoodie_py.cli.console import print_json, show_spinner
+        from hoodie_py.table.snapshot import open_snapshot
+
+        with show_spinner("reading the table's metadata"):
+            snapshot = open_snapshot(table, storage_options=parse_storage_options(storage_option, endpoint_url))
+            found = describe(snapshot)
+        if as_json:
+            print_json(found)
+        else:
+            _print(found)
+
+
+def describe(snapshot: Snapshot) -> dict[str, Any]:
+    """Return a table's facts as JSON values."""
+    config = snapshot.config
+    return {
+        "name": config.name,
+        "database": config.database or None,
+        "path": snapshot.files.uri,
+        "type": config.table_type,
+        "version": config.version,
+        "record_key": list(config.record_key_fields),
+        "partitioned_by": list(config.partition_fields),
+        "ordering": list(config.ordering_fields),
+        "merge_mode": config.merge_mode.value,
+        "merge_strategy_id": config.merge_strategy_id,
+        "payload_class": config.payload_class if config.is_payload_based else None,
+        "partial_update_mode": config.partial_update_mode,
+        "key_generator": config.key_generator,
+        "meta_fields": config.populate_meta_fields,
+        "cdc": config.cdc_mode if config.cdc_enabled else None,
+        "metadata_partitions": list(config.metadata_partitions),
+        "timeline_timezone": config.timezone,
+        "instant": snapshot.instant,
+        "files": _count_files(snapshot),
+        "columns": [{"name": field.name, "type": str(field.type)} for field in snapshot.schema.arrow],
+    }
+
+
+def _count_files(snapshot: Snapshot) -> dict[str, int]:
+    slices = snapshot.file_slices()
+    bases = [each.base_file for each in slices if each.base_file is not None]
+    logs = [log for each in slices for log in each.log_files]
+    return {
+        "partitions": len({each.partition_path for each in slices}),
+        "file_groups": len(slices),
+        "base_files": len(bases),
+        "base_bytes": sum(base.size for base in bases),
+        "log_files": len(logs),
+        "log_bytes": sum(log.size for log in logs),
+    }
+
+
+def _print(found: dict[str, Any]) -> None:
+    from hoodie_py.cli.console import Column, build_facts, build_table, make_stdout
+
+    console = make_stdout()
+    console.print(build_facts(_make_pairs(found)))
+    rows = [(column["name"], column["type"]) for column in found["columns"]]
+    console.print()
+    console.print(build_table([Column("column", style="bold"), Column("type")], rows))
+
+
+def _make_pairs(found: dict[str, Any]) -> list[tuple[str, str | None]]:
+    files = found["files"]
+    merge = found["merge_mode"]
+    if merge == "CUSTOM":
+        merge += f" ({found['payload_class'] or found['merge_strategy_id'] or 'no strategy id'})"
+    counts = [format_count(files["partitions"], "partition"), format_count(files["file_groups"], "file group")]
+    sizes = [
+        f"{format_count(files['base_files'], 'base file')} ({format_size(files['base_bytes'])})",
+        f"{format_count(files['log_files'], 'log file')} ({format_size(files['log_bytes'])})",
+    ]
+    return [
+        ("table", f"{found['database']}.{found['name']}" if found["database"] else found["name"]),
+        ("path", found["path"]),
+        ("type", f"{found['type']}, version {found['version']}"),
+        ("record key", ", ".join(found["record_key"]) or "(none)"),
+        ("partitioned by", ", ".join(found["partitioned_by"]) or "(nothing)"),
+        ("ordering", ", ".join(found["ordering"]) or "(nothing)"),
+        ("merge mode", merge),
+        ("partial updates", found["partial_update_mode"]),
+        ("key generator", found["key_generator"]),
+        ("meta fields", None if found["meta_fields"] else "not stored"),
+        ("change data", found["cdc"]),
+        ("metadata table", ", ".join(found["metadata_partitions"])),
+        ("instant", found["instant"] or "(no commits yet)"),
+        ("files", ", ".join(counts)),
+        ("", ", ".join(sizes)),
+    ]

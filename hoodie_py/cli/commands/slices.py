@@ -1,0 +1,100 @@
+"""``hoodie slices``: list the file slices of a snapshot with their base and log files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.options import AsJson, AsOf, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.values import format_count, format_size
+
+if TYPE_CHECKING:
+    from hoodie_py.reader.file_slice import FileSlice
+
+Where = Annotated[
+    str | None,
+    typer.Option("--where", "--filter", metavar="SQL", help="Leave out partitions that cannot have matching rows."),
+]
+Files = Annotated[bool, typer.Option("--files", help="Print the path of every file, one per line.")]
+
+
+def slices(
+    table: TableUri,
+    where: Where = None,
+    as_of: AsOf = None,
+    files: Files = False,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """List the base files of a snapshot with their log files."""
+    with report_errors(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import print_json, show_spinner
+
+        with show_spinner("listing files"):
+            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
+            found = opened.file_slices(as_of=as_of, filter=where)
+        if as_json:
+            print_json([describe(each) for each in found])
+        elif files:
+            for path in (path for each in found for path in list_paths(each)):
+                typer.echo(f"{opened.uri.rstrip('/')}/{path}")
+        else:
+            _print(found)
+
+
+def describe(file_slice: FileSlice) -> dict[str, Any]:
+    """Return a file slice as JSON values; paths are relative to the table."""
+    base = file_slice.base_file
+    return {
+        "partition": file_slice.partition_path,
+        "file_id": file_slice.file_id,
+        "base_instant": file_slice.base_instant,
+        "base_file": None if base is None else {"path": base.path, "bytes": base.size, "instant": base.instant},
+        "log_files": [
+            {"path": log.path, "bytes": log.size, "instant": log.name.instant, "version": log.name.version}
+            for log in file_slice.log_files
+        ],
+    }
+
+
+def list_paths(file_slice: FileSlice) -> list[str]:
+    """Return the paths of a slice's files: the base file, then the log files in the order of reading."""
+    base = [] if file_slice.base_file is None else [file_slice.base_file.path]
+    return [*base, *(log.path for log in file_slice.log_files)]
+
+
+def _print(found: list[FileSlice]) -> None:
+    from hoodie_py.cli.console import Column, build_table, make_stdout, print_note
+
+    if not found:
+        print_note("No file slices.")
+        return
+    columns = [
+        Column("partition", style="bold"),
+        Column("file group"),
+        Column("base instant", style="cyan", keep=True),
+        Column("base file", justify="right"),
+        Column("logs", justify="right"),
+        Column("log bytes", justify="right"),
+    ]
+    rows = [
+        [
+            each.partition_path or "(the table)",
+            each.file_id[:8],
+            each.base_instant,
+            "none" if each.base_file is None else format_size(each.base_file.size),
+            str(len(each.log_files)) if each.log_files else "",
+            format_size(sum(log.size for log in each.log_files)) if each.log_files else "",
+        ]
+        for each in found
+    ]
+    make_stdout().print(build_table(columns, rows))
+    logs = sum(len(each.log_files) for each in found)
+    print_note(
+        f"{format_count(len(found), 'file slice')}, {format_count(logs, 'log file')}; --files prints their paths"
+    )

@@ -1,0 +1,159 @@
+"""``hoodie write``: write the rows of a file to a table, which ``--create`` creates first."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.options import (
+    AsJson,
+    Debug,
+    EndpointUrl,
+    HudiOptions,
+    Merger,
+    Metadata,
+    StorageOptions,
+    TableUri,
+    Timezone,
+    load_merger,
+    parse_hudi_options,
+    parse_storage_options,
+    split_pairs,
+)
+from hoodie_py.cli.rows.formats import RowFormat, find_format
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hoodie_py import HoodieTable
+
+
+class Operation(StrEnum):
+    """Write operation."""
+
+    upsert = "upsert"
+    insert = "insert"
+    bulk_insert = "bulk_insert"
+    delete = "delete"
+    insert_overwrite = "insert_overwrite"
+    insert_overwrite_table = "insert_overwrite_table"
+
+
+class TableType(StrEnum):
+    """Type of the new table."""
+
+    mor = "mor"
+    cow = "cow"
+
+
+From = Annotated[
+    Path,
+    typer.Option(
+        "--from", metavar="FILE", help="File of rows: .parquet, .csv, .ndjson.", exists=True, dir_okay=False,
+        readable=True,
+    ),
+]  # fmt: skip
+Format = Annotated[RowFormat | None, typer.Option("--format", help="Format of the file, if its name does not tell.")]
+Doing = Annotated[Operation, typer.Option("--operation", help="Write operation.")]
+Create = Annotated[bool, typer.Option("--create", help="Create the table first, with the columns of the file.")]
+RecordKey = Annotated[
+    str | None, typer.Option("--record-key", metavar="FIELDS", help="With --create: fields of the record key.")
+]
+Ordering = Annotated[str | None, typer.Option("--ordering", metavar="FIELDS", help="With --create: ordering fields.")]
+PartitionBy = Annotated[
+    str | None, typer.Option("--partition-by", metavar="FIELDS", help="With --create: partition fields.")
+]
+Type = Annotated[TableType | None, typer.Option("--table-type", help="With --create: default mor.")]
+Version = Annotated[int | None, typer.Option("--table-version", help="With --create: 6, 8 or 9; default 9.")]
+Name = Annotated[str | None, typer.Option("--name", help="With --create: name of the table; default the folder's.")]
+Property = Annotated[
+    list[str] | None,
+    typer.Option("--property", metavar="K=V", help="With --create: a table property; may be repeated."),
+]
+
+
+def write(
+    table: TableUri,
+    source: From,
+    operation: Doing = Operation.upsert,
+    format_: Format = None,
+    create: Create = False,
+    record_key: RecordKey = None,
+    ordering: Ordering = None,
+    partition_by: PartitionBy = None,
+    table_type: Type = None,
+    table_version: Version = None,
+    name: Name = None,
+    property_: Property = None,
+    option: HudiOptions = None,
+    merger: Merger = None,
+    metadata_mode: Metadata = None,
+    timezone: Timezone = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Write the rows of a file to a table; --create creates the table first.
+
+    Rows to delete need their key columns only.
+    """
+    kind = format_ or find_format(source)
+    if kind is None:
+        raise typer.BadParameter("the file's name does not tell what it is", param_hint="--format")
+    if create and record_key is None:
+        raise typer.BadParameter("a new table needs it", param_hint="--record-key")
+    about_new = {
+        "--record-key": record_key, "--ordering": ordering, "--partition-by": partition_by, "--table-type": table_type,
+        "--table-version": table_version, "--name": name, "--property": property_,
+    }  # fmt: skip
+    needless = [flag for flag, value in about_new.items() if value is not None and not create]
+    if needless:
+        raise typer.BadParameter("is about a new table; give --create too", param_hint=needless[0])
+    stored = parse_storage_options(storage_option, endpoint_url)
+    properties = dict(split_pairs(property_, "--property"))
+    options = parse_hudi_options(option, metadata_mode)
+    with report_errors(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import print_result, show_spinner
+        from hoodie_py.cli.rows.sources import read_rows
+        from hoodie_py.reader.merge.registry import import_merger
+        from hoodie_py.writer.create.create import CreatedTable
+
+        if create:
+            rows = read_rows(source, kind)
+            opened = HoodieTable.create(
+                table,
+                rows.schema,
+                record_key=record_key or "",
+                ordering=ordering,
+                partition_by=partition_by or (),
+                table_type=table_type or TableType.mor,
+                table_version=table_version or 9,
+                name=name,
+                storage_options=stored,
+                properties=properties,
+                merger=None if merger is None else import_merger(merger),
+                timezone=timezone,
+            )
+        else:
+            with show_spinner("reading the table's metadata"):
+                opened = HoodieTable.open(table, stored, timezone)
+            rows = read_rows(source, kind, _choose_columns(opened))
+        with show_spinner("writing"), CreatedTable.load(opened.files).undo_on_failure() if create else nullcontext():
+            result = getattr(opened, operation.value)(rows, options, load_merger(opened.config, merger))
+        print_result(result, as_json)
+
+
+def _choose_columns(opened: HoodieTable) -> pa.Schema:
+    """Return the table's columns without those that a scan returns in another type than the files have."""
+    import pyarrow as pa
+
+    from hoodie_py.table.view.partition_values import is_formatted_time
+
+    return pa.schema([field for field in opened.schema if not is_formatted_time(opened.config, field.name)])

@@ -1,0 +1,1 @@
+"""``hoodie demo``: a small table that is made, changed, read and compacted."""

@@ -1,0 +1,1 @@
+"""Avro: schemas, data blocks to Arrow and back, container files of the timeline."""

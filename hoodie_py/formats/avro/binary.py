@@ -1,0 +1,158 @@
+"""Step over Avro's binary encoding: variable-length integers, spans, and values of columns that no one asked for.
+
+A step takes the position where a value starts and the end of its record. It returns the position behind the value. A
+step may run past the record's end by one value; its caller compares the last position with the record's end. A step
+checks at once what could make it loop or jump: lengths are not negative and stay in the record, and item counts fit
+into the bytes that are left. Reading past the data raises IndexError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.formats.avro.schema import Array, AvroType, Decimal, Enum, Fixed, Map, Primitive, Record, Union
+
+Data = bytes | memoryview
+Step = Callable[[int, int], int]
+
+_ONE_BYTE = 0x80
+_LONGEST_VARINT = 10
+_TWO_TO_64 = 1 << 64
+
+
+def read_varint(data: Data, pos: int) -> tuple[int, int]:
+    """Read a zig-zag integer of up to 64 bits; return it and the position behind it."""
+    raw = 0
+    for i in range(_LONGEST_VARINT):
+        byte = data[pos + i]
+        raw |= (byte & 0x7F) << (7 * i)
+        if byte < _ONE_BYTE:
+            if raw >= _TWO_TO_64:
+                break
+            return (raw >> 1) ^ -(raw & 1), pos + i + 1
+    raise CorruptFileError("An Avro integer has more than 64 bits.", offset=pos)
+
+
+def read_span(data: Data, pos: int, end: int) -> tuple[int, int]:
+    """Read the length before a string or bytes value; return where the value starts and stops."""
+    length, start = read_varint(data, pos)
+    if not 0 <= length <= end - start:
+        message = f"An Avro string or bytes value of length {length} does not fit into its record."
+        raise CorruptFileError(message, offset=pos)
+    return start, start + length
+
+
+def read_count(data: Data, pos: int, end: int, min_size: int) -> tuple[int, int]:
+    """Read the item count of an array or map block; a negative one is followed by the block's length in bytes."""
+    count, start = read_varint(data, pos)
+    if count < 0:
+        count = -count
+        _, start = read_varint(data, start)
+    if count * min_size > end - start:
+        message = f"An Avro array or map of {count} items does not fit into its record."
+        raise CorruptFileError(message, offset=pos)
+    return count, start
+
+
+def make_branch_error(branch: int, pos: int) -> CorruptFileError:
+    """Make the error for the number of a branch that the union does not have."""
+    return CorruptFileError(f"An Avro union has no branch {branch}.", offset=pos)
+
+
+def make_skip_step(data: Data, node: AvroType) -> Step:
+    """Make the step over a value of a type.
+
+    Args:
+        data: what the step goes over.
+        node: the type.
+
+    """
+    match node:
+        case Primitive(kind="boolean"):
+            return _make_fixed_step(1)
+        case Primitive(kind="int" | "long") | Enum():
+            return _make_varint_step(data)
+        case Primitive(kind="string" | "bytes") | Decimal(size=None):
+            return _make_span_step(data)
+        case Primitive() | Fixed() | Decimal():
+            return _make_fixed_step(node.min_size)
+        case Array():
+            return _make_blocks_step(data, node.items.min_size, make_skip_step(data, node.items))
+        case Map():
+            entry = _make_entry_step(data, make_skip_step(data, node.values))
+            return _make_blocks_step(data, 1 + node.values.min_size, entry)
+        case Record():
+            return _make_fields_step([make_skip_step(data, field.type) for field in node.fields if field.type.min_size])
+        case Union():
+            return _make_union_step(data, [make_skip_step(data, branch) for branch in node.branches])
+    raise TypeError(type(node).__name__)
+
+
+def _make_fixed_step(size: int) -> Step:
+    return lambda pos, _: pos + size
+
+
+def _make_varint_step(data: Data) -> Step:
+    def step(pos: int, _: int) -> int:
+        stop = pos + _LONGEST_VARINT
+        while data[pos] >= _ONE_BYTE:
+            pos += 1
+            if pos == stop:
+                raise CorruptFileError("An Avro integer has more than 64 bits.", offset=stop - _LONGEST_VARINT)
+        return pos + 1
+
+    return step
+
+
+def _make_span_step(data: Data) -> Step:
+    def step(pos: int, end: int) -> int:
+        byte = data[pos]
+        stop = pos + 1 + (byte >> 1)
+        # The length is mostly one byte; read_span takes longer ones, and refuses those that do not fit.
+        if byte >= _ONE_BYTE or byte & 1 or stop > end:
+            return read_span(data, pos, end)[1]
+        return stop
+
+    return step
+
+
+def _make_entry_step(data: Data, value: Step) -> Step:
+    key = _make_span_step(data)
+    return lambda pos, end: value(key(pos, end), end)
+
+
+def _make_fields_step(steps: list[Step]) -> Step:
+    def step(pos: int, end: int) -> int:
+        for field in steps:
+            pos = field(pos, end)
+        return pos
+
+    return step
+
+
+def _make_union_step(data: Data, steps: list[Step]) -> Step:
+    count = len(steps)
+
+    def step(pos: int, end: int) -> int:
+        byte = data[pos]
+        if byte >= _ONE_BYTE or byte & 1 or byte >> 1 >= count:  # a longer number, or not the number of a branch
+            branch, start = read_varint(data, pos)
+            if not 0 <= branch < count:
+                raise make_branch_error(branch, pos)
+            return steps[branch](start, end)
+        return steps[byte >> 1](pos + 1, end)
+
+    return step
+
+
+def _make_blocks_step(data: Data, min_size: int, item: Step) -> Step:
+    def step(pos: int, end: int) -> int:
+        while True:
+            count, pos = read_count(data, pos, end, min_size)
+            if count == 0:
+                return pos
+            for _ in range(count):
+                pos = item(pos, end)
+
+    return step

@@ -1,0 +1,220 @@
+"""Decode data blocks column by column, for many records at once.
+
+NumPy's cost per column is about the same for one record as for some hundreds, so small blocks of the same schema are
+decoded together. Large blocks are decoded in parts, so that the memory beside the rows stays small. Each record must
+end where its length says (``avro_cursor`` has the reasoning). Else ``Misfit`` is raised, and the row decoder reads the
+block instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import make_batch_without_columns, make_empty_batch
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.avro.arrow_types import to_arrow_schema
+from hoodie_py.formats.avro.columnar_cursor import Budget, Misfit, Places, Source
+from hoodie_py.formats.avro.columnar_items import TooManyItems
+from hoodie_py.formats.avro.columnar_nested import UnfitType, make_reader
+from hoodie_py.formats.avro.columnar_output import JoinedParts
+from hoodie_py.formats.avro.columnar_values import LaneReader
+from hoodie_py.formats.avro.joint_rows import BlockRows
+from hoodie_py.formats.avro.record_bounds import Stretch, find_record_bounds
+from hoodie_py.formats.avro.schema import Record
+
+RECORDS_AT_ONCE = 1 << 13  # about the size of the parts of a large block; larger parts outgrow the processor's cache
+RECORDS_TOGETHER = 1 << 14  # of small blocks
+
+_BYTES_AT_ONCE = 1 << 24
+_BYTES_TOGETHER = 1 << 23
+_CELLS_PER_BYTE = 4
+_FREE_CELLS = 1 << 22
+_LARGEST_ARRAY = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The readers of a record's fields in order, each with whether its column is wanted; the wanted columns."""
+
+    readers: tuple[tuple[LaneReader, bool], ...]
+    schema: pa.Schema
+
+
+@lru_cache(maxsize=64)
+def make_plan(record: Record, names: frozenset[str] | None) -> Plan | None:
+    """Choose the readers of some columns, None for all, of records; None when only the row decoder can read them."""
+    arrow = to_arrow_schema(record)
+    wanted = [names is None or part.name in names for part in record.fields]
+    try:
+        readers = [make_reader(part.type) for part in record.fields]
+    except UnfitType:
+        return None
+    fields = [column for column, want in zip(arrow, wanted, strict=True) if want]
+    return Plan(tuple(zip(readers, wanted, strict=True)), pa.schema(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A data block: its content, where in it the first record's length is, and how many records there are."""
+
+    content: memoryview
+    start: int
+    count: int
+
+
+def make_budget(size: int) -> Budget:
+    """Make the budget for decoding blocks with ``size`` bytes."""
+    return Budget(max(_FREE_CELLS, _CELLS_PER_BYTE * size))
+
+
+class JoinedBlocks:
+    """Blocks of the same schema in one piece: copied, unless they are in one Arrow buffer already.
+
+    Args:
+        blocks: the blocks; ``plan_groups`` says how many to join.
+        budget: the cells that they may take beyond their bytes; given where other blocks share it.
+
+    Raises:
+        Misfit: they are too long to be decoded together.
+    """
+
+    def __init__(self, blocks: Sequence[Block], budget: Budget | None = None) -> None:
+        _keep_freed_memory()
+        sizes = [len(block.content) for block in blocks]
+        self.source = Source([block.content for block in blocks], budget or make_budget(sum(sizes)))
+        self.counts = tuple(block.count for block in blocks)
+        self._firsts = [block.start for block in blocks]
+        self._bounds = [(start, start + size) for start, size in zip(self.source.starts, sizes, strict=True)]
+
+    @property
+    def contents(self) -> list[memoryview]:
+        """The blocks' contents."""
+        return [self.source.raw[start:stop] for start, stop in self._bounds]
+
+    def find_stretches(self) -> list[Stretch]:
+        """Return where the records of each block with records are; Misfit if an empty block has bytes."""
+        found: list[Stretch] = []
+        for first, count, (start, stop) in zip(self._firsts, self.counts, self._bounds, strict=True):
+            if count:
+                found.append(Stretch(start + first, stop, count))
+            elif start + first != stop:
+                raise Misfit
+        return found
+
+
+def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
+    """Decode blocks as the plan says; return the rows of all blocks in order.
+
+    Raises:
+        Misfit: at least one of the blocks is damaged, or has a form that only the row decoder reads.
+
+    """
+    try:
+        return _decode_group(blocks, plan)
+    except (IndexError, HoodieError, pa.ArrowInvalid):
+        raise Misfit from None
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Make glibc keep the memory of NumPy's arrays for the next arrays.
+
+    At first glibc takes every array of more than 128 KB from the system and gives it back, page by page. Once a larger
+    block was freed, it raises that threshold. The block here is never written to, so it takes no real memory.
+    """
+    np.empty(_LARGEST_ARRAY, np.uint8)
+
+
+def plan_groups(blocks: Sequence[Block]) -> list[int]:
+    """Split blocks into groups of a good size to decode together; return the number of blocks in each."""
+    sizes: list[int] = []
+    blocks_in = records = size = 0
+    for block in blocks:
+        if blocks_in and (records + block.count > RECORDS_TOGETHER or size + len(block.content) > _BYTES_TOGETHER):
+            sizes.append(blocks_in)
+            blocks_in = records = size = 0
+        blocks_in += 1
+        records += block.count
+        size += len(block.content)
+    return [*sizes, blocks_in] if blocks_in else sizes
+
+
+def _decode_group(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
+    source, stretches = blocks.source, blocks.find_stretches()
+    if not stretches:
+        return BlockRows(make_empty_batch(plan.schema), blocks.counts)
+    starts, ends = find_record_bounds(source.raw, stretches)
+    cuts = _cut_into_parts(starts, ends)
+    source.in_parts = len(cuts) > 1
+    parts = [] if source.in_parts else _decode_part(source, starts, ends, plan)
+    if len(parts) == 1:
+        return BlockRows(_make_batch(plan.schema, len(starts), parts[0]), blocks.counts)
+    joined = JoinedParts(plan.schema, len(starts), source.content)
+    for part in parts:
+        joined.add(part)
+    if source.in_parts:
+        for cut in cuts:
+            _add_part(joined, source, starts[cut], ends[cut], plan)
+    return BlockRows(_make_batch(plan.schema, len(starts), joined.finish()), blocks.counts)
+
+
+def _add_part(joined: JoinedParts, source: Source, starts: Places, ends: Places, plan: Plan) -> None:
+    """Decode a part and copy it; its memory is free when this returns, and serves for the next part."""
+    for part in _decode_part(source, starts, ends, plan):
+        joined.add(part)
+
+
+def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:
+    """Cut records into parts that are decoded one after the other; none is too long."""
+    at_once = _count_at_once(len(starts))
+    cuts: list[slice] = []
+    first = 0
+    while first < len(starts):
+        within = int(np.searchsorted(ends, starts[first] + _BYTES_AT_ONCE, "right"))
+        last = min(first + at_once, max(within, first + 1))
+        cuts.append(slice(first, last))
+        first = last
+    return cuts
+
+
+def _count_at_once(records: int) -> int:
+    """Return how many records to decode at once: parts of equal size, none small, as each part has a fixed cost."""
+    parts = max(1, (records + RECORDS_AT_ONCE // 2) // RECORDS_AT_ONCE)
+    return -(-records // parts)
+
+
+def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> list[list[pa.Array]]:
+    """Decode records, in halves if they have too many items at once; return the columns of each half."""
+    try:
+        return [_decode_records(source, starts, ends, plan)]
+    except TooManyItems:
+        half = len(starts) // 2
+        if not half:
+            raise
+    return _decode_part(source, starts[:half], ends[:half], plan) + _decode_part(
+        source, starts[half:], ends[half:], plan
+    )
+
+
+def _decode_records(source: Source, starts: Places, ends: Places, plan: Plan) -> list[pa.Array]:
+    places = starts.copy()
+    columns: list[pa.Array] = []
+    for reader, wanted in plan.readers:
+        if wanted:
+            columns.append(reader.read(source, places, None))
+        else:
+            reader.skip(source, places, None)
+    if not np.array_equal(places, ends):
+        raise Misfit
+    return columns
+
+
+def _make_batch(schema: pa.Schema, rows: int, columns: list[pa.Array]) -> pa.RecordBatch:
+    if not columns:
+        return make_batch_without_columns(rows)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

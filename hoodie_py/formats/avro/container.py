@@ -1,0 +1,186 @@
+"""Read Avro object container files of one record, the form of the timeline's files (Hudi TimelineMetadataUtils).
+
+The embedded schema is vetted before the record is decoded (``avro_schema``): no recursive types, bounded depth and
+size, no items without bytes. So the work is bounded by the size of the file, whatever it contains. fastavro does not
+read these files: its import, which loads OpenSSL, takes longer than reading a commit, and every process that opens a
+table reads commits.
+
+    file   = "Obj" 0x01, header map {avro.schema, avro.codec, ...}, sync marker (16 bytes), block*
+    block  = record count, byte count, bytes (null or deflate codec), sync marker
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.avro.binary import read_varint
+from hoodie_py.formats.avro.objects import make_object_reader
+from hoodie_py.formats.avro.schema import Record, parse_record
+from hoodie_py.formats.limits import get_limits, raise_limit_error
+
+MAGIC = b"Obj\x01"
+
+_SYNC_BYTES = 16
+_FREE_BYTES = 16 << 20  # a record may have these when decompressed, whatever its compressed size
+_MAX_HEADER_ENTRIES = 1000
+_MAX_BLOCKS = 1000
+
+
+def is_container(data: bytes) -> bool:
+    """Return whether the data starts like an Avro object container file."""
+    return data[:4] == MAGIC
+
+
+def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
+    """Decode the one record of a container file.
+
+    Args:
+        data: the whole file.
+        names: the record names to accept, without namespace; all when none is given.
+
+    Raises:
+        CorruptFileError: not a container file, a record with another name, not exactly one record, or bytes
+            that do not match the schema.
+        UnsupportedFeatureError: a codec other than null and deflate.
+    """
+    if len(data) > get_limits().metadata_bytes:
+        raise_limit_error(CorruptFileError, f"A file of the timeline has {len(data)} bytes", "metadata_bytes")
+    reader = _ByteReader(data)
+    if reader.take(4) != MAGIC:
+        raise CorruptFileError("Not an Avro file: the magic is missing.", offset=0)
+    header = dict(_read_header(reader))
+    sync = reader.take(_SYNC_BYTES)
+    codec = header.get("avro.codec", b"null").decode("ascii", errors="replace") or "null"
+    if codec not in ("null", "deflate"):
+        raise UnsupportedFeatureError(f"Avro codec {codec[:40]!r} is not supported in timeline files.")
+    schema = vet_schema(header.get("avro.schema", b"").decode("utf-8", errors="replace"))
+    if names and schema.name not in names:
+        raise CorruptFileError(f"The file holds {schema.name}, not {' or '.join(names)}.")
+    record: Mapping[str, Any] | None = None
+    for count, body in _read_blocks(reader, sync, codec):
+        if record is not None or count != 1:
+            raise CorruptFileError("The file does not hold exactly one record.")
+        record = decode_record(body, schema)
+    if record is None:
+        raise CorruptFileError("The file holds no record.")
+    return record
+
+
+def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
+    """Decode the Avro binary of one record as Python objects (``avro_objects``); it must fill ``body`` to its end.
+
+    Raises:
+        CorruptFileError: bytes that do not match the schema, or more items than the limit ``metadata_items``: an
+            item of one byte here takes hundreds of bytes as a Python object.
+    """
+    items = 0
+    most = get_limits().metadata_items
+
+    def charge(count: int) -> None:
+        nonlocal items
+        items += count
+        if items > most:
+            raise_limit_error(
+                CorruptFileError, f"A record of {schema.name} has at least {items} items", "metadata_items"
+            )
+
+    record: dict[str, Any] = {}
+    stop = -1
+    with suppress(IndexError):  # raised where the bytes end too early; ``stop`` stays -1 then
+        record, stop = make_object_reader(body, schema.record, charge)(0, len(body))
+    if stop != len(body):
+        raise CorruptFileError(f"The bytes do not match the Avro schema of {schema.name}.")
+    return record
+
+
+class _ByteReader:
+    """Reads bytes in order and never past their end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self.at >= len(self._data)
+
+    def take(self, size: int) -> bytes:
+        if size < 0 or size > len(self._data) - self.at:
+            raise CorruptFileError("The Avro file is cut short.", offset=self.at)
+        self.at += size
+        return self._data[self.at - size : self.at]
+
+    def read_long(self) -> int:
+        try:
+            value, self.at = read_varint(self._data, self.at)
+        except IndexError:
+            raise CorruptFileError("The Avro file is cut short.", offset=len(self._data)) from None
+        return value
+
+
+def _read_header(reader: _ByteReader) -> Iterator[tuple[str, bytes]]:
+    seen = 0
+    while (count := reader.read_long()) != 0:
+        if count < 0:
+            count = -count
+            reader.read_long()
+        seen += count
+        if seen > _MAX_HEADER_ENTRIES:
+            raise CorruptFileError("The Avro header has too many entries.", offset=reader.at)
+        for _ in range(count):
+            key = reader.take(reader.read_long()).decode("utf-8", errors="replace")
+            yield key, reader.take(reader.read_long())
+
+
+def _read_blocks(reader: _ByteReader, sync: bytes, codec: str) -> Iterator[tuple[int, bytes]]:
+    for _ in range(_MAX_BLOCKS):
+        if reader.at_end:
+            return
+        count = reader.read_long()
+        body = reader.take(reader.read_long())
+        if reader.take(_SYNC_BYTES) != sync:
+            raise CorruptFileError("A sync marker of the Avro file is wrong.", offset=reader.at - _SYNC_BYTES)
+        if count != 0:
+            yield count, _inflate(body) if codec == "deflate" else body
+    if not reader.at_end:
+        raise CorruptFileError("The Avro file has too many blocks.", offset=reader.at)
+
+
+def _inflate(body: bytes) -> bytes:
+    stream = zlib.decompressobj(-zlib.MAX_WBITS)
+    by_ratio = max(_FREE_BYTES, get_limits().metadata_ratio * len(body))
+    most = min(get_limits().metadata_bytes, by_ratio)
+    try:
+        plain = stream.decompress(body, most)
+    except zlib.error as error:
+        raise CorruptFileError("A deflated block of the Avro file is broken.") from error
+    if len(plain) >= most and not stream.eof:
+        name = "metadata_ratio" if most == by_ratio else "metadata_bytes"
+        raise_limit_error(CorruptFileError, f"A deflated record of {len(body)} bytes has over {most}", name)
+    if not stream.eof:
+        raise CorruptFileError("A deflated block of the Avro file is cut short.")
+    return plain
+
+
+# Schemas -------------------------------------------------------------------------------------------------------------
+
+
+class VettedSchema:
+    """An Avro record schema that passed the checks, and its short name."""
+
+    __slots__ = ("name", "record")
+
+    def __init__(self, record: Record) -> None:
+        self.name = record.name.rpartition(".")[2]
+        self.record = record
+
+
+@lru_cache(maxsize=64)
+def vet_schema(text: str) -> VettedSchema:
+    """Parse and check the schema of a metadata record; raises as ``avro_schema.parse_record``."""
+    return VettedSchema(parse_record(text))

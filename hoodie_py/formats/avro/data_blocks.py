@@ -1,0 +1,304 @@
+"""Decode AVRO_DATA and CDC_DATA blocks of log files into Arrow (Hudi HoodieAvroDataBlock).
+
+The content of a block (integers are big-endian):
+
+    data block version (1 to 3), int32; record count, int32;
+    for each record: its length, int32; its Avro binary form under the schema in the block's header.
+
+Two decoders give the same result: the columnar one (``avro_lanes``) reads one field of many records at a time; the row
+decoder (``avro_rows``) reads record by record. The row decoder takes few records, and everything that the columnar one
+refuses. fastavro is not used: it crashes on recursive schemas, takes union index -1 for the last branch and believes
+item counts of 2^62. Every record must take exactly the bytes that its length says.
+
+Decode data blocks some records at a time, for blocks that are too large to decode in one go.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.avro.arrow_types import read_defaults, to_arrow_schema
+from hoodie_py.formats.avro.declared_times import correct_record
+from hoodie_py.formats.avro.joint_rows import BlockRows
+from hoodie_py.formats.avro.schema import Record, parse_record
+from hoodie_py.formats.limits import get_limits, raise_limit_error
+
+if TYPE_CHECKING:
+    from hoodie_py.formats.avro.columnar_cursor import Budget
+    from hoodie_py.formats.avro.columnar_decoder import Block
+
+DATA_VERSIONS = range(1, 4)
+_HEADER = struct.Struct(">ii")
+_LENGTH_SIZE = 4
+_FEW_RECORDS = 56  # fewer than these are faster in the row decoder
+_LENGTH = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class AvroSchema:
+    """A vetted schema of records.
+
+    Attributes:
+        text: the JSON.
+        arrow: the columns, with the types that Spark would give.
+        defaults: the defaults of top-level fields that are not null (``avro_types.read_defaults``).
+        record: the tree of types that the decoders follow.
+    """
+
+    text: str
+    arrow: pa.Schema = field(compare=False)
+    defaults: Mapping[str, Any] = field(compare=False, repr=False)
+    record: Record = field(compare=False, repr=False)
+
+    @staticmethod
+    def parse(text: str) -> AvroSchema:
+        """Parse and vet a schema; the same text gives the same object.
+
+        Raises:
+            CorruptFileError: the text is not JSON, or not the Avro schema of a record.
+            UnsupportedFeatureError: the schema is recursive, too deep or too wide, or has a type that no
+                column can have.
+
+        """
+        return _parse(text)
+
+    def apply_times(self, times: pa.Schema | None) -> AvroSchema:
+        """Return the schema with the time types that the table declares, where they differ from the block's.
+
+        Args:
+            times: what the table declares (``declared_times``); None if it declares nothing.
+        """
+        return self if times is None else _apply_times(self, times)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _parse, (self.text,)
+
+
+@lru_cache(maxsize=64)
+def _parse(text: str) -> AvroSchema:
+    record = parse_record(text)
+    return AvroSchema(text, to_arrow_schema(record), MappingProxyType(read_defaults(record)), record)
+
+
+@lru_cache(maxsize=64)
+def _apply_times(schema: AvroSchema, times: pa.Schema) -> AvroSchema:
+    record = correct_record(schema.record, times)
+    if record is schema.record:
+        return schema
+    return AvroSchema(schema.text, to_arrow_schema(record), MappingProxyType(read_defaults(record)), record)
+
+
+def decode_avro_data(
+    content: memoryview | bytes,
+    schema: AvroSchema,
+    columns: Collection[str] | None = None,
+) -> pa.RecordBatch:
+    """Decode the content of an AVRO_DATA or CDC_DATA block.
+
+    Args:
+        content: the block's content.
+        schema: the schema of the block's header.
+        columns: top-level columns to decode, None for all; names that the schema does not have are ignored. The
+            decoder steps over the other columns and checks only what it needs for that.
+
+    Returns:
+        One row per record, in the order of the records; columns in the order of the schema.
+
+    Raises:
+        CorruptFileError: the bytes are not records of the schema; ``where`` has record and offset in the content.
+        UnsupportedFeatureError: the data block version is unknown, or the records have far more values than
+            bytes.
+
+    """
+    names = _select_names(schema, columns)
+    block = _parse_block(content)
+    rows = _BlockGroup([content]).decode_in_lanes(schema, names)
+    if rows is not None:
+        return rows.batch
+    from hoodie_py.formats.avro.row_decoder import decode_rows
+
+    return decode_rows(bytes(content), block.start, block.count, schema.record, schema.arrow, names)
+
+
+def decode_avro_blocks(
+    contents: Sequence[memoryview | bytes],
+    schema: AvroSchema,
+    columns: Collection[str] | None = None,
+) -> Iterator[BlockRows]:
+    """Decode blocks that have the same schema; small blocks cost much less together than one by one.
+
+    Args:
+        contents: the blocks' contents. Each is released when its turn comes, so that its memory is free while later
+            ones are decoded, unless the caller holds it.
+        schema: the schema of the blocks' headers.
+        columns: as for ``decode_avro_data``.
+
+    Yields:
+        The rows of all blocks, in their order.
+
+    Raises:
+        CorruptFileError, UnsupportedFeatureError: as ``decode_avro_data`` for the first bad block; ``where`` also has
+            its number in ``contents`` as ``content``.
+
+    """
+    from hoodie_py.formats.avro.columnar_decoder import make_budget
+
+    names = _select_names(schema, columns)
+    budget = make_budget(sum(map(len, contents)))
+    sizes = _plan_groups(contents)
+    waiting = deque(contents)
+    del contents  # otherwise this frame keeps every block until the last one is decoded
+    done = 0
+    for size in sizes:
+        group = _BlockGroup([waiting.popleft() for _ in range(size)])
+        yield from group.decode(schema, names, budget, done)
+        done += size
+
+
+def _plan_groups(contents: Sequence[memoryview | bytes]) -> list[int]:
+    from hoodie_py.formats.avro.columnar_decoder import plan_groups
+
+    try:
+        return plan_groups([_parse_block(content) for content in contents])
+    except HoodieError:
+        return [1] * len(contents)  # decoding them one by one tells which block is bad
+
+
+def _select_names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str] | None:
+    return None if columns is None else frozenset(columns).intersection(schema.arrow.names)
+
+
+class _BlockGroup:
+    """The only owner of some blocks' contents, unless its caller holds them, too.
+
+    The columnar decoder reads a copy, unless all contents are in one Arrow buffer. The copy then takes the place of the
+    contents here, so that the originals are free while it is decoded.
+    """
+
+    def __init__(self, contents: list[memoryview | bytes]) -> None:
+        self._contents: Sequence[memoryview | bytes] = contents
+
+    def decode(
+        self, schema: AvroSchema, names: frozenset[str] | None, budget: Budget, first: int
+    ) -> Iterator[BlockRows]:
+        """Decode the blocks, together if possible; ``first`` is the number of the first one, for errors."""
+        try:
+            rows = self.decode_in_lanes(schema, names, budget)
+        except HoodieError:
+            rows = None  # decoding them one by one tells which block is bad
+        if rows is not None:
+            yield rows
+            return
+        for number, content in enumerate(self._contents, first):
+            try:
+                batch = decode_avro_data(content, schema, names)
+            except HoodieError as error:
+                raise error.locate(content=number) from None
+            yield BlockRows(batch, (batch.num_rows,))
+
+    def decode_in_lanes(
+        self, schema: AvroSchema, names: frozenset[str] | None, budget: Budget | None = None
+    ) -> BlockRows | None:
+        """Decode the blocks with the columnar decoder; None when their records are too few, or when it refuses them."""
+        if sum(_parse_block(content).count for content in self._contents) < _FEW_RECORDS:
+            return None
+        from hoodie_py.formats.avro.columnar_cursor import Misfit
+        from hoodie_py.formats.avro.columnar_decoder import JoinedBlocks, decode_in_lanes, make_plan
+
+        plan = make_plan(schema.record, names)
+        if plan is None:
+            return None
+        try:
+            joined = JoinedBlocks([_parse_block(content) for content in self._contents], budget)
+            self._contents = joined.contents
+            return decode_in_lanes(joined, plan)
+        except Misfit:
+            return None
+
+
+def _parse_block(content: memoryview | bytes) -> Block:
+    """Read the header of a block's content."""
+    from hoodie_py.formats.avro.columnar_decoder import Block
+
+    if len(content) < _HEADER.size:
+        raise CorruptFileError(f"A data block of {len(content)} bytes is too short.")
+    version, count = _HEADER.unpack_from(content)
+    if version not in DATA_VERSIONS:
+        raise UnsupportedFeatureError(f"Data block version {version} is not known.")
+    if not 0 <= count <= (len(content) - _HEADER.size) // _LENGTH_SIZE:
+        raise CorruptFileError(f"A data block of {len(content)} bytes cannot have {count} records.")
+    if count > get_limits().block_records:
+        raise_limit_error(UnsupportedFeatureError, f"A data block has {count} records", "block_records")
+    return Block(memoryview(content), _HEADER.size, int(count))
+
+
+def count_records(content: memoryview) -> int:
+    """Return the record count in the content of an AVRO_DATA block.
+
+    Raises:
+        CorruptFileError: the content is too short for that many records.
+    """
+    if len(content) < _HEADER.size:
+        raise CorruptFileError(f"A data block of {len(content)} bytes is too short.")
+    count = int(_HEADER.unpack_from(content)[1])
+    if not 0 <= count <= (len(content) - _HEADER.size) // _LENGTH.size:
+        raise CorruptFileError(f"A data block of {len(content)} bytes cannot have {count} records.")
+    return count
+
+
+def decode_avro_parts(
+    content: memoryview, schema: AvroSchema, columns: Collection[str] | None, size: int
+) -> Iterator[pa.RecordBatch]:
+    """Decode the content of an AVRO_DATA block, some records at a time.
+
+    Args:
+        content: the block's content.
+        schema: the schema of the block's header.
+        columns: top-level columns to decode, None for all.
+        size: bytes of records to decode at once; a larger record comes alone.
+
+    Raises:
+        CorruptFileError, UnsupportedFeatureError: as ``decode_avro_data``.
+    """
+    left = count_records(content)
+    version = int(_HEADER.unpack_from(content)[0])
+    pos, done = _HEADER.size, 0
+    while True:
+        stop, count = _step_over_records(content, pos, left, size)
+        if count in (0, left):
+            # Pass on all bytes: the decoder reports a record that does not fit, or bytes after the last record.
+            stop, count = len(content), left
+        part = b"".join((_HEADER.pack(version, count), content[pos:stop]))
+        try:
+            yield decode_avro_data(memoryview(part), schema, columns)
+        except CorruptFileError as error:
+            for name, shift in (("record", done), ("offset", pos - _HEADER.size)):
+                if name in error.where:
+                    error.where[name] += shift
+            raise
+        left, done, pos = left - count, done + count, stop
+        if not left:
+            return
+
+
+def _step_over_records(content: memoryview, pos: int, most: int, size: int) -> tuple[int, int]:
+    """Step over records of at least ``size`` bytes in all; return the next record's position and their number."""
+    start, end = pos, len(content)
+    length_at = _LENGTH.unpack_from
+    count = 0
+    while count < most and pos - start < size and pos + _LENGTH.size <= end:
+        stop = pos + _LENGTH.size + int(length_at(content, pos)[0])
+        if not pos < stop <= end:
+            break
+        pos = stop
+        count += 1
+    return pos, count

@@ -1,0 +1,1 @@
+"""``hoodie.properties`` and what follows from it."""

@@ -1,0 +1,1 @@
+"""Delete blocks of log files: record keys and ordering values, in Avro and in Kryo."""

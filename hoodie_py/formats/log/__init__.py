@@ -1,0 +1,1 @@
+"""Log files: framing, block headers, record positions."""

@@ -1,0 +1,95 @@
+"""Decodes the content of log blocks, by block type, into records, deletes and positions.
+
+``log`` splits a file into blocks and does not decode them. The decoders below know the record and the offset in the
+content; this module adds the block to their errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
+from hoodie_py.formats.deletes.decoder import DeleteRecords, decode_deletes
+from hoodie_py.formats.log.framing import BlockType, LogBlock
+from hoodie_py.formats.log.positions import decode_positions
+from hoodie_py.formats.parquet.decoder import decode_parquet_data
+
+T = TypeVar("T")
+
+
+def parse_block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroSchema:
+    """Parse the schema in a data block's header.
+
+    Args:
+        block: the block.
+        times: times that the table declares otherwise (``declared_times``).
+
+    Raises:
+        CorruptFileError: the block has none, or it is not an Avro schema of a record.
+        UnsupportedFeatureError: see ``AvroSchema.parse``.
+
+    """
+    text = block.schema_text
+    if text is None:
+        raise CorruptFileError("A data block has no schema in its header.", **_describe_place(block))
+    return _decode_with_place(block, lambda: AvroSchema.parse(text).apply_times(times))
+
+
+def decode_records(
+    block: LogBlock, columns: Collection[str] | None = None, times: pa.Schema | None = None
+) -> pa.RecordBatch:
+    """Decode the records of a data block, in their order, with the block's own schema and Spark's types.
+
+    Args:
+        block: an AVRO_DATA, CDC_DATA or PARQUET_DATA block.
+        columns: top-level columns to decode, None for all; names that the block does not have are ignored.
+        times: times that the table declares otherwise (``declared_times``).
+
+    Raises:
+        CorruptFileError: the content is damaged.
+        UnsupportedFeatureError: the block type or its content is not supported.
+
+    """
+    match block.type:
+        case BlockType.AVRO_DATA | BlockType.CDC_DATA:
+            schema = parse_block_schema(block, times)
+            return _decode_with_place(block, lambda: decode_avro_data(block.content, schema, columns))
+        case BlockType.PARQUET_DATA:
+            return _decode_with_place(block, lambda: decode_parquet_data(block.content, columns, times))
+    message = f"Log blocks of type {block.type.name} cannot be decoded into records here."
+    raise UnsupportedFeatureError(message, **_describe_place(block))
+
+
+def decode_delete_block(block: LogBlock) -> DeleteRecords:
+    """Decode the deletes of a DELETE block; errors as ``deletes.decode_deletes``."""
+    return _decode_with_place(block, lambda: decode_deletes(block.content))
+
+
+def decode_block_positions(block: LogBlock, count: int) -> npt.NDArray[np.int64] | None:
+    """Decode the base-file positions of a block's ``count`` records or deletes; None when the block has none.
+
+    Raises:
+        CorruptFileError: the header is damaged or has another number of positions.
+
+    """
+    text = block.record_positions
+    if text is None:
+        return None
+    return _decode_with_place(block, lambda: decode_positions(text, count))
+
+
+def _decode_with_place(block: LogBlock, decode: Callable[[], T]) -> T:
+    try:
+        return decode()
+    except HoodieError as error:
+        raise error.locate(**_describe_place(block)) from None
+
+
+def _describe_place(block: LogBlock) -> dict[str, Any]:
+    return {"block": block.type.name, "block_offset": block.offset, "instant": block.instant_time}

@@ -1,0 +1,1 @@
+"""Parquet base files and Parquet log blocks, with the footer that Hudi writes."""

@@ -1,0 +1,259 @@
+"""Writes base files: Parquet that Java Hudi's Spark reader, its Avro writer and its BLOOM index can use.
+
+It must agree with Hudi's HoodieRowParquetWriteSupport and HoodieAvroWriteSupport.
+
+* The columns are those of ``base_schema``. Lists have three levels. The Arrow schema is not stored.
+* The footer has Hudi's keys: the bloom filter, the least and the greatest record key, and the Avro schema. It also
+  names a Spark version. Without one, Spark 3 does not know which calendar dates before 1582 and times before 1900 use,
+  and refuses to read them.
+* Rows keep their order. Row groups are small enough that a selective filter skips most of a file.
+* A column whose first values hardly repeat has no dictionary, which would only cost time.
+* After a failure the sink gets no more bytes, so no footer makes a part of a file look whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie_py.arrow.arrays import make_empty_batch
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.avro.data_blocks import AvroSchema
+from hoodie_py.formats.names import RECORD_KEY_FIELD
+from hoodie_py.formats.parquet.base_schema import convert_to_stored, make_stored_schema
+from hoodie_py.formats.parquet.bloom import DYNAMIC, BloomBuilder, BloomSettings
+from hoodie_py.formats.parquet.key_range import KeyRange
+
+# Codecs, with the scale of their levels where they have one.
+CODECS: dict[str, range | None] = {"zstd": range(1, 23), "snappy": None, "gzip": range(1, 10), "uncompressed": None}
+DEFAULT_CODEC = "snappy"
+_LEVELS = {"gzip": 6}  # as Java's; Arrow's own is the highest, which takes four times as long for nothing
+ROW_GROUP_BYTES = 8 << 20
+ROW_GROUP_ROWS = 50_000
+
+BLOOM_KEY = "org.apache.hudi.bloomfilter"
+BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
+MIN_KEY = "hoodie_min_record_key"
+MAX_KEY = "hoodie_max_record_key"
+AVRO_SCHEMA_KEY = "parquet.avro.schema"
+SPARK_VERSION_KEY = "org.apache.spark.version"
+
+_SPARK_VERSION = "3.5.0"
+_MEMORY_BYTES = 128 << 20
+_FIRST_GUESS = 0.4  # bytes in the file for a byte in memory
+_SAMPLE_ROWS = 4096
+_REPEATING = 0.7  # a column with a greater share of distinct values in the sample gets no dictionary
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """The number of rows and of bytes of a file."""
+
+    rows: int
+    size: int
+
+
+class BaseFileWriter:
+    """Writes one base file from batches.
+
+    The file is whole once ``close`` has returned, and not before: after a failure the sink has no footer.
+    It holds one row group in memory, at most 128 MiB of Arrow data, and the encoded form of it.
+
+    Args:
+        sink: gets the bytes by ``write``; it is not closed.
+        schema: schema of the batches, with Spark's types: the columns of ``avro_schema`` in any order.
+        avro_schema: the table's schema as JSON text, with the meta fields if the table has them.
+        codec: zstd, snappy, gzip or uncompressed.
+        level: on the codec's own scale, None for its default.
+        row_group_bytes: encoded size at which a row group ends; it is estimated from the earlier row groups.
+        row_group_rows: most rows of a row group.
+        bloom: the filter over record keys, None for none; Java's BLOOM index fails on files without.
+
+    Raises:
+        InvalidTableError: the columns of the two schemas differ.
+        InvalidQueryError: an unknown codec or level, or row groups without a positive size.
+        CorruptFileError: ``avro_schema`` is not an Avro schema.
+        UnsupportedFeatureError: a column that cannot be written.
+    """
+
+    def __init__(
+        self,
+        sink: IO[bytes],
+        schema: pa.Schema,
+        avro_schema: str,
+        *,
+        codec: str = DEFAULT_CODEC,
+        level: int | None = None,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+        row_group_rows: int = ROW_GROUP_ROWS,
+        bloom: BloomSettings | None = None,
+    ) -> None:
+        if codec not in CODECS:
+            raise InvalidQueryError(f"Codec {codec[:40]!r} is not one of {', '.join(CODECS)}.")
+        if level is not None and level not in (CODECS[codec] or ()):
+            raise InvalidQueryError(f"Codec {codec} has no level {level}.")
+        if row_group_bytes < 1 or row_group_rows < 1:
+            raise InvalidQueryError("Row groups need a positive size.")
+        self._schema = make_stored_schema(AvroSchema.parse(avro_schema))
+        convert_to_stored(make_empty_batch(schema), self._schema)  # an error now rather than after hours of writing
+        self._avro_schema = avro_schema
+        self._codec, self._level = codec, _LEVELS.get(codec) if level is None else level
+        self._group_bytes, self._most_rows = row_group_bytes, row_group_rows
+        self._guarded = _GuardedSink(sink)
+        self._writer: pq.ParquetWriter | None = None
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = self._held_bytes = self._rows = 0
+        self._ratio = _FIRST_GUESS
+        has_keys = RECORD_KEY_FIELD in self._schema.names
+        self._range = KeyRange()
+        self._has_keys = has_keys
+        self._bloom = BloomBuilder(bloom) if bloom is not None and has_keys else None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows.
+
+        Raises:
+            InvalidTableError: other columns than announced, or a value that does not fit its column.
+            CorruptFileError: a record key is null.
+        """
+        rows = convert_to_stored(batch, self._schema)
+        if not rows.num_rows:
+            return
+        if self._has_keys:
+            keys = rows.column(RECORD_KEY_FIELD)
+            self._range.add(keys)
+            if self._bloom is not None:
+                self._bloom.add(keys)
+        self._held.append(rows)
+        self._held_rows += rows.num_rows
+        self._held_bytes += rows.nbytes
+        while self._held_rows and self._held_rows >= (limit := self._count_group_rows()):
+            self._write_group(limit)
+
+    def close(self) -> WrittenFile:
+        """Write what is left and the footer.
+
+        Raises:
+            InvalidTableError: as ``write``.
+        """
+        if self._held_rows or self._writer is None:
+            self._write_group(self._held_rows)
+        assert self._writer is not None
+        with self._guarded.open():
+            self._writer.add_key_value_metadata(dict(self._list_footer_entries()))
+            self._writer.close()
+        return WrittenFile(self._rows, self._guarded.size)
+
+    def _count_group_rows(self) -> int:
+        """Count the rows that the next row group may have."""
+        row_bytes = max(self._held_bytes / self._held_rows, 1)
+        fitting = min(self._group_bytes / self._ratio, _MEMORY_BYTES) / row_bytes
+        return max(1, min(self._most_rows, int(fitting)))
+
+    def _write_group(self, count: int) -> None:
+        held = pa.Table.from_batches(self._held, self._schema)
+        group, rest = held.slice(0, count), held.slice(count)
+        self._held = rest.to_batches()
+        self._held_rows, self._held_bytes = rest.num_rows, rest.nbytes
+        with self._guarded.open():
+            if self._writer is None:
+                self._writer = self._open(group)
+            before = self._guarded.size
+            if count:
+                self._writer.write_table(group, row_group_size=count)
+                self._ratio = max((self._guarded.size - before) / max(group.nbytes, 1), 0.001)
+        self._rows += count
+
+    def _open(self, sample: pa.Table) -> pq.ParquetWriter:
+        return pq.ParquetWriter(
+            pa.PythonFile(self._guarded, mode="w"),
+            self._schema,
+            compression=self._codec if self._codec != "uncompressed" else "none",
+            compression_level=self._level,
+            use_dictionary=list(_list_repeating_columns(sample.slice(0, _SAMPLE_ROWS))),
+            write_statistics=True,
+            write_page_index=True,
+            store_schema=False,
+            version="2.6",
+            data_page_version="1.0",
+        )
+
+    def _list_footer_entries(self) -> Iterator[tuple[str, str]]:
+        yield AVRO_SCHEMA_KEY, self._avro_schema
+        yield SPARK_VERSION_KEY, _SPARK_VERSION
+        if self._bloom is not None:
+            bloom = self._bloom.finish()
+            yield BLOOM_KEY, bloom.to_text()
+            if bloom.type_code == DYNAMIC:
+                yield BLOOM_TYPE_KEY, DYNAMIC
+        if self._range.least is not None and self._range.greatest is not None:
+            yield MIN_KEY, self._range.least
+            yield MAX_KEY, self._range.greatest
+
+
+class _GuardedSink:
+    """Passes bytes to the sink while it is open, and drops all others.
+
+    Arrow's Parquet writer writes a footer even when it is destroyed without ``close``, for example after an error.
+    """
+
+    closed = False
+
+    def __init__(self, sink: IO[bytes]) -> None:
+        self._sink = sink
+        self._is_open = False
+        self.size = 0
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Let bytes through to the sink inside a ``with`` statement."""
+        self._is_open = True
+        try:
+            yield
+        finally:
+            self._is_open = False
+
+    def write(self, data: bytes) -> int:
+        if self._is_open:
+            self._sink.write(data)
+            self.size += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: no bytes are buffered here."""
+
+    def close(self) -> None:
+        """Do nothing: the sink belongs to the caller."""
+
+
+def _list_repeating_columns(sample: pa.Table) -> Iterator[str]:
+    """Yield the paths of the leaf columns for which a dictionary may save bytes."""
+    for name, column in zip(sample.schema.names, sample.columns, strict=True):
+        if pa.types.is_nested(column.type):
+            yield from _list_leaves(name, column.type)
+        elif not pa.types.is_boolean(column.type) and not _is_distinct(column):
+            yield name
+
+
+def _is_distinct(column: pa.ChunkedArray) -> bool:
+    distinct: int = pc.count_distinct(column).as_py()
+    return distinct > _REPEATING * len(column)
+
+
+def _list_leaves(path: str, t: pa.DataType) -> Iterator[str]:
+    if pa.types.is_list(t):
+        yield from _list_leaves(f"{path}.list.element", t.value_type)
+    elif pa.types.is_map(t):
+        yield f"{path}.key_value.key"
+        yield from _list_leaves(f"{path}.key_value.value", t.item_type)
+    elif pa.types.is_struct(t):
+        for child in t:
+            yield from _list_leaves(f"{path}.{child.name}", child.type)
+    else:
+        yield path

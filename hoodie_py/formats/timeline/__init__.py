@@ -1,0 +1,1 @@
+"""Instants, commit metadata, plans and archived timelines."""

@@ -1,0 +1,244 @@
+"""Read the archived timeline: instants that have left the active one.
+
+Layout 1, in ``.hoodie/archived/`` (or the folder that the table names): ``.commits_.archive.N_1-0-1`` are log-format
+files. Their Avro blocks have one HoodieArchivedMetaEntry for each *state* of an instant. Files with a greater N are
+newer, and an instant may occur in several files (Hudi ArchivedTimelineV1).
+
+Layout 2, in ``.hoodie/timeline/history/``: ``_version_`` names the current manifest ``manifest_N`` (JSON), which lists
+the Parquet files ``{min}_{max}_{level}.parquet``; other files do not count. One row is one completed instant with the
+bytes of its completed file and its requested file (Hudi LSMTimeline, ArchivedTimelineV2).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.avro.container import VettedSchema, decode_record, vet_schema
+from hoodie_py.formats.limits import get_limits, raise_limit_error
+from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
+from hoodie_py.formats.parquet.decoder import check_footer
+from hoodie_py.formats.parquet.parquet_file import ParquetFile
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, parse_json
+from hoodie_py.formats.timeline.fields import Fields, expect_text
+from hoodie_py.formats.timeline.instants import COMPLETED, COMPLETED_ACTION
+
+VERSION_FILE = "_version_"
+HISTORY_ROW_VERSION = 1
+
+_ARCHIVE_FILE = re.compile(r"\.commits_\.archive\.([0-9]{1,9})(?:_[0-9]+-[0-9]+-[0-9]+)?")
+_MANIFEST_FILE = re.compile(r"manifest_([0-9]{1,9})")
+_HISTORY_FILE = re.compile(r"([0-9]{1,32})_([0-9]{1,32})_([0-9]{1,9})\.parquet")
+_TIME = re.compile(r"[0-9]{1,32}")
+_INT = struct.Struct(">i")
+_COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedInstant:
+    """A completed instant from the archive.
+
+    ``action`` is that of the completed state (a compaction is a ``commit``). In layout 2, ``metadata`` and ``plan`` are
+    the bytes of its completed and its requested file. In layout 1, ``record`` is the decoded metadata; that layout has
+    no completion times, so the request time takes its place.
+    """
+
+    request_time: str
+    completion_time: str
+    action: str
+    metadata: bytes | None = None
+    plan: bytes | None = None
+    record: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def parse_commit_metadata(self) -> CommitMetadata:
+        """Parse the instant's commit metadata; empty metadata when the archive did not keep it.
+
+        Raises:
+            CorruptFileError: the archived bytes are not commit metadata.
+        """
+        if self.record is not None:
+            return CommitMetadata.from_record(self.record)
+        return CommitMetadata.from_bytes(self.metadata or b"")
+
+
+# Layout 1 ------------------------------------------------------------------------------------------------------------
+
+
+def parse_archive_file_name(name: str) -> int | None:
+    """Return N of ``.commits_.archive.N_1-0-1``; None for other names."""
+    match = _ARCHIVE_FILE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def parse_archived_log(data: bytes) -> list[ArchivedInstant]:
+    """Read an archive file of layout 1: its completed instants in the order they were archived.
+
+    Blocks that were not completely written are skipped, as in any log file.
+
+    Raises:
+        CorruptFileError: blocks or records that do not belong into an archive.
+        UnsupportedFeatureError: blocks other than Avro.
+    """
+    return [
+        instant
+        for block in iterate_blocks(data)
+        if isinstance(block, LogBlock)
+        for record in _read_block_records(block)
+        if (instant := _to_archived_instant(record)) is not None
+    ]
+
+
+def _read_block_records(block: LogBlock) -> Iterator[Mapping[str, Any]]:
+    if block.type is not BlockType.AVRO_DATA:
+        raise UnsupportedFeatureError(
+            f"Archive blocks of type {block.type.name} are not supported.", offset=block.offset
+        )
+    schema = _read_entry_schema(block)
+    content = block.content
+    if len(content) < 8 or _INT.unpack_from(content, 0)[0] < 1:
+        raise CorruptFileError("An archive block has an unknown version.", offset=block.offset)
+    (count,) = _INT.unpack_from(content, 4)
+    at = 8
+    for _ in range(count):
+        if at + 4 > len(content):
+            raise CorruptFileError("An archive block is cut short.", offset=block.offset)
+        (length,) = _INT.unpack_from(content, at)
+        at += 4
+        if length < 0 or length > len(content) - at:
+            raise CorruptFileError("An archive block is cut short.", offset=block.offset)
+        yield decode_record(bytes(content[at : at + length]), schema)
+        at += length
+    if count < 0 or at != len(content):
+        raise CorruptFileError("An archive block holds other bytes than its records.", offset=block.offset)
+
+
+def _read_entry_schema(block: LogBlock) -> VettedSchema:
+    schema = vet_schema(block.schema_text or "")
+    if schema.name != "HoodieArchivedMetaEntry":
+        raise CorruptFileError(f"An archive block holds {schema.name[:100]}.", offset=block.offset)
+    return schema
+
+
+def _to_archived_instant(record: Mapping[str, Any]) -> ArchivedInstant | None:
+    entry = Fields(record)
+    if (entry.get_text("actionState") or COMPLETED).lower() != COMPLETED:
+        return None
+    time = _check_time(entry.get_text("commitTime"))
+    action = entry.get_text("actionType") or ""
+    commit = next((entry.get(name) for name in _COMMIT_FIELDS if entry.has(name)), None)
+    return ArchivedInstant(time, time, COMPLETED_ACTION.get(action, action), record=commit)
+
+
+def keep_newest_entries(files: Iterable[Iterable[ArchivedInstant]]) -> dict[tuple[str, str], ArchivedInstant]:
+    """Combine archive files, newest first: the newest file's entry of each (request time, action)."""
+    found: dict[tuple[str, str], ArchivedInstant] = {}
+    for instants in files:
+        for instant in instants:
+            found.setdefault((instant.request_time, instant.action), instant)
+    return found
+
+
+# Layout 2 ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFile:
+    """A Parquet file of the history: its range of request times, its merge level and its size in bytes."""
+
+    name: str
+    min_time: str
+    max_time: str
+    level: int
+    size: int | None = None
+
+
+def parse_history_file_name(name: str, size: int | None = None) -> HistoryFile | None:
+    """Parse the name of a history file; None for other names."""
+    match = _HISTORY_FILE.fullmatch(name)
+    return HistoryFile(name, match[1], match[2], int(match[3]), size) if match else None
+
+
+def parse_manifest_name(name: str) -> int | None:
+    """Return N of ``manifest_N``; None for other names, such as those still being written (``.tmp``)."""
+    match = _MANIFEST_FILE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def parse_history_version(data: bytes) -> int | None:
+    """Read ``_version_``: the number of the current manifest. None when unreadable: then the greatest number counts."""
+    text = data.strip()
+    return int(text) if text.isdigit() and len(text) < 10 else None
+
+
+def parse_history_manifest(data: bytes) -> tuple[HistoryFile, ...]:
+    """Read a manifest: the history files of the timeline.
+
+    Raises:
+        CorruptFileError: not a manifest, or it names files that are not history files.
+    """
+    files = Fields(parse_json(data)).get_items("files", Fields)
+    found = []
+    for entry in files:
+        name = expect_text(entry.get("fileName"))
+        parsed = parse_history_file_name(name, entry.get_number("fileLen"))
+        if parsed is None:
+            raise CorruptFileError("The manifest of the archived timeline names an unknown file.", file=name[:200])
+        found.append(parsed)
+    return tuple(found)
+
+
+def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[ArchivedInstant]:
+    """Read a history file.
+
+    Args:
+        data: the whole Parquet file.
+        contents: whether to read metadata and plan, too; else only times and actions.
+
+    Raises:
+        CorruptFileError: not Parquet, missing columns, or values that are not instants.
+        UnsupportedFeatureError: a row version other than 1.
+    """
+    columns = ["instantTime", "completionTime", "action", "version", *(("metadata", "plan") if contents else ())]
+    try:
+        file = ParquetFile(pa.BufferReader(data))
+        _check_history(file, columns)
+        table = file.read(columns)
+        rows = table.to_pylist()
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise CorruptFileError("A file of the archived timeline is not a Parquet file of instants.") from error
+    return [_to_history_instant(row) for row in rows]
+
+
+def _check_history(file: ParquetFile, columns: list[str]) -> None:
+    rows = file.metadata.num_rows
+    if rows > get_limits().history_rows:
+        raise_limit_error(CorruptFileError, f"A file of the archived timeline has {rows} rows", "history_rows")
+    check_footer(file)
+    missing = [column for column in columns if column not in file.schema_arrow.names]
+    if missing:
+        raise CorruptFileError(f"A file of the archived timeline lacks the column {missing[0]}.")
+
+
+def _to_history_instant(row: Mapping[str, Any]) -> ArchivedInstant:
+    fields = Fields(row)
+    if fields.get_number("version") != HISTORY_ROW_VERSION:
+        raise UnsupportedFeatureError(f"Archived timeline rows of version {row['version']} are not supported.")
+    return ArchivedInstant(
+        request_time=_check_time(fields.get_text("instantTime")),
+        completion_time=_check_time(fields.get_text("completionTime")),
+        action=fields.get_text("action") or "",
+        metadata=fields.get_bytes("metadata"),
+        plan=fields.get_bytes("plan"),
+    )
+
+
+def _check_time(text: str | None) -> str:
+    if text is None or _TIME.fullmatch(text) is None:
+        raise CorruptFileError("An archived instant has no valid time.", value=(text or "")[:100])
+    return text

@@ -1,0 +1,177 @@
+"""The active timeline: the actions on a table, and the state of each.
+
+Every action has one file per state; only the highest state of each (request time, comparable action) counts. Instants
+sort by request time, then action (Hudi BaseHoodieTimeline, TimelineLayout). Times compare as strings, so a 14-digit
+instant is before every 17-digit one of the same second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+
+from hoodie_py.formats.timeline.instants import (
+    CLUSTERING,
+    COMPACTION,
+    COMPLETED_ACTION,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    SAVEPOINT,
+    Instant,
+    InstantFile,
+    parse_instant_file,
+)
+
+__all__ = ["Instant", "InstantFile", "Timeline", "parse_instant_file"]
+
+
+class Timeline:
+    """Instants of a table, oldest first; immutable.
+
+    Args:
+        instants: in any order, of every state that has a file.
+        layout: of the timeline.
+        undone: completed writes that are left out, because a rollback has undone them.
+    """
+
+    def __init__(self, instants: Iterable[Instant] = (), layout: int = 2, undone: Sequence[Instant] = ()) -> None:
+        highest: dict[tuple[str, str], Instant] = {}
+        for instant in instants:
+            key = instant.request_time, instant.comparable_action
+            known = highest.get(key)
+            if known is None or _outranks(instant, known):
+                highest[key] = instant
+        self._instants = tuple(sorted(highest.values(), key=lambda instant: instant.sort_key))
+        self.layout = layout
+        self.undone = tuple(undone)
+
+    @classmethod
+    def from_file_names(cls, names: Iterable[str], layout: int) -> Timeline:
+        """Build the timeline from the names in its directory; other names are ignored."""
+        files = (parse_instant_file(name, layout) for name in names)
+        return cls((file.instant for file in files if file is not None), layout)
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self._instants)
+
+    def __len__(self) -> int:
+        return len(self._instants)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timeline) and (self._instants, self.layout) == (other._instants, other.layout)
+
+    def __hash__(self) -> int:
+        return hash((self._instants, self.layout))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Timeline, (self._instants, self.layout)
+
+    def __repr__(self) -> str:
+        span = f", {self._instants[0].request_time} to {self._instants[-1].request_time}" if self._instants else ""
+        return f"Timeline({len(self)} instants{span})"
+
+    @property
+    def instants(self) -> tuple[Instant, ...]:
+        """All instants, oldest first."""
+        return self._instants
+
+    @property
+    def last(self) -> Instant | None:
+        """The newest instant, by request time."""
+        return self._instants[-1] if self._instants else None
+
+    def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
+        """Return the timeline of the instants that ``keep`` accepts."""
+        return Timeline((instant for instant in self._instants if keep(instant)), self.layout)
+
+    def select_actions(self, *actions: str) -> Timeline:
+        """Return the instants of these actions, as named on disk."""
+        return self.filter(lambda instant: instant.action in actions)
+
+    def select_completed(self) -> Timeline:
+        """Return the completed instants."""
+        return self.filter(lambda instant: instant.is_completed)
+
+    def select_pending(self) -> Timeline:
+        """Return the instants that are requested or inflight."""
+        return self.filter(lambda instant: not instant.is_completed)
+
+    def select_writes(self) -> Timeline:
+        """Return completed commits, delta commits and replace commits: what a query can see."""
+        return self.filter(lambda instant: instant.is_completed and instant.is_write)
+
+    def select_pending_compactions(self) -> Timeline:
+        """Return the pending compactions; each starts a new file slice for the file groups in its plan."""
+        return self.select_pending().select_actions(COMPACTION)
+
+    def select_pending_log_compactions(self) -> Timeline:
+        """Return the pending log compactions."""
+        return self.select_pending().select_actions(LOG_COMPACTION)
+
+    def select_pending_replacements(self) -> Timeline:
+        """Return pending clusterings and replace commits; in layout 1, only the plan tells them apart."""
+        return self.select_pending().select_actions(CLUSTERING, REPLACE_COMMIT)
+
+    def select_visible(self) -> Timeline:
+        """Return completed writes and pending compactions: a snapshot reads the last instant of these."""
+        return self.filter(lambda instant: instant.is_write and (instant.is_completed or instant.action == COMPACTION))
+
+    def find(self, time: str, *actions: str) -> Instant | None:
+        """Find the instant requested at ``time``, of one of ``actions`` if given; savepoints come last."""
+        found = [
+            instant
+            for instant in self._by_time.get(time, ())
+            if not actions or instant.action in actions or instant.comparable_action in actions
+        ]
+        return min(found, key=lambda instant: instant.action == SAVEPOINT, default=None)
+
+    def select_after(self, time: str) -> Timeline:
+        """Return the instants requested after ``time``."""
+        return self.filter(lambda instant: instant.request_time > time)
+
+    @cached_property
+    def first_active_time(self) -> str | None:
+        """The request time at which the active timeline starts: that of its first write without a savepoint.
+
+        Archival keeps instants with a savepoint, so instants between them and this time are archived, not missing.
+        None when there are no writes.
+        """
+        writes = [instant.request_time for instant in self._instants if instant.is_write]
+        saved = {instant.request_time for instant in self._instants if instant.action == SAVEPOINT}
+        return next((time for time in writes if time not in saved), writes[0] if writes else None)
+
+    def is_archived_before(self, time: str) -> bool:
+        """Return whether ``time`` is before the start of the active timeline.
+
+        An instant from then is archived, and completed, as only completed instants are archived.
+        """
+        first = self.first_active_time
+        return first is not None and time < first
+
+    def is_committed(self, time: str) -> bool:
+        """Return whether a write requested at ``time`` is completed, in the active timeline or archived."""
+        return time in self._committed or (time not in self._by_time and self.is_archived_before(time))
+
+    @cached_property
+    def _by_time(self) -> dict[str, tuple[Instant, ...]]:
+        found: dict[str, tuple[Instant, ...]] = {}
+        for instant in self._instants:
+            found[instant.request_time] = (*found.get(instant.request_time, ()), instant)
+        return found
+
+    @cached_property
+    def _committed(self) -> frozenset[str]:
+        return frozenset(
+            instant.request_time for instant in self._instants if instant.is_completed and instant.is_write
+        )
+
+
+def _outranks(instant: Instant, known: Instant) -> bool:
+    rank, known_rank = instant.sort_key[2], known.sort_key[2]
+    return rank > known_rank if rank != known_rank else _make_tie_key(instant) < _make_tie_key(known)
+
+
+def _make_tie_key(instant: Instant) -> tuple[bool, str, bool, str]:
+    """Make the key that ranks files of the same state: with completion time, earlier completion, table service."""
+    service = instant.action in COMPLETED_ACTION
+    return instant.is_legacy, instant.completion_time or "", not service, instant.action

@@ -1,0 +1,1 @@
+"""The base file of a slice, and how its rows meet log records."""

@@ -1,0 +1,235 @@
+"""BaseFileReader: reads a Parquet base file in batches, only the columns and row groups that a read needs.
+
+Local files are read through a buffer per column. They are not mapped, as mapped pages count as the process's memory and
+a row group may be a whole file. Of a remote file one request fetches the tail: the footer and, in Java's files, a bloom
+filter of some 400 KB. The column chunks of each row group come in a few coalesced requests, while the previous group is
+decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import closing
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import make_batch_without_columns
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro.declared_times import find_mistyped_times, retype_times
+from hoodie_py.formats.parquet.decoder import check_footer, find_column_chunk_ranges
+from hoodie_py.formats.parquet.parquet_file import ParquetFile
+from hoodie_py.reader.base.dictionaries import find_coded_columns, to_plain_array, to_plain_type
+from hoodie_py.reader.file_slice import BaseFile
+from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
+from hoodie_py.reader.schema_evolution import Conformer, conform_batch
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    import pyarrow.parquet as pq
+
+_TAIL = 1 << 20  # bytes at the end of a remote file that the first request fetches
+_MOST_AHEAD = 64 << 20  # a row group of more bytes is not fetched ahead
+_BUFFER = 16 << 10  # bytes per column
+_MANY_BYTES = 1 << 20  # a row group of more bytes is read some columns at a time, for fewer pages in memory
+
+_Conform = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+class BaseFileReader:
+    """One open base file.
+
+    Args:
+        files: access to the table's files.
+        base_file: which file.
+        times: columns with times whose declared type may differ from the file's (``declared_times``).
+
+    Attributes:
+        columns: names of the file's columns.
+        retyped: columns whose type in the file is wrong, so that their statistics cannot be used.
+
+    Raises:
+        CorruptFileError: the file is no Parquet file, or its footer is broken.
+        FileMissingError: the file is missing.
+    """
+
+    def __init__(self, files: TableFiles, base_file: BaseFile, times: pa.Schema | None = None) -> None:
+        self.path = base_file.path
+        self._ranged: Any = None
+        self._buffer = 0
+        try:
+            source = self._open_source(files, base_file)
+            metadata = ParquetFile(source).metadata
+            self._parquet = ParquetFile(
+                source, metadata=metadata, read_dictionary=find_coded_columns(metadata), buffer_size=self._buffer
+            )
+            check_footer(self._parquet, DEFAULT_BATCH_ROWS)
+        except HoodieError as error:
+            raise error.locate(path=self.path) from None
+        except FileNotFoundError as error:
+            raise FileMissingError("There is no such file.", operation="read", path=self.path) from error
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise self._make_corrupt_error(error) from error
+        self.columns = frozenset(self._parquet.schema_arrow.names)
+        self._types = find_mistyped_times(self._parquet.schema_arrow, times)
+        self.retyped = frozenset(self._types)
+
+    def _open_source(self, files: TableFiles, base_file: BaseFile) -> pa.NativeFile:
+        local = files.local_path(base_file.path)
+        if local is not None:
+            self._buffer = _BUFFER
+            return pa.OSFile(local)
+        self._ranged = files.open_file(base_file.path, base_file.size or None)
+        size = self._ranged.size
+        self._ranged.prefetch([(max(0, size - _TAIL), size)])
+        return pa.PythonFile(self._ranged, mode="r")
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows, from the footer."""
+        return int(self._parquet.metadata.num_rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The stored columns, with the types that batches have."""
+        types = self._types
+        return pa.schema(
+            [
+                field.with_type(types.get(field.name) or to_plain_type(field.type))
+                for field in self._parquet.schema_arrow
+            ]
+        )
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer."""
+        return self._parquet.metadata
+
+    def read_batches(
+        self,
+        schema: pa.Schema,
+        batch_rows: int,
+        row_groups: Sequence[int] | None = None,
+        *,
+        coded: Collection[str] = (),
+        column_threads: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows in file order with the schema's columns; columns that the file lacks are null.
+
+        Args:
+            schema: the columns wanted, in order.
+            batch_rows: most rows in a batch.
+            row_groups: which row groups; None for all.
+            coded: columns that may be dictionaries, which ``Decoder`` decodes. If any are given, batches may also keep
+                non-null fields.
+            column_threads: decode the columns of a local file on Arrow's threads.
+
+        Raises:
+            CorruptFileError: pages that cannot be decoded.
+            UnsupportedFeatureError: a column's stored type does not widen to the wanted type.
+        """
+        names = [name for name in schema.names if name in self.columns]
+        wanted = range(self._parquet.metadata.num_row_groups) if row_groups is None else row_groups
+        conform = self._make_conformer(schema, coded)
+        if not names:
+            for group in wanted:
+                yield from _make_batches_without_columns(
+                    schema, self._parquet.metadata.row_group(group).num_rows, batch_rows
+                )
+            return
+        with closing(self._fetch_row_groups(wanted, names)) as groups:
+            for group in groups:
+                yield from self._read_row_group(
+                    group, names, conform, batch_rows, column_threads and self._ranged is None
+                )
+
+    def _fetch_row_groups(self, groups: Sequence[int], names: list[str]) -> Generator[int, None, None]:
+        """Yield each row group when its column chunks are in memory; fetch a small next group's at the same time."""
+        if self._ranged is None:
+            yield from groups
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1, thread_name_prefix="hoodie-ahead") as pool:
+            coming: Future[list[tuple[int, bytes]]] | None = None
+            for group, following in zip_longest(groups, groups[1:]):
+                if coming is None:
+                    self._ranged.prefetch(find_column_chunk_ranges(self._parquet.metadata, group, names))
+                else:
+                    self._ranged.keep(coming.result())
+                coming = None if following is None else self._fetch_ahead(pool, following, names)
+                yield group
+                self._ranged.drop()
+
+    def _fetch_ahead(
+        self, pool: ThreadPoolExecutor, group: int, names: list[str]
+    ) -> Future[list[tuple[int, bytes]]] | None:
+        ranges = find_column_chunk_ranges(self._parquet.metadata, group, names)
+        if sum(stop - start for start, stop in ranges) > _MOST_AHEAD:
+            return None
+        return pool.submit(self._ranged.fetch, ranges)
+
+    def _make_conformer(self, schema: pa.Schema, coded: Collection[str]) -> _Conform:
+        """Return a function that brings a batch to the schema, except for columns that may stay dictionaries."""
+        stored = self._parquet.schema_arrow
+        fields, plain = [], []
+        for field in schema:
+            at = stored.get_field_index(field.name)
+            type_ = field.type if at < 0 else stored.field(at).type
+            if type_.equals(field.type) or not to_plain_type(type_).equals(field.type):
+                fields.append(field)
+                continue
+            fields.append(field.with_type(type_))
+            if field.name not in coded:
+                plain.append(len(fields) - 1)
+        conform = Conformer(pa.schema(fields), loose=bool(coded))
+        types = {name: type_ for name, type_ in self._types.items() if name in schema.names}
+        if not plain and not types:
+            return conform
+        return lambda batch: _decode_columns(conform(retype_times(batch, types)), plain, schema)
+
+    def _read_row_group(
+        self, group: int, names: list[str], conform: _Conform, batch_rows: int, threads: bool
+    ) -> Iterator[pa.RecordBatch]:
+        facts = self._parquet.metadata.row_group(group)
+        try:
+            if facts.num_rows <= batch_rows and facts.total_byte_size >= _MANY_BYTES and not threads:
+                whole = [self._parquet.read_row_group(group, names)]
+                if whole[0] is not None:
+                    yield conform(whole.pop())  # a variable would hold all its rows while the caller uses some of them
+                    return
+            batches = self._parquet.iter_batches(batch_rows, row_groups=[group], columns=names, use_threads=threads)
+            yield from map(conform, filter(_has_rows, batches))  # a loop would hold a batch while the next one is read
+        except HoodieError as error:
+            error.locate(path=self.path)
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise self._make_corrupt_error(error) from error
+
+    def _make_corrupt_error(self, error: Exception) -> CorruptFileError:
+        return CorruptFileError(
+            f"The base file cannot be read as Parquet: {error}",
+            path=self.path,
+            hint="Restore the file, or roll back the commit that wrote it.",
+        )
+
+
+def _has_rows(batch: pa.RecordBatch) -> bool:
+    return bool(batch.num_rows)
+
+
+def _decode_columns(batch: pa.RecordBatch, coded: Sequence[int], schema: pa.Schema) -> pa.RecordBatch:
+    for at in coded:
+        field = schema.field(at)
+        batch = batch.set_column(at, field.with_nullable(True), to_plain_array(batch.column(at), field.type))
+    return batch
+
+
+def _make_batches_without_columns(schema: pa.Schema, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows of which no wanted column is stored: nulls, as many as the footer says."""
+    for start in range(0, rows, batch_rows):
+        count = min(batch_rows, rows - start)
+        yield conform_batch(make_batch_without_columns(count), schema)

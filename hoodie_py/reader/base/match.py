@@ -1,0 +1,274 @@
+"""Finds the log record that each base row matches, by key or by position in the base file.
+
+Base rows are matched batch by batch where possible, so memory depends on the log alone. A log that was folded in memory
+has one part: its keys are hashed, and base keys are looked up in them. A log in many parts lies on disk: base keys are
+written to disk by the same parts first, and each part is matched with its own base keys.
+
+By key a log record matches the first base row of its key only, as in Hudi's KeyBasedFileGroupRecordBuffer. By position
+it matches the row that it was written for, as in PositionBasedFileGroupRecordBuffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import to_numbers
+from hoodie_py.arrow.compute import index_in
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.reader.buffer.folded_log import FoldedLog
+from hoodie_py.reader.buffer.spilled_log import join_to_size, split_by_part
+from hoodie_py.reader.memory.spill import Spill
+
+Pairs = tuple[np.ndarray, np.ndarray]
+_NONE = np.empty(0, np.int64)
+
+
+class Matcher(Protocol):
+    """Matches the rows of a base file with log records, batch by batch in file order."""
+
+    def match(self, batch: pa.RecordBatch) -> Pairs:
+        """Match the next rows of the file.
+
+        Returns:
+            (rows, records): rows counted from the batch's start, and the log record that each matches, both int64.
+        """
+
+
+class ListedMatcher:
+    """Knows the matching rows of the whole file.
+
+    Args:
+        rows: ascending row numbers of the base file.
+        records: the log record that each row matches.
+    """
+
+    def __init__(self, rows: np.ndarray, records: np.ndarray) -> None:
+        self._rows = rows
+        self._records = records
+        self._done = 0
+
+    def match(self, batch: pa.RecordBatch) -> Pairs:
+        first, last = np.searchsorted(self._rows, [self._done, self._done + batch.num_rows])
+        rows = self._rows[first:last] - self._done
+        self._done += batch.num_rows
+        return rows, self._records[first:last]
+
+
+class RowMatcher:
+    """Knows for each row of the file whether it matches.
+
+    Args:
+        at: for each row of the base file the number of the log record that it matches, -1 for none.
+    """
+
+    def __init__(self, at: np.ndarray) -> None:
+        self._at = at
+        self._done = 0
+
+    def match(self, batch: pa.RecordBatch) -> Pairs:
+        at = self._at[self._done : self._done + batch.num_rows]
+        self._done += batch.num_rows
+        rows = np.flatnonzero(at >= 0)
+        return rows, np.asarray(at[rows])
+
+
+class KeyMatcher:
+    """Looks up the keys of each batch in the log's keys.
+
+    Args:
+        log_keys: the distinct keys of the log.
+        keys_of: returns the keys of a batch.
+    """
+
+    def __init__(self, log_keys: pa.Array, keys_of: Callable[[pa.RecordBatch], pa.Array]) -> None:
+        self._log_keys = log_keys
+        self._keys_of = keys_of
+        self._is_matched = np.zeros(len(log_keys), bool)
+        self._last_row = np.empty(len(log_keys), np.int64)  # of the latest batch, per log key
+
+    def match(self, batch: pa.RecordBatch) -> Pairs:
+        found = index_in(self._keys_of(batch), self._log_keys)
+        if found.null_count == len(found):
+            return _NONE, _NONE
+        at = to_numbers(found, -1)
+        rows = np.flatnonzero(at >= 0)
+        records = at[rows]
+        is_first = ~self._is_matched[records]
+        self._is_matched[records] = True
+        # Where a key repeats in the batch, the assignment keeps its last row, so an earlier row reads back another one.
+        self._last_row[records] = rows
+        if (self._last_row[records] != rows).any():
+            is_repeated = np.ones(len(records), bool)
+            is_repeated[np.unique(records, return_index=True)[1]] = False
+            is_first &= ~is_repeated
+        return (rows, records) if is_first.all() else (rows[is_first], records[is_first])
+
+
+NO_MATCHES = ListedMatcher(_NONE, _NONE)
+
+
+def make_position_matcher(positions: np.ndarray, base_rows: int) -> ListedMatcher:
+    """Match each log record with the row that it was written for.
+
+    Args:
+        positions: ascending row numbers of the base file, one per log record.
+        base_rows: rows of the base file.
+
+    Raises:
+        CorruptFileError: a position lies beyond the file's end.
+    """
+    check_positions(positions, base_rows)
+    return ListedMatcher(positions, np.arange(len(positions)))
+
+
+def find_keys(base_keys: pa.ChunkedArray, log_keys: pa.Array) -> np.ndarray:
+    """Find for each base row the log key that equals its own, -1 for none."""
+    found = index_in(base_keys, log_keys)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    return to_numbers(found, -1).astype(np.int64)
+
+
+def match_base(base_keys: pa.ChunkedArray, log_keys: pa.Array, matched: np.ndarray | None = None) -> np.ndarray:
+    """Find for each base row the log key that it matches, -1 for none.
+
+    A base key that repeats matches on its first row only.
+
+    Args:
+        base_keys: record keys of the base file in row order: all, or the next ones.
+        log_keys: the distinct keys of the log.
+        matched: bool per log key, whether an earlier base row matched it; those that match now are set. None where
+            ``base_keys`` are all.
+    """
+    at = find_keys(base_keys, log_keys)
+    hits = np.flatnonzero(at >= 0)
+    codes, first = np.unique(at[hits], return_index=True)
+    stays = np.zeros(len(hits), bool)
+    stays[first if matched is None else first[~matched[codes]]] = True
+    if matched is not None:
+        matched[codes] = True
+    if not stays.all():
+        at[hits[~stays]] = -1
+    return at
+
+
+def match_positions(positions: np.ndarray, base_rows: int) -> np.ndarray:
+    """Find for each base row the log record that was written for its position, -1 for none.
+
+    Args:
+        positions: distinct row numbers of the base file, one per log record.
+        base_rows: rows of the base file.
+
+    Raises:
+        CorruptFileError: a position lies beyond the file's end.
+    """
+    check_positions(positions, base_rows)
+    at = np.full(base_rows, -1, np.int64)
+    at[positions] = np.arange(len(positions))
+    return at
+
+
+def check_positions(positions: np.ndarray, base_rows: int) -> None:
+    """Raise CorruptFileError where a position lies beyond the base file's end."""
+    if len(positions) and int(positions.max()) >= base_rows:
+        raise CorruptFileError(
+            f"Log blocks name row {int(positions.max())} of a base file that has {base_rows} rows.",
+            hint="Read with hoodie.merge.use.record.positions=false to pair rows by key.",
+        )
+
+
+def match_base_rows(
+    folded: FoldedLog, base_keys: Iterable[pa.Array], base_rows: int, spill: Spill, *, again: bool = False
+) -> np.ndarray:
+    """Find for each base row the number of the log record that it matches, -1 for none.
+
+    Args:
+        folded: the log.
+        base_keys: the record keys of the base file in row order; not read where rows match by position.
+        base_rows: rows of the base file.
+        spill: holds what is too large for memory.
+        again: whether a log record matches every row that has its key, not the first one only.
+
+    Raises:
+        CorruptFileError: a position lies beyond the file's end.
+        StorageError: the disk is full or fails.
+    """
+    if folded.positions is not None:
+        return _match_by_position(folded, base_rows, spill)
+    if len(folded.parts) == 1:
+        return _match_one_part(folded, base_keys, base_rows, spill, again=again)
+    return _match_part_by_part(folded, base_keys, base_rows, spill, again=again)
+
+
+def _match_by_position(folded: FoldedLog, base_rows: int, spill: Spill) -> np.ndarray:
+    positions = folded.positions or []
+    if len(positions) == 1:
+        return match_positions(positions[0], base_rows)
+    at = spill.make_array(base_rows, np.int64, -1)
+    for start, rows in zip(folded.starts.tolist(), positions, strict=False):
+        check_positions(rows, base_rows)
+        at[rows] = np.arange(start, start + len(rows))
+    return at
+
+
+def _match_one_part(
+    folded: FoldedLog, base_keys: Iterable[pa.Array], base_rows: int, spill: Spill, *, again: bool
+) -> np.ndarray:
+    at = spill.make_array(base_rows, np.int64, -1)
+    log_keys = folded.parts[0].keys
+    matched = None if again else np.zeros(len(log_keys), bool)
+    done = 0
+    for keys in _join_runs(base_keys, spill.budget.portion):
+        found = find_keys(keys, log_keys) if matched is None else match_base(keys, log_keys, matched)
+        at[done : done + len(keys)] = found
+        done += len(keys)
+    return at
+
+
+def _match_part_by_part(
+    folded: FoldedLog, base_keys: Iterable[pa.Array], base_rows: int, spill: Spill, *, again: bool
+) -> np.ndarray:
+    partition = folded.partition
+    assert partition is not None
+    at = spill.make_array(base_rows, np.int64, -1)
+    split_keys = split_by_part(
+        spill,
+        _number_rows(base_keys),
+        lambda batch: partition.key_hash.assign_keys(batch.column("key"), partition.count),
+        partition.count,
+    )
+    for start, number, part in zip(folded.starts.tolist(), partition.numbers, folded.parts, strict=False):
+        matched = None if again else np.zeros(len(part), bool)
+        for batch in join_to_size(map(spill.read_copy, split_keys[number]), spill.budget.portion):
+            keys = pa.chunked_array([batch.column("key")])
+            found = find_keys(keys, part.keys) if matched is None else match_base(keys, part.keys, matched)
+            hits = np.flatnonzero(found >= 0)
+            at[batch.column("row").to_numpy()[hits]] = start + found[hits]
+    return at
+
+
+def _join_runs(base_keys: Iterable[pa.Array], size: int) -> Iterator[pa.ChunkedArray]:
+    """Join keys that follow each other up to some bytes: each look-up hashes all log keys, so few are better."""
+    waiting: list[pa.Array] = []
+    held = 0
+    for keys in base_keys:
+        if waiting and held + keys.nbytes > size:
+            yield pa.chunked_array(waiting)
+            waiting, held = [], 0
+        waiting.append(keys)
+        held += keys.nbytes
+    if waiting:
+        yield pa.chunked_array(waiting)
+
+
+def _number_rows(base_keys: Iterable[pa.Array]) -> Iterator[pa.RecordBatch]:
+    """Put the row numbers of the base file beside its keys, as parts lose the order."""
+    done = 0
+    for keys in base_keys:
+        rows = pa.array(np.arange(done, done + len(keys)))
+        yield pa.RecordBatch.from_arrays([rows, keys], names=["row", "key"])
+        done += len(keys)

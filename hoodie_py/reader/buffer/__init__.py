@@ -1,0 +1,1 @@
+"""Log records by key: folding, spilling, aligning of versions."""

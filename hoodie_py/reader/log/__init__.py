@@ -1,0 +1,1 @@
+"""Log files of a slice: which blocks count, and their records in order."""

@@ -1,0 +1,147 @@
+"""BlockDecoder: decodes the data blocks of one file group, small ones of one schema together, large ones in parts.
+
+A call of the decoder costs about a millisecond however few rows a block has. So Avro blocks with the same schema are
+decoded in one call, up to a number of bytes. The rows still come out block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.avro.data_blocks import count_records, decode_avro_blocks, decode_avro_parts
+from hoodie_py.formats.avro.joint_rows import BlockRows
+from hoodie_py.formats.log.blocks import decode_records, parse_block_schema
+from hoodie_py.formats.log.framing import BlockType, LogBlock
+from hoodie_py.formats.parquet.decoder import count_parquet_rows, decode_parquet_parts
+from hoodie_py.reader.log.log_files import ScannedBlock
+
+TOGETHER = 64 << 20  # most bytes of blocks that are decoded in one call
+
+
+class BlockDecoder:
+    """Decodes the data blocks of a scan.
+
+    Args:
+        blocks: the blocks in merge order. The list belongs to the decoder, which frees contents once they are decoded.
+        columns: top-level columns to decode.
+        size: most bytes of blocks that are decoded in one call.
+        times: columns with times whose declared type may differ from that in blocks (``declared_times``).
+    """
+
+    def __init__(
+        self,
+        blocks: list[ScannedBlock],
+        columns: Sequence[str],
+        size: int = TOGETHER,
+        times: pa.Schema | None = None,
+    ) -> None:
+        self._blocks = blocks
+        self._columns = columns
+        self._size = min(size, TOGETHER)
+        self._times = times
+        self._decoded: dict[int, pa.RecordBatch] = {}
+
+    def read_records(self, index: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a data block with the block's own columns. Call it once per block, in order.
+
+        Raises:
+            CorruptFileError: a block's content is damaged; ``where`` names that block.
+            UnsupportedFeatureError: a block whose content cannot be decoded.
+        """
+        if index not in self._decoded:
+            group = self._find_group(index)
+            if len(group) == 1:
+                yield from self._decode_alone(index)
+                return
+            for numbers, rows in self._decode_group(group):
+                self.give_back(numbers, rows)
+        yield self._decoded.pop(index)
+
+    def decode_together(self, index: int) -> list[tuple[Sequence[int], BlockRows]]:
+        """Decode a block and later ones of the same schema.
+
+        Returns:
+            the rows, and the numbers of their blocks; an empty list if the block is decoded alone, was decoded before,
+            or is partial.
+
+        Raises:
+            CorruptFileError, UnsupportedFeatureError: as ``records``.
+        """
+        if index in self._decoded or self._blocks[index].block.is_partial:
+            return []
+        group = self._find_group(index)
+        return [] if len(group) == 1 else self._decode_group(group)
+
+    def give_back(self, numbers: Sequence[int], rows: BlockRows) -> None:
+        """Keep rows that ``decode_together`` returned for ``read_records``."""
+        self._decoded.update(zip(numbers, rows.split(), strict=True))
+
+    def count_records(self, index: int, rows: pa.RecordBatch) -> int:
+        """Count the records of a block.
+
+        Args:
+            index: which block.
+            rows: what ``read_records`` gave first, which is the whole block if it is decoded in one part.
+        """
+        block = self._blocks[index].load()
+        if block.type is BlockType.AVRO_DATA and block.size > self._size:
+            return count_records(block.content)
+        if block.type is BlockType.PARQUET_DATA:
+            return count_parquet_rows(block.content)
+        return int(rows.num_rows)
+
+    def _decode_alone(self, index: int) -> Iterator[pa.RecordBatch]:
+        block = self._blocks[index].load()
+        try:
+            if block.type is BlockType.PARQUET_DATA:
+                yield from decode_parquet_parts(block.content, self._columns, self._size, self._times)
+            elif block.type is BlockType.AVRO_DATA and block.size > self._size:
+                schema = parse_block_schema(block, self._times)
+                yield from decode_avro_parts(block.content, schema, self._columns, self._size)
+            else:
+                yield decode_records(block, self._columns, self._times)
+        except HoodieError as error:
+            error.locate(block=block.type.name, block_offset=block.offset, instant=block.instant_time)
+            raise
+
+    def _find_group(self, index: int) -> list[int]:
+        """Return the numbers of the block and of later ones with its schema that are decoded in one call."""
+        first = self._blocks[index].block
+        if first.type is not BlockType.AVRO_DATA or first.schema_text is None:
+            return [index]
+        group, filled = [index], first.size
+        for later in range(index + 1, len(self._blocks)):
+            block = self._blocks[later].block
+            if _can_decode_together(block, first):
+                filled += block.size
+                if filled > self._size:
+                    break
+                group.append(later)
+        return group
+
+    def _decode_group(self, group: Sequence[int]) -> list[tuple[Sequence[int], BlockRows]]:
+        try:
+            schema = parse_block_schema(self._blocks[group[0]].block, self._times)
+            decoded = list(decode_avro_blocks([self._take_content(i) for i in group], schema, self._columns))
+        except HoodieError as error:
+            at = self._blocks[group[error.where.pop("content", 0)]]
+            error.locate(path=at.path, block=at.block.type.name, block_offset=at.block.offset, instant=at.instant)
+            raise
+        bounds = pairwise(accumulate((len(rows.counts) for rows in decoded), initial=0))
+        return [(group[first:last], rows) for (first, last), rows in zip(bounds, decoded, strict=True)]
+
+    def _take_content(self, index: int) -> memoryview:
+        """Return a block's content and drop it here, so that memory is freed while later blocks are decoded."""
+        block = self._blocks[index]
+        content = block.load().content
+        self._blocks[index] = block.drop_content()
+        return content
+
+
+def _can_decode_together(one: LogBlock, other: LogBlock) -> bool:
+    """Say whether two blocks have one type and one schema."""
+    return one.type is other.type and one.schema_text == other.schema_text and one.is_partial == other.is_partial

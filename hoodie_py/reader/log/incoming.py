@@ -1,0 +1,120 @@
+"""IncomingReader: merges a writer's rows into a file group instead of log files.
+
+This is Hudi's StreamingFileGroupRecordBufferLoader. The writer may give operations with the rows, and keys where the
+rows lack them. A row is a delete if the flag column or the table's delete marker says so; the operation -U stays -U.
+The operation column is not read, as operations come with the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.reader.buffer.folded_log import FoldedLog
+from hoodie_py.reader.buffer.log_buffer import LogBuffer
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.log.log_reader import LogReader
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.record.batch import BufferedBatch
+from hoodie_py.reader.record.ordering import OrderingColumn
+from hoodie_py.reader.record.record import UPDATE_BEFORE, is_delete_code
+from hoodie_py.reader.schema_evolution import conform_batch
+
+_NO_INSTANT = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingRows:
+    """Rows to write.
+
+    Attributes:
+        rows: the data, columns by name; meta columns may be missing.
+        operations: operation code of each row, -1 for none; None if no row has one.
+        keys: record keys; None to read them from the rows.
+    """
+
+    rows: pa.RecordBatch
+    operations: Sequence[int] | np.ndarray | None = None
+    keys: pa.Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingDeletes:
+    """Records to delete, by key.
+
+    Attributes:
+        keys: string array of record keys.
+        ordering: one ordering value per key: of the field's type, a tuple for several fields, or DEFAULT_ORDERING; or
+            a column of them. Empty if no key has one.
+    """
+
+    keys: pa.Array
+    ordering: OrderingColumn | Sequence[Any]
+
+
+class IncomingReader(LogReader):
+    """Folds the rows and deletes of a write as if they were a log.
+
+    Args:
+        incoming: rows and deletes, older ones first.
+        file_slice: the file group's slice; its log files are not read.
+        info: the table's facts.
+        read: columns that the caller wants; the columns that the merge needs are added.
+        merger: replaces the table's merge mode.
+        options: settings of the read.
+        stats: counts rows.
+    """
+
+    writing = True
+
+    def __init__(
+        self,
+        incoming: Sequence[IncomingRows | IncomingDeletes],
+        file_slice: FileSlice,
+        info: ReadInfo,
+        read: Sequence[str],
+        merger: Merger | None,
+        options: ReadOptions,
+        stats: ReadStats,
+    ) -> None:
+        super().__init__(file_slice, info, read, merger, options, stats)
+        self._incoming = incoming
+        self._read_stats = stats
+
+    def _fold(self) -> FoldedLog | None:
+        buffer = LogBuffer(self.strategy, self.spill)
+        for part in self._incoming:
+            buffer.add(self._make_entries(part), _NO_INSTANT)
+        self._read_stats.log_records = buffer.total_log_records
+        return buffer.fold()
+
+    def _make_entries(self, part: IncomingRows | IncomingDeletes) -> BufferedBatch:
+        if isinstance(part, IncomingDeletes):
+            return BufferedBatch.of_deletes(self.context, part.keys, self._get_delete_ordering(part))
+        rows = conform_batch(part.rows, self.schema, {**self.info.defaults, **self.info.fallbacks})
+        entries = BufferedBatch.of_rows(self.context, self.store.add(rows), rows, self._find_operations(part, rows))
+        if part.keys is None:
+            return entries
+        return BufferedBatch(self.context, part.keys, entries.rows, entries.order, entries.codes)
+
+    def _get_delete_ordering(self, part: IncomingDeletes) -> OrderingColumn | Sequence[Any]:
+        if not self.context.ordering_fields:  # those of this write, which may differ from the table's
+            return ()
+        if len(part.ordering) or not len(part.keys):
+            return part.ordering
+        none = [pa.nulls(len(part.keys), each) for each in self.context.ordering_types]
+        return OrderingColumn.of_deletes(none, len(part.keys))
+
+    def _find_operations(self, part: IncomingRows, rows: pa.RecordBatch) -> np.ndarray:
+        marked = replace(self.deletes, operation=False).read_operations(rows)
+        if part.operations is None:
+            return marked
+        said = np.asarray(part.operations, np.int8)
+        keeps = ~is_delete_code(marked) | (said == UPDATE_BEFORE)
+        return np.where(keeps, said, marked).astype(np.int8)

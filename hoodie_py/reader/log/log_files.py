@@ -1,0 +1,245 @@
+"""Reads the bytes of log files: all files of a slice at once, or one at a time where the memory budget is too small.
+
+The bytes lie in Arrow's memory with spare bytes behind them, so that blocks can be decoded in place. Small files of a
+slice share one allocation, as their blocks are decoded together. Arrow reuses the memory of decoded blocks for base
+rows; Python's own memory would stay with the process.
+
+Where files are read one at a time, a scan keeps only the facts of each block. Content and positions are parsed again
+when the block is decoded. A file that alone exceeds the budget is mapped; of a remote one a copy in the spill directory
+is mapped. Other table files are not mapped: the operating system ends a process that reads a mapped file after the file
+was cut short or its network mount failed.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import FileIO
+from typing import Protocol
+
+import pyarrow as pa
+
+from hoodie_py.errors import FileMissingError, StorageError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro.columnar_cursor import BACK
+from hoodie_py.formats.limits import get_limits, raise_limit_error
+from hoodie_py.formats.log.framing import BlockType, HeaderKey, LogBlock, read_block_at
+from hoodie_py.reader.file_slice import LogFile
+from hoodie_py.reader.memory.spill import Spill
+
+_READ_THREADS = 8
+_SMALL_SHARE = 4  # a delete block of less than a quarter of the allocation is copied out of it
+_MOST_SHARED = 4 << 20  # most bytes of a slice's log files that share one allocation
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedBlock:
+    """A block that counts, and its file.
+
+    Attributes:
+        block: the block; without content and positions where ``log`` is given.
+        path: the log file.
+        log: the file to read the whole block from; None where ``block`` is whole.
+    """
+
+    block: LogBlock
+    path: str
+    log: LogOnDemand | None = None
+
+    @property
+    def instant(self) -> str:
+        """The instant that wrote the block."""
+        return self.block.instant_time or ""
+
+    def load(self) -> LogBlock:
+        """Return the whole block.
+
+        Raises:
+            StorageError: the file is missing.
+        """
+        return self.block if self.log is None else self.log.read_block(self.block.offset)
+
+    def drop_content(self) -> ScannedBlock:
+        """Return the block with its headers only."""
+        if not self.block.content:
+            return self
+        return replace(self, block=replace(self.block, content=memoryview(b"")))
+
+
+class OpenLog(Protocol):
+    """One log file.
+
+    Attributes:
+        path: relative to the table.
+    """
+
+    path: str
+
+    def read(self) -> bytes | memoryview | mmap.mmap:
+        """Return all bytes."""
+        ...
+
+    def make_scanned(self, block: LogBlock) -> ScannedBlock:
+        """Return the block in the form that a scan keeps."""
+        ...
+
+
+def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> Iterator[OpenLog]:
+    """Yield log files in order: all in memory or, if together they exceed the budget, one at a time in memory.
+
+    Args:
+        files: access to the table's files.
+        log_files: which files.
+        spill: has the budget, and holds copies of remote files.
+
+    Raises:
+        StorageError: a file is missing or cannot be read, or the disk is full.
+        UnsupportedFeatureError: a file is larger than a reader takes.
+    """
+    for log_file in log_files:
+        if log_file.size > get_limits().log_bytes:
+            what = f"A log file has {log_file.size} bytes"
+            raise_limit_error(UnsupportedFeatureError, what, "log_bytes", path=log_file.path)
+    size = sum(log_file.size for log_file in log_files)
+    if size > spill.budget.log_bytes_held:
+        last_file = _LastFile(files, spill)
+        yield from (LogOnDemand(log_file, last_file) for log_file in log_files)
+    elif files.is_local:
+        memory = _ArrowMemory(size if size <= _MOST_SHARED else 0)
+        yield from (_WholeLog(each.path, files.read_view(each.path, memory), memory.shared) for each in log_files)
+    else:
+        for path, content in _read_all(files, [log_file.path for log_file in log_files]):
+            yield _WholeLog(path, content)
+
+
+@dataclass(slots=True)
+class _WholeLog:
+    path: str
+    content: memoryview
+    shared: int = 0
+
+    def read(self) -> memoryview:
+        return self.content
+
+    def make_scanned(self, block: LogBlock) -> ScannedBlock:
+        size = max(self.shared, len(self.content))
+        if block.type is BlockType.DELETE and len(block.content) * _SMALL_SHARE < size:
+            # A copy, as the block would keep the whole allocation in memory.
+            block = replace(block, content=memoryview(bytes(block.content)))
+        return ScannedBlock(block, self.path)
+
+
+class LogOnDemand:
+    """A log file that is read again whenever another file of the slice was read since.
+
+    Args:
+        log_file: which file.
+        last_file: shared by the files of a slice.
+    """
+
+    def __init__(self, log_file: LogFile, last_file: _LastFile) -> None:
+        self.path = log_file.path
+        self._file = log_file
+        self._last_file = last_file
+
+    def read(self) -> bytes | memoryview | mmap.mmap:
+        return self._last_file.read(self._file)
+
+    def make_scanned(self, block: LogBlock) -> ScannedBlock:
+        known = self._last_file.texts
+        headers: dict[HeaderKey, str] = {
+            key: known.setdefault(text, text)
+            for key, text in block.headers.items()
+            if key is not HeaderKey.RECORD_POSITIONS
+        }
+        return ScannedBlock(replace(block, headers=headers, content=memoryview(b"")), self.path, self)
+
+    def read_block(self, offset: int) -> LogBlock:
+        """Parse the block at an offset that a scan has found."""
+        return read_block_at(self.read(), offset)
+
+
+class _LastFile:
+    """Holds in memory the file that was read last."""
+
+    def __init__(self, files: TableFiles, spill: Spill) -> None:
+        self._files = files
+        self._spill = spill
+        self._copies: dict[str, str] = {}
+        self._current: tuple[str, bytes | memoryview | mmap.mmap] | None = None
+        self.texts: dict[str, str] = {}
+
+    def read(self, log_file: LogFile) -> bytes | memoryview | mmap.mmap:
+        if self._current is None or self._current[0] != log_file.path:
+            self._current = None  # so that no two files are in memory at a time
+            self._current = log_file.path, self._load(log_file)
+        return self._current[1]
+
+    def _load(self, log_file: LogFile) -> bytes | memoryview | mmap.mmap:
+        path = log_file.path
+        local = self._files.local_path(path)
+        if local is not None and log_file.size <= self._spill.budget.log_bytes_held:
+            return self._files.read_view(path, _ArrowMemory())
+        return self._map_file(path, local or self._copy_file(path))
+
+    def _copy_file(self, path: str) -> str:
+        if path not in self._copies:
+            self._copies[path] = self._spill.copy_file(self._files, path, self._files.stat(path).size)
+        return self._copies[path]
+
+    def _map_file(self, path: str, local: str) -> bytes | mmap.mmap:
+        with _locate_errors(path), FileIO(local) as file:
+            if not file.seek(0, 2):
+                return b""  # there is nothing to map
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+@contextmanager
+def _locate_errors(path: str) -> Iterator[None]:
+    """Turn errors of the operating system into errors that name the log file."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileMissingError("There is no such file.", operation="read", path=path) from error
+    except OSError as error:
+        raise StorageError(f"The file cannot be read: {error}", operation="read", path=path) from error
+
+
+def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, memoryview]]:
+    """Read remote files in order, several at the same time."""
+    if len(paths) <= 1:
+        yield from ((path, files.read_view(path, _ArrowMemory())) for path in paths)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        yield from zip(paths, pool.map(lambda path: files.read_view(path, _ArrowMemory()), paths), strict=True)
+
+
+class _ArrowMemory:
+    """Allocates Arrow's memory for files, with spare bytes, as decoding reads past the end of a block.
+
+    Args:
+        shared: bytes of all files that share one allocation, so that their blocks are decoded together without a copy.
+    """
+
+    def __init__(self, shared: int = 0) -> None:
+        self.shared = shared
+        self._whole = _allocate(shared) if shared else memoryview(b"")
+        self._given = 0
+
+    def __call__(self, size: int) -> memoryview:
+        start = self._given
+        if size > len(self._whole) - BACK - start:
+            return _allocate(size)[:size]
+        self._given += size
+        return self._whole[start : self._given]
+
+
+def _allocate(size: int) -> memoryview:
+    """Allocate ``size`` bytes and zeroed spare bytes behind them."""
+    memory = memoryview(pa.allocate_buffer(size + BACK)).cast("B")
+    memory[size:] = bytes(BACK)
+    return memory

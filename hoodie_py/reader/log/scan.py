@@ -1,0 +1,184 @@
+"""Scans the log files of one file slice: which blocks count, and in what order (Hudi's BaseHoodieLogRecordReader).
+
+Front to back: blocks after the query instant are skipped and, before table version 8, blocks of uncommitted instants. A
+rollback block removes its target's blocks seen so far; any other command is an error. The other blocks are grouped by
+instant in order of first appearance. Then back to front: a log-compacted block takes the place of the newest of its
+sources and replaces all of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, HoodieWarning
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.log.framing import BlockType, CorruptBlock, iterate_blocks
+from hoodie_py.reader.file_slice import BlockRules, LogFile
+from hoodie_py.reader.log.log_files import OpenLog, ScannedBlock, open_logs
+from hoodie_py.reader.memory.spill import Spill
+from hoodie_py.reader.read_info import CommittedFiles
+
+_DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA, BlockType.DELETE)
+
+
+@dataclass(slots=True)
+class ScanStats:
+    """Counts of a scan."""
+
+    files: int = 0
+    bytes: int = 0
+    blocks: int = 0
+    corrupt_blocks: int = 0
+    rollback_blocks: int = 0
+    skipped_blocks: int = 0
+
+    def add(self, other: ScanStats) -> None:
+        """Add the counts of another scan."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+@dataclass(slots=True)
+class _BlocksByInstant:
+    """Blocks by instant, instants in order of first appearance."""
+
+    by_instant: dict[str, list[ScannedBlock]] = field(default_factory=dict)
+
+    def add(self, scanned: ScannedBlock) -> None:
+        self.by_instant.setdefault(scanned.instant, []).append(scanned)
+
+    def roll_back(self, instant: str) -> None:
+        self.by_instant.pop(instant, None)
+
+
+def scan_log_files(
+    files: TableFiles,
+    log_files: Sequence[LogFile],
+    rules: BlockRules,
+    stats: ScanStats,
+    spill: Spill,
+    *,
+    strict: bool = False,
+    committed: CommittedFiles | None = None,
+) -> list[ScannedBlock]:
+    """Return the blocks to merge, oldest first.
+
+    Args:
+        files: access to the table's files.
+        log_files: the slice's log files in read order.
+        rules: which instants' blocks count.
+        stats: counts blocks.
+        spill: has the memory budget, and holds copies of remote files that exceed it.
+        strict: raise on a corrupt block, which is otherwise skipped with a warning, as in Hudi.
+        committed: knows which missing files counted. Up to table version 6 a rollback deletes log files of a slice;
+            none of their blocks counted.
+
+    Raises:
+        FileMissingError: a file that counts is missing.
+        CorruptFileError: bytes that are no log file; with ``strict`` any corrupt block.
+        UnsupportedFeatureError: a block, log format version or command that is not supported.
+    """
+    while True:
+        counts = ScanStats()
+        try:
+            collected = _scan_files(files, log_files, rules, counts, spill, strict)
+        except FileMissingError:
+            there = _find_files_left(files, log_files, committed)
+            if there is None:
+                raise
+            log_files = there
+        else:
+            stats.add(counts)
+            return _place_compacted_blocks(collected)
+
+
+def _scan_files(
+    files: TableFiles, log_files: Sequence[LogFile], rules: BlockRules, stats: ScanStats, spill: Spill, strict: bool
+) -> _BlocksByInstant:
+    collected = _BlocksByInstant()
+    for log in open_logs(files, log_files, spill):
+        try:
+            _scan_file(log, rules, stats, collected, strict)
+        except HoodieError as error:
+            error.locate(path=log.path)
+            raise
+    return collected
+
+
+def _find_files_left(
+    files: TableFiles, log_files: Sequence[LogFile], committed: CommittedFiles | None
+) -> list[LogFile] | None:
+    """Return the log files that exist; None where a missing one counts, or none is missing."""
+    missing = [] if committed is None else [log for log in log_files if not files.exists(log.path)]
+    if committed is None or not missing or committed.find_committed(missing):
+        return None
+    return [log for log in log_files if log not in missing]
+
+
+def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _BlocksByInstant, strict: bool) -> None:
+    """Collect the blocks of one file; its bytes are free again when this returns, if no block needs them."""
+    data = log.read()
+    stats.files += 1
+    stats.bytes += len(data)
+    for block in iterate_blocks(data):
+        stats.blocks += 1
+        if isinstance(block, CorruptBlock):
+            _report_corrupt(block, log.path, stats, strict)
+        else:
+            _collect(collected, log.make_scanned(block), rules, stats)
+
+
+def _collect(collected: _BlocksByInstant, scanned: ScannedBlock, rules: BlockRules, stats: ScanStats) -> None:
+    block = scanned.block
+    if block.is_rollback:
+        stats.rollback_blocks += 1
+        target = block.target_instant_time
+        if target is None:
+            raise CorruptFileError("A rollback block names no instant.", offset=block.offset)
+        collected.roll_back(target)
+    elif block.type not in _DATA:
+        stats.skipped_blocks += 1
+    elif rules.accepts(scanned.instant):
+        collected.add(scanned)
+    else:
+        stats.skipped_blocks += 1
+
+
+def _report_corrupt(block: CorruptBlock, path: str, stats: ScanStats, strict: bool) -> None:
+    stats.corrupt_blocks += 1
+    if strict:
+        raise CorruptFileError(
+            f"A corrupt log block: {block.reason}.",
+            offset=block.offset,
+            end=block.end,
+            hint="Read without integrity='strict' to skip it as Hudi does, or restore the file.",
+        )
+    warnings.warn(
+        HoodieWarning(
+            f"Skipped a corrupt log block of {block.end - block.offset} bytes: {block.reason} "
+            f"[path={path}, offset={block.offset}]. This is what Hudi does; integrity='strict' refuses it."
+        ),
+        stacklevel=2,
+    )
+
+
+def _place_compacted_blocks(collected: _BlocksByInstant) -> list[ScannedBlock]:
+    """Walk instants from the newest to the oldest, and put each log-compacted block in the place of its sources."""
+    replaced_by: dict[str, str] = {}
+    emitted: set[str] = set()
+    out: list[list[ScannedBlock]] = []
+    for instant in reversed(collected.by_instant):
+        blocks = collected.by_instant[instant]
+        sources = blocks[0].block.compacted_instants
+        if sources:  # a block that is itself the source of a later compaction passes its own sources on to that one
+            final = replaced_by.get(instant, instant)
+            for source in sources:
+                replaced_by[source] = final
+        elif instant not in replaced_by:
+            out.append(blocks)
+        elif replaced_by[instant] not in emitted:  # the newest source: its place is the compacted block's
+            emitted.add(replaced_by[instant])
+            out.append(collected.by_instant[replaced_by[instant]])
+    return [block for blocks in reversed(out) for block in blocks]

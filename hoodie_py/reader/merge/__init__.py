@@ -1,0 +1,1 @@
+"""Who wins: mergers, merge modes, partial updates (RFC-101)."""

@@ -1,0 +1,140 @@
+"""The strategy of merge mode CUSTOM: it calls a RecordMerger and checks the results.
+
+Agrees with the custom mergers of Hudi's BufferedRecordMergerFactory, except that every result counts (see
+docs/divergences.md). The reader calls batch forms. If a batch form fails, the row form runs pair by pair to find the
+record, so that the error names its key. The buffer and the file group reader add instants and file group to the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import FrozenInstanceError
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from hoodie_py.errors import HoodieError, MergeError
+from hoodie_py.reader.merge.merger import RecordMerger, find_first_failure
+from hoodie_py.reader.merge.strategies import MergeStrategy
+from hoodie_py.reader.record.arrow_context import Row
+from hoodie_py.reader.record.batch import BufferedBatch
+from hoodie_py.reader.record.identity import check_identity
+from hoodie_py.reader.record.record import DELETE, NO_OPERATION, BufferedRecord
+from hoodie_py.reader.record.row_store import NO_ROW
+
+
+class CustomStrategy(MergeStrategy):
+    """Merges by a RecordMerger, log with log and log with base.
+
+    Args:
+        merger: called through its batch forms.
+        props: merge properties for the merger.
+        partial: whether a partial log block was read, so that ``partial_merge_batch`` decides.
+    """
+
+    bytes_a_pair: ClassVar[int] = 4096  # a merger that works row by row makes Python objects
+
+    def __init__(self, merger: RecordMerger, props: Mapping[str, str], *, partial: bool = False) -> None:
+        self.merger = merger
+        self.props = MappingProxyType(dict(props))
+        self._partial = partial
+
+    def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+        return self._merge(older, newer)
+
+    def final_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+        return self._merge(older, newer)
+
+    def switch_to_partial(self) -> MergeStrategy:
+        return CustomStrategy(self.merger, self.props, partial=True)
+
+    def convert_inserts(self, entries: BufferedBatch) -> BufferedBatch:
+        context, merger, props = entries.context, self.merger, self.props
+        context.focus(entries.rows)
+        return self._run(lambda: merger.insert_batch(entries, context, props), (entries, entries), "insert_batch")
+
+    def _merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+        """Merge by the batch form.
+
+        Raises:
+            MergeError: the merger raised, or its result has another length, type or other keys, or live records without
+                data.
+        """
+        context, merger, props, schema = older.context, self.merger, self.props, older.context.schema
+        context.focus(np.concatenate([older.rows, newer.rows]))
+
+        def merge_batch_form() -> BufferedBatch:
+            if self._partial:
+                return merger.partial_merge_batch(older, newer, schema, context, props)
+            return merger.merge_batch(older, newer, context, props)
+
+        def merge_row_form(a: BufferedRecord[Row], b: BufferedRecord[Row]) -> BufferedRecord[Row]:
+            if self._partial:
+                return merger.partial_merge(a, b, schema, context, props)
+            return merger.merge(a, b, context, props)
+
+        try:
+            return self._run(
+                merge_batch_form, (older, newer), "partial_merge_batch" if self._partial else "merge_batch"
+            )
+        except HoodieError as error:
+            if "key" in error.where:
+                raise
+            found = find_first_failure(older, newer, merge_row_form, merger)
+            if found is not None:
+                raise found from error
+            fault = "The row form merges the same records, so the batch form is at fault."
+            error.hint = fault if error.hint is None else f"{error.hint} {fault}"
+            raise
+
+    def _run(
+        self, call: Callable[[], BufferedBatch], versions: tuple[BufferedBatch, BufferedBatch], method: str
+    ) -> BufferedBatch:
+        """Call the merger and check the result; each failure becomes a HoodieError that names the merger."""
+        merger = type(self.merger).__name__
+        try:
+            result = call()
+            _check_result(result, versions[1], f"{merger}.{method}")
+            check_identity(*versions, result, partial=self._partial)
+        except HoodieError as error:
+            error.locate(merger=merger)
+            raise
+        except FrozenInstanceError as error:
+            raise MergeError(
+                f"{merger}.{method} tried to change a batch, which does not change: {error}.",
+                hint="Return batch.with_columns(...), batch.where(...) or batch.deleted(...) instead.",
+                merger=merger,
+            ) from error
+        except Exception as error:
+            raise MergeError(f"{merger}.{method} failed: {type(error).__name__}: {error}", merger=merger) from error
+        return result
+
+
+def _check_result(result: object, asked: BufferedBatch, name: str) -> None:
+    """Raise MergeError where a merger's result does not match its newer records one by one."""
+    if not isinstance(result, BufferedBatch):
+        raise MergeError(f"{name} returned {type(result).__name__}, not a BufferedBatch.")
+    if result.context is not asked.context:
+        raise MergeError(f"{name} returned records of another context.", hint="A merger must not keep records.")
+    if len(result) != len(asked):
+        raise MergeError(f"{name} returned {len(result)} records for {len(asked)}.")
+    if not len(result.keys) == len(result.order) == len(result.codes) == len(asked):
+        raise MergeError(f"{name} returned a batch whose columns have different lengths.")
+    if not result.keys.equals(asked.keys):
+        pairs = zip(asked.keys.to_pylist(), result.keys.to_pylist(), strict=True)
+        key, other = next((mine, theirs) for mine, theirs in pairs if mine != theirs)
+        raise MergeError(f"{name} returned a record of another key, {other!r}.", key=key)
+    if tuple(part.values.type for part in result.order.parts) != tuple(part.values.type for part in asked.order.parts):
+        raise MergeError(f"{name} returned ordering values of another type.")
+    strange = (result.rows < NO_ROW) | (result.rows >= len(asked.context.store))
+    strange |= (result.codes < NO_OPERATION) | (result.codes > DELETE)
+    if strange.any():
+        raise MergeError(f"{name} returned a row or operation that does not exist.", key=_find_key(result, strange))
+    hollow = (result.rows == NO_ROW) & ~result.deletes
+    if hollow.any():
+        raise MergeError(f"{name} returned a live record without data.", key=_find_key(result, hollow))
+
+
+def _find_key(batch: BufferedBatch, mask: np.ndarray) -> str:
+    return str(batch.keys[int(np.argmax(mask))].as_py())

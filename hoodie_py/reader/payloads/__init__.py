@@ -1,0 +1,1 @@
+"""Java's payload classes as mergers over columns."""

@@ -1,0 +1,312 @@
+"""The rules that every RecordContext shares: nested fields, keys, ordering values, deletes and schema ids.
+
+Agrees with Hudi's RecordContext. A subclass adds only how it reads a field of its kind of row and how it makes a
+changed row. So a merger gets the same answers on every kind of row.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from hoodie_py.arrow.fields import find_field_type, find_top_level_name, has_field
+from hoodie_py.errors import HoodieError, MergeError
+from hoodie_py.formats.names import IS_DELETED_FIELD, OPERATION_FIELD
+from hoodie_py.reader.record.context import RecordContext
+from hoodie_py.reader.record.delete_rules import DeleteRules
+from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
+from hoodie_py.reader.record.record_key import RecordKeys
+
+T = TypeVar("T")
+
+
+class TableRecordContext(RecordContext[T]):
+    """The rules of one table over one kind of row.
+
+    Args:
+        schema: the columns that this read loaded.
+        table_schema: all columns of the table, to tell "not loaded" from "does not exist".
+        keys: how a record's key is found.
+        ordering_fields: the fields whose values order records; none with commit-time ordering.
+        deletes: which rows are deletes.
+        identity: fields that a merge must not change.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        table_schema: pa.Schema,
+        keys: RecordKeys,
+        ordering_fields: Sequence[str],
+        deletes: DeleteRules,
+        identity: Sequence[str] = (),
+    ) -> None:
+        self.schema = schema
+        self.identity = tuple(identity)
+        self.keys = keys
+        self.ordering_fields = tuple(ordering_fields)
+        self.ordering_types = tuple(find_field_type(schema, name) for name in self.ordering_fields)
+        self.deletes = deletes
+        self._columns = frozenset(schema.names)
+        self._table_columns = frozenset(table_schema.names)
+        self._places: dict[str, tuple[str | None, tuple[str, ...]]] = {}
+        self._schemas: list[pa.Schema] = []
+        self._key_columns = frozenset(find_top_level_name(schema, name) for name in keys.columns)
+        self._ordering_columns = frozenset(find_top_level_name(schema, name) for name in self.ordering_fields)
+        self.schema_id = self.encode_schema(schema)
+
+    @abstractmethod
+    def _read_cell(self, row: T, name: str) -> Any:
+        """Return the value of a loaded column; None where the row lacks it."""
+
+    @abstractmethod
+    def _has_column(self, row: T, name: str) -> bool:
+        """Say whether the row has a loaded column."""
+
+    @abstractmethod
+    def _change_row(self, row: T, values: Mapping[str, Any]) -> T:
+        """Return a row with other values in some columns."""
+
+    @abstractmethod
+    def _make_row(self, values: Mapping[str, Any]) -> T:
+        """Return a new row with only these columns."""
+
+    def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:
+        row = rec.record if isinstance(rec, BufferedRecord) else rec
+        name, path = self._locate_field(field)
+        if name is None:
+            raise make_unknown_column_error(field)
+        if row is None:
+            return None
+        value = self._read_cell(row, name)
+        for part in path:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
+
+    def has_value(self, rec: BufferedRecord[T] | T | None, field: str) -> bool:
+        row = rec.record if isinstance(rec, BufferedRecord) else rec
+        name = self._locate_field(field)[0]
+        return row is not None and name is not None and self._has_column(row, name)
+
+    def ordering_value(self, rec: BufferedRecord[T] | T | None) -> Any:
+        if rec is None or not self.ordering_fields:
+            return DEFAULT_ORDERING
+        if isinstance(rec, BufferedRecord) and rec.record is None:
+            return rec.ordering_value
+        parts = tuple(map(self._to_ordering_part, map(self._make_field_reader(rec), self.ordering_fields)))
+        if len(parts) > 1:
+            return tuple(self._apply_default(i, part) for i, part in enumerate(parts))
+        if parts[0] in (0, DEFAULT_ORDERING) and self._has_zero_default(0):
+            deleted = rec.is_delete if isinstance(rec, BufferedRecord) else self.is_delete(rec)
+            return DEFAULT_ORDERING if deleted else 0
+        return parts[0]
+
+    def record_key(self, rec: BufferedRecord[T] | T) -> str:
+        if isinstance(rec, BufferedRecord):
+            return rec.record_key
+        return self.keys.make_key({name: self.get_value(rec, name) for name in self.keys.columns})
+
+    def is_delete(self, rec: BufferedRecord[T] | T) -> bool:
+        if isinstance(rec, BufferedRecord):
+            if rec.is_delete or rec.record is None:
+                return rec.is_delete
+            rec = rec.record
+        operation = self._read_operation(rec)
+        return operation in (HoodieOperation.DELETE, HoodieOperation.UPDATE_BEFORE) or self._is_marked(rec)
+
+    def buffered(self, row: T, operation: HoodieOperation | None = None) -> BufferedRecord[T]:
+        said = self._read_operation(row) if operation is None else operation
+        if said is not HoodieOperation.UPDATE_BEFORE and self.is_delete(row):
+            said = HoodieOperation.DELETE
+        present = [name for name in self.schema.names if self._has_column(row, name)]
+        draft = BufferedRecord(self.record_key(row), DEFAULT_ORDERING, row, self._encode_columns(present), said)
+        return replace(draft, ordering_value=self.ordering_value(draft))
+
+    def replace(self, rec: BufferedRecord[T], /, **values: Any) -> BufferedRecord[T]:
+        if rec.record is None:
+            built = self.construct(rec.record_key, values)
+            row, schema_id = built.record, built.schema_id
+        else:
+            self._check_columns(values, rec.record_key)
+            row, schema_id = (
+                self._change_row(rec.record, _copy_values(values)),
+                self._extend_schema(rec.schema_id, values),
+            )
+            if not self._key_columns.isdisjoint(values):
+                self._check_key(rec.record_key, row)
+        changed = BufferedRecord(rec.record_key, rec.ordering_value, row, schema_id, rec.operation)
+        if self._ordering_columns.isdisjoint(values):
+            return changed
+        return replace(changed, ordering_value=self.ordering_value(changed))
+
+    def delete(self, rec: BufferedRecord[T]) -> BufferedRecord[T]:
+        ordering = rec.ordering_value
+        if ordering == 0 and len(self.ordering_fields) == 1 and self._has_zero_default(0):
+            ordering = DEFAULT_ORDERING
+        return BufferedRecord(rec.record_key, ordering, rec.record, rec.schema_id, HoodieOperation.DELETE)
+
+    def construct(
+        self, record_key: str, values: Mapping[str, Any], schema: pa.Schema | None = None
+    ) -> BufferedRecord[T]:
+        names = self.schema.names if schema is None else schema.names
+        self._check_columns([*names, *values], record_key)
+        outside = sorted(set(values) - set(names))
+        if outside:
+            raise MergeError(
+                f"A merger built a record with fields outside its schema: {', '.join(outside)}.", key=record_key
+            )
+        given = {name: values.get(name) for name in names}
+        given |= {k: v for k, v in self.keys.find_key_values(record_key, self.schema).items() if given.get(k) is None}
+        row = self._make_row(_copy_values(given))
+        self._check_key(record_key, row)
+        draft = BufferedRecord(record_key, DEFAULT_ORDERING, row, self._encode_columns(given))
+        return replace(draft, ordering_value=self.ordering_value(draft))
+
+    def project(
+        self, rec: BufferedRecord[T], schema: pa.Schema, renames: Mapping[str, str] | None = None
+    ) -> BufferedRecord[T]:
+        if rec.record is None:
+            return rec
+        self._check_columns(schema.names, rec.record_key)
+        sources = {name: (renames or {}).get(name, name) for name in schema.names}
+        values = {n: self.get_value(rec, source) for n, source in sources.items() if self.has_value(rec, source)}
+        fields = [schema.field(name) for name in values]
+        kept = self.encode_schema(schema if len(fields) == len(schema) else pa.schema(fields))
+        return replace(rec, record=self._make_row(_copy_values(values)), schema_id=kept)
+
+    def encode_schema(self, schema: pa.Schema) -> int:
+        for number, known in enumerate(self._schemas):
+            if known.equals(schema):
+                return number
+        self._schemas.append(schema)
+        return len(self._schemas) - 1
+
+    def decode_schema(self, schema_id: int | None) -> pa.Schema | None:
+        return self._schemas[schema_id] if schema_id is not None and 0 <= schema_id < len(self._schemas) else None
+
+    def _locate_field(self, field: str) -> tuple[str | None, tuple[str, ...]]:
+        """Find a field: its loaded column and the path inside that column; (None, ()) if the table does not have it.
+
+        Raises:
+            MergeError: the table has the column, but this read did not load it.
+        """
+        place = self._places.get(field)
+        if place is None:
+            place = self._places[field] = self._resolve_field(field)
+        return place
+
+    def _resolve_field(self, field: str) -> tuple[str | None, tuple[str, ...]]:
+        if field in self._columns:
+            return field, ()
+        name, *path = field.split(".")
+        if name in self._columns:
+            return (name, tuple(path)) if has_field(self.schema, field) else (None, ())
+        if name in self._table_columns or field in self._table_columns:
+            raise make_unread_column_error(name)
+        return None, ()
+
+    def check_loaded(self, name: str) -> None:
+        """Check that this read loaded a column.
+
+        Raises:
+            MergeError: it did not, or the table does not have the column; the message says which.
+        """
+        if name not in self._columns:
+            raise make_unread_column_error(name) if name in self._table_columns else make_unknown_column_error(name)
+
+    def _check_columns(self, names: Iterable[str], key: str) -> None:
+        for name in names:
+            if name not in self._columns and (self._locate_field(name) != (name, ())):
+                raise MergeError("A merger set a column that the table does not have.", column=name, key=key)
+
+    def _check_key(self, key: str, row: T) -> None:
+        """Raise MergeError where a changed or new row has another key than its record."""
+        if not all(self._has_column(row, name) for name in self._key_columns):
+            return
+        try:
+            found: str | None = self.record_key(row)
+        except HoodieError:
+            found = None
+        if found != key:
+            raise MergeError(
+                f"A merger made a row whose key is {found!r}.",
+                key=key,
+                hint=f"Do not change the record key ({', '.join(self.keys.columns)}).",
+            )
+
+    def _encode_columns(self, names: Iterable[str]) -> int:
+        """Return the id of the reader's schema with only these columns."""
+        present = set(names)
+        if present >= self._columns:
+            return self.schema_id
+        return self.encode_schema(pa.schema([field for field in self.schema if field.name in present]))
+
+    def _extend_schema(self, schema_id: int | None, names: Iterable[str]) -> int:
+        """Return the id of a record's schema with these columns added."""
+        if schema_id is None or schema_id == self.schema_id:
+            return self.schema_id
+        known = self.decode_schema(schema_id)
+        return self._encode_columns([*(self.schema.names if known is None else known.names), *names])
+
+    def _make_field_reader(self, rec: BufferedRecord[T] | T) -> Callable[[str], Any]:
+        """Return a function that reads a record's fields by name; it gives None for a field that the table lacks."""
+        return lambda name: None if self._locate_field(name)[0] is None else self.get_value(rec, name)
+
+    def _read_operation(self, row: T) -> HoodieOperation | None:
+        text = self.get_value(row, OPERATION_FIELD) if self.deletes.operation else None
+        try:
+            return None if text is None else HoodieOperation(text)
+        except ValueError as error:
+            raise MergeError(
+                f"Unknown record operation {text!r}.", hint="Expected one of I, -U, U, D.", column=OPERATION_FIELD
+            ) from error
+
+    def _is_marked(self, row: T) -> bool:
+        if self.deletes.flag and self.get_value(row, IS_DELETED_FIELD) is True:
+            return True
+        field = self.deletes.marker_field
+        value = None if field is None else self._make_field_reader(row)(field)
+        if value is None:
+            return False
+        type_ = find_field_type(self.schema, str(field))
+        return bool(pa.scalar(value, type_).cast(pa.string()).as_py() == self.deletes.marker)
+
+    @staticmethod
+    def _to_ordering_part(value: Any) -> Any:
+        return DEFAULT_ORDERING if value is None else value
+
+    def _apply_default(self, index: int, part: Any) -> Any:
+        return 0 if part is DEFAULT_ORDERING and self._has_zero_default(index) else part
+
+    def _has_zero_default(self, index: int) -> bool:
+        """Say whether an ordering field's default is its value 0, as in int columns: Hudi's default is the int 0."""
+        type_ = self.ordering_types[index]
+        return type_ is not None and bool(pa.types.is_int32(type_))
+
+
+def make_unread_column_error(name: str) -> MergeError:
+    """Make the error for a merger that reads a column which it did not declare."""
+    return MergeError(
+        "A merger asked for a column that this read did not load.",
+        column=name,
+        hint="Return it from the merger's mandatory_fields, or set projection_compatible = False.",
+    )
+
+
+def make_unknown_column_error(name: str) -> MergeError:
+    """Make the error for a merger that reads a column which no row can have."""
+    return MergeError(
+        "A merger asked for a column that the table does not have.",
+        column=name,
+        hint="Names are case-sensitive. Of a column that only some tables have, ask context.has_value first.",
+    )
+
+
+def _copy_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy lists and dicts, so that a merger cannot change stored values."""
+    return {name: copy.deepcopy(v) if isinstance(v, (dict, list)) else v for name, v in values.items()}

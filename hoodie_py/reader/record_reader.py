@@ -1,0 +1,289 @@
+"""MergeReader: reads a file group for a writer or a table service, as records with operations in a defined order.
+
+Queries need rows in any order. A writer that rewrites a file group needs records in the base file's order or by key,
+sometimes with deletes, merged with log files or with the rows of a write. This is Hudi's HoodieFileGroupReader with its
+sorted, streaming and reusable record buffers:
+
+* merged: base rows in file order, merged with their log records, then the records that only the log has;
+* sorted: the same, but the base file is sorted by key, and each record that only the log has comes in key order (by
+  UTF-16 units, as Java compares strings);
+* unmerged: base rows, then every log row in log order, all without operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.options.read import MERGE_USE_POSITIONS
+from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.base.base_merge import MergedRecords, Piece
+from hoodie_py.reader.buffer.folded_log import FoldedLog
+from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.log.incoming import IncomingDeletes, IncomingReader, IncomingRows
+from hoodie_py.reader.log.log_reader import LogReader
+from hoodie_py.reader.merge.merge_type import BufferKind, choose_buffer_kind
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
+from hoodie_py.reader.record.arrow_context import ArrowRecordContext, Row
+from hoodie_py.reader.record.batch import BufferedBatch
+from hoodie_py.reader.record.record import BufferedRecord
+
+Records = Iterator[BufferedRecord[Row]]
+
+
+@dataclass(slots=True)
+class _LoadedLog:
+    """The log of a file group, folded once."""
+
+    log: LogReader
+    folded: FoldedLog | None
+
+
+class MergeReader(FileGroupReader):
+    """Reads one file slice as records; the log is read once, and kept until ``close``.
+
+    Args:
+        file_slice: what to read.
+        table: the table, or the facts of it that a read needs.
+        merger: replaces the table's merge mode.
+        options: settings of the read.
+        incoming: a write's rows and deletes, which replace the slice's log files.
+        sort_output: whether records come in key order; the base file must be sorted by key.
+
+    Raises:
+        InvalidQueryError: an unknown merge type.
+    """
+
+    def __init__(
+        self,
+        file_slice: FileSlice,
+        table: Readable | ReadInfo,
+        *,
+        merger: Merger | None = None,
+        options: ReadOptions | None = None,
+        incoming: Sequence[IncomingRows | IncomingDeletes] | None = None,
+        sort_output: bool = False,
+    ) -> None:
+        super().__init__(file_slice, table, None, merger, options)
+        self._incoming = incoming
+        self.kind = choose_buffer_kind(
+            self.options.options,
+            streaming=incoming is not None,
+            sort_output=sort_output,
+            use_positions=MERGE_USE_POSITIONS.read(self.options.options),
+            has_base_file=file_slice.base_file is not None,
+        )
+
+    @property
+    def context(self) -> ArrowRecordContext:
+        """The context of the records; a record is valid until the next one is read."""
+        return self._scan().log.context
+
+    @property
+    def by_position(self) -> bool:
+        """Whether log records match base rows by position; one log block without positions makes all match by key."""
+        folded = self._scan().folded
+        return self.kind is BufferKind.POSITION and (folded is None or folded.positions is not None)
+
+    def buffered_records(self, *, emit_deletes: bool = False) -> Records:
+        """Yield the records of the result with the log's operation on them; base rows without log records have none.
+
+        Args:
+            emit_deletes: yield deleted records too (operation D or -U), with data where they have any.
+        """
+        if self.kind is BufferKind.UNMERGED:
+            return self._read_unmerged_records()
+        return self._read_merged_records(emit_deletes, None)
+
+    def look_up(self, keys: Sequence[str], *, emit_deletes: bool = False) -> Records:
+        """Yield all base rows, and those records of some keys that only the log has; many calls read the log once.
+
+        Every base row matches the log record of its key, even where the base file holds a key more than once.
+
+        Args:
+            keys: record keys.
+            emit_deletes: as for ``buffered_records``.
+
+        Raises:
+            InvalidQueryError: no keys are given.
+        """
+        if not keys:
+            raise InvalidQueryError("A look-up needs record keys.")
+        return self._read_merged_records(emit_deletes, frozenset(keys))
+
+    def _read_batches(self) -> Iterator[pa.RecordBatch]:
+        if self._incoming is None:
+            yield from super()._read_batches()
+            return
+        log = self._open_log(self.schema.names)
+        for piece in self._merge_pieces(log, log.schema):
+            if piece.untouched is not None:
+                yield self._make_output(piece.untouched)
+            if piece.merged is not None:
+                yield self._make_output(log.store.take(self._find_changed_rows(piece.merged), self.schema.names))
+
+    def _open_log(self, read: Sequence[str]) -> LogReader:
+        if self._incoming is None or self._loaded is not None:
+            return super()._open_log(read)
+        return IncomingReader(self._incoming, self.file_slice, self.info, read, self._merger, self.options, self.stats)
+
+    def _scan(self) -> _LoadedLog:
+        log = self.load().loaded
+        return _LoadedLog(log, None if self.kind is BufferKind.UNMERGED else log.fold())
+
+    def _read_merged_records(self, emit_deletes: bool, wanted: frozenset[str] | None) -> Records:
+        loaded = self._scan()
+        base_file = self.file_slice.base_file
+        base = None if base_file is None else BaseFileReader(self.info.files, base_file, self.info.times)
+        at = np.empty(0, np.int64) if base is None else self._match_rows(base, loaded, again=wanted is not None)
+        log_only = self._read_log_only(loaded, at, wanted, emit_deletes)
+        rest = _LogOnlyRecords(list(log_only) if self.kind is BufferKind.SORTED else [])
+        if base is not None:
+            for record in self._read_base_records(base, loaded, at, emit_deletes):
+                yield from rest.take_before(record.record_key)
+                yield record
+        yield from rest.take_all()
+        for records in log_only:
+            yield from _iterate_records(records)
+
+    def _match_rows(self, base: BaseFileReader, loaded: _LoadedLog, *, again: bool) -> np.ndarray:
+        """Find for each base row the log record that it matches, -1 for none; ``again`` lets one match many rows."""
+        if loaded.folded is None:
+            return np.broadcast_to(np.int64(-1), base.num_rows)
+        return self._base.match_rows(base, loaded.log, loaded.folded, again=again)
+
+    def _read_base_records(
+        self, base: BaseFileReader, loaded: _LoadedLog, at: np.ndarray, emit_deletes: bool
+    ) -> Records:
+        done = 0
+        for whole in base.read_batches(loaded.log.schema, self.options.batch_rows):
+            self.stats.base_rows += whole.num_rows
+            for batch in loaded.log.cut_into_portions(self._base.fill_fallbacks(whole, base)):
+                here = at[done : done + batch.num_rows]
+                done += batch.num_rows
+                for piece in self._merge_batch(batch, here, loaded.folded, loaded.log):
+                    yield from _iterate_in_file_order(piece.untouched, piece.merged, here, loaded.log, emit_deletes)
+
+    def _merge_batch(
+        self, batch: pa.RecordBatch, at: np.ndarray, folded: FoldedLog | None, log: LogReader
+    ) -> Iterator[Piece]:
+        hits = np.flatnonzero(at >= 0)
+        if folded is None or not len(hits):
+            yield Piece(batch, None)
+        else:
+            mark = len(log.store)
+            yield self._base.merge_rows(batch, hits, folded.take(at[hits]), log)
+            log.store.release(mark)
+
+    def _read_log_only(
+        self, loaded: _LoadedLog, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool
+    ) -> Iterator[BufferedBatch]:
+        """Yield the log records that match no base row, of all keys or of the wanted ones."""
+        log, folded = loaded.log, loaded.folded
+        if folded is None:
+            return
+        passed = log.spill.make_array(len(folded), bool, False)
+        passed[at[at >= 0]] = True
+        if wanted is not None:
+            keys = pa.array(wanted, pa.string())
+            for start, part in zip(folded.starts.tolist(), folded.parts, strict=False):
+                passed[start : start + len(part)] |= ~np.asarray(pc.is_in(part.keys, value_set=keys))
+        for newer in log.iterate_unmatched(folded, passed):
+            merged = self._base.merge_log_only(newer, log).merged
+            if merged is not None:
+                result = merged.result
+                yield result if emit_deletes else result.take(np.flatnonzero(~result.deletes))
+
+    def _read_unmerged_records(self) -> Records:
+        log = self._scan().log
+        base_file = self.file_slice.base_file
+        if base_file is not None:
+            base = BaseFileReader(self.info.files, base_file, self.info.times)
+            for batch in base.read_batches(log.schema, self.options.batch_rows):
+                self.stats.base_rows += batch.num_rows
+                yield from _make_plain_records(log, self._base.fill_fallbacks(batch, base))
+        for batch in log.read_rows():
+            yield from _make_plain_records(log, batch)
+
+
+class _LogOnlyRecords:
+    """The records that only the log has, in key order."""
+
+    def __init__(self, records: Sequence[BufferedBatch]) -> None:
+        self._records = BufferedBatch.concat(records) if records else None
+        keys = [] if self._records is None else [_make_sort_key(key) for key in self._records.keys.to_pylist()]
+        self._order = sorted(range(len(keys)), key=keys.__getitem__)
+        self._keys = [keys[i] for i in self._order]
+        self._next = 0
+
+    def take_before(self, key: str) -> Records:
+        """Yield the next records whose keys come before a base row's key."""
+        first = self._next
+        if first == len(self._keys):
+            return iter(())
+        bound = _make_sort_key(key)
+        while self._next < len(self._keys) and self._keys[self._next] < bound:
+            self._next += 1
+        return self._take(first, self._next)
+
+    def take_all(self) -> Records:
+        """Yield the remaining records."""
+        first, self._next = self._next, len(self._order)
+        return self._take(first, self._next)
+
+    def _take(self, start: int, stop: int) -> Records:
+        if self._records is not None and start < stop:
+            yield from _iterate_records(self._records.take(np.asarray(self._order[start:stop], np.int64)))
+
+
+def _iterate_in_file_order(
+    untouched: pa.RecordBatch | None, merged: MergedRecords | None, at: np.ndarray, log: LogReader, emit_deletes: bool
+) -> Records:
+    """Yield the records of one base batch in file order.
+
+    Args:
+        untouched: base rows that stay unchanged.
+        merged: the base rows that match log records, some of which stay unchanged, too.
+        at: for each row of the batch the log record that it matches, -1 for none.
+        log: the log, whose store holds the rows.
+        emit_deletes: whether to yield deletes.
+    """
+    stays = np.ones(len(at), bool)
+    touched: BufferedBatch | None = None
+    if merged is not None and merged.older is not None:
+        changes = (merged.result.rows != merged.older.rows) | merged.result.deletes
+        stays[np.flatnonzero(at >= 0)[changes]] = False
+        touched = merged.result.take(np.flatnonzero(changes))
+    mark = len(log.store)
+    parts = [] if untouched is None else [BufferedBatch.of_rows(log.context, log.store.add(untouched), untouched, None)]
+    both = BufferedBatch.concat([*parts, *([] if touched is None else [touched])])
+    places = np.empty(len(at), np.int64)  # where in ``both`` the record of each row of the batch is
+    places[np.concatenate([np.flatnonzero(stays), np.flatnonzero(~stays)])] = np.arange(len(at))
+    ordered = both.take(places)
+    yield from _iterate_records(ordered if emit_deletes else ordered.take(np.flatnonzero(~ordered.deletes)))
+    log.store.release(mark)
+
+
+def _make_plain_records(log: LogReader, batch: pa.RecordBatch) -> Records:
+    """Yield rows as records without an operation."""
+    mark = len(log.store)
+    yield from _iterate_records(BufferedBatch.of_rows(log.context, log.store.add(batch), batch, None))
+    log.store.release(mark)
+
+
+def _iterate_records(batch: BufferedBatch) -> Records:
+    """Yield records; the context gathers their values at once, and drops earlier ones as the store reuses handles."""
+    batch.context.focus(batch.rows)
+    yield from batch.to_records()
+
+
+def _make_sort_key(key: str) -> bytes:
+    """Return a key that sorts as by Java's String.compareTo: by UTF-16 units."""
+    return key.encode("utf-16-be", "surrogatepass")

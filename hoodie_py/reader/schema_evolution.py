@@ -1,0 +1,265 @@
+"""Bring the batches of a file to the schema of a read: columns by name, types widened, nulls for missing columns.
+
+The promotions are those of Hudi's schema-on-write evolution (AvroSchemaCompatibility, HoodieAvroUtils.rewriteRecord):
+int -> long -> float -> double (single floats by their text: 1.1 stays 1.1), numbers and dates to string,
+string <-> bytes, wider decimals, timestamps of another unit, struct fields by name at every depth. Anything else is an
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import make_batch_without_columns, repeat_value
+from hoodie_py.arrow.compute import cast
+from hoodie_py.arrow.fields import make_nullable
+from hoodie_py.errors import UnsupportedFeatureError
+
+
+class NullColumns:
+    """Makes columns of nulls; one array per type serves many batches by slices."""
+
+    def __init__(self) -> None:
+        self._made: dict[pa.DataType, pa.Array] = {}
+
+    def make(self, type_: pa.DataType, length: int) -> pa.Array:
+        """Return ``length`` nulls."""
+        made = self._made.get(type_)
+        if made is None or len(made) < length:
+            made = self._made[type_] = pa.nulls(length, type_)
+        return made.slice(0, length)
+
+
+def conform_batch(
+    batch: pa.RecordBatch,
+    schema: pa.Schema,
+    defaults: Mapping[str, Any] | None = None,
+    absent: NullColumns | None = None,
+) -> pa.RecordBatch:
+    """Return the batch with exactly the schema's columns.
+
+    Args:
+        batch: rows with the file's columns.
+        schema: the columns wanted, in order.
+        defaults: values for columns that the batch lacks; null where not given.
+        absent: makes the nulls where many batches lack the same columns.
+
+    Raises:
+        UnsupportedFeatureError: a column cannot be promoted to the wanted type.
+    """
+    arrays = []
+    for field in schema:
+        at = batch.schema.get_field_index(field.name)
+        if at < 0:
+            default = None if defaults is None else defaults.get(field.name)
+            if default is None and absent is not None:
+                arrays.append(absent.make(field.type, batch.num_rows))
+            else:
+                arrays.append(repeat_value(default, field.type, batch.num_rows))
+            continue
+        try:
+            arrays.append(conform_array(batch.column(at), field.type))
+        except UnsupportedFeatureError as error:
+            error.locate(column=field.name)
+            raise
+    if not arrays:
+        return make_batch_without_columns(batch.num_rows)
+    return pa.RecordBatch.from_arrays(arrays, schema=make_nullable(schema))
+
+
+class Conformer:
+    """Brings the batches of one file to a schema; the file's schema is compared once.
+
+    Args:
+        schema: the columns wanted, in order.
+        defaults: values for columns that a batch lacks; null where not given.
+        loose: whether batches may keep the file's metadata and non-null fields.
+    """
+
+    def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None, *, loose: bool = False) -> None:
+        self._defaults = defaults
+        self._loose = loose
+        self._schema = make_nullable(schema)
+        self._source: pa.Schema | None = None
+        self._same: list[int] | None = None
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with exactly the schema's columns; errors as ``conform_batch``."""
+        if self._source is not batch.schema and (self._source is None or not self._source.equals(batch.schema)):
+            self._source = batch.schema
+            self._same = self._find_columns(batch.schema)
+        if self._same is None:
+            return conform_batch(batch, self._schema, self._defaults)
+        if self._loose and self._same == list(range(batch.num_columns)):
+            return batch
+        return pa.RecordBatch.from_arrays([batch.column(i) for i in self._same], schema=self._schema)
+
+    def _find_columns(self, source: pa.Schema) -> list[int] | None:
+        """Return the places of the columns in a batch; None if one is missing or has another type."""
+        places = [source.get_field_index(name) for name in self._schema.names]
+        if not places or min(places) < 0:
+            return None
+        same = (source.field(at).type.equals(field.type) for at, field in zip(places, self._schema, strict=True))
+        return places if all(same) else None
+
+
+def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Promote an array to the target type; return it unchanged where the types are equal.
+
+    Raises:
+        UnsupportedFeatureError: the promotion is not one that Hudi allows.
+    """
+    source = array.type
+    if source.equals(target):
+        return array
+    if pa.types.is_struct(target) and pa.types.is_struct(source):
+        return _conform_struct(array, target)
+    if _is_list(target) and _is_list(source):
+        return _conform_list(array, target)
+    if pa.types.is_map(target) and pa.types.is_map(source):
+        return _conform_map(array, target)
+    if pa.types.is_string(target) and not _is_text(source):
+        return _to_text(array)
+    if not _can_promote(source, target):
+        raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}.")
+    try:
+        if pa.types.is_float32(source) and pa.types.is_float64(target):
+            return _widen_by_text(array)
+        return array.cast(target, safe=not _may_lose_digits(source, target))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}: {error}") from error
+
+
+def _conform_struct(array: pa.Array, target: pa.DataType) -> pa.Array:
+    names = [array.type.field(i).name for i in range(array.type.num_fields)]
+    children = []
+    for field in target:
+        if field.name in names:
+            children.append(conform_array(array.field(names.index(field.name)), field.type))
+        else:
+            children.append(pa.nulls(len(array), field.type))
+    mask = array.is_null() if array.null_count else None
+    if not children:
+        return array
+    return pa.StructArray.from_arrays(children, fields=[field.with_nullable(True) for field in target], mask=mask).cast(
+        target
+    )
+
+
+def _conform_list(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    values = conform_array(array.values, target.value_type)
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
+    )
+
+
+def _conform_map(array: pa.Array, target: pa.DataType) -> pa.Array:
+    entry = target.field(0).type if target.num_fields == 1 else pa.struct([target.key_field, target.item_field])
+    keys, items = conform_array(array.keys, target.key_type), conform_array(array.items, target.item_type)
+    entries = pa.StructArray.from_arrays([keys, items], fields=[entry.field(0), entry.field(1)])
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[entries]
+    )
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        return _is_text(type_.value_type)
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or type_ == pa.string_view() or _is_bytes(type_)
+    )
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+        or pa.types.is_fixed_size_binary(type_)
+        or type_ == pa.binary_view()
+    )
+
+
+_NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+
+
+def _can_promote(source: pa.DataType, target: pa.DataType) -> bool:
+    if pa.types.is_null(source):
+        return True
+    if pa.types.is_dictionary(source):
+        return _can_promote(source.value_type, target) or source.value_type.equals(target)
+    if source in _NUMBERS and target in _NUMBERS:
+        return _NUMBERS.index(source) <= _NUMBERS.index(target)
+    if _is_text(source) and _is_text(target):
+        return True
+    if pa.types.is_decimal(target):
+        return bool(pa.types.is_integer(source) or pa.types.is_decimal(source))
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
+        return True
+    if pa.types.is_unsigned_integer(source):
+        return target in _NUMBERS[2:] or bool(pa.types.is_decimal(target))
+    return bool(pa.types.is_time(source) and pa.types.is_integer(target))
+
+
+def _may_lose_digits(source: pa.DataType, target: pa.DataType) -> bool:
+    """Say whether a cast may round: integers to floats, as in Java, and nanoseconds to microseconds."""
+    return bool(
+        (pa.types.is_integer(source) and pa.types.is_floating(target))
+        or (pa.types.is_timestamp(source) and source.unit == "ns")
+    )
+
+
+def _widen_by_text(array: pa.Array) -> pa.Array:
+    """Widen single floats by their shortest text, so that 1.1 stays 1.1 (as Hudi's rewriteRecord does)."""
+    return array.cast(pa.string()).cast(pa.float64())
+
+
+def _to_text(array: pa.Array) -> pa.Array:
+    """Print values as Java's String.valueOf does."""
+    type_ = array.type
+    if pa.types.is_floating(type_):
+        single = pa.types.is_float32(type_) or pa.types.is_float16(type_)
+        return pa.array([None if v is None else format_java_float(v, single) for v in array.to_pylist()], pa.string())
+    if (
+        pa.types.is_integer(type_)
+        or pa.types.is_boolean(type_)
+        or pa.types.is_date(type_)
+        or pa.types.is_decimal(type_)
+    ):
+        return array.cast(pa.string())
+    if pa.types.is_null(type_):
+        return pa.nulls(len(array), pa.string())
+    raise UnsupportedFeatureError(f"A column stored as {type_} is not readable as string.")
+
+
+def format_java_float(value: float, single: bool) -> str:
+    """Print a float as Java's Float.toString or Double.toString does: 1.0, 1.0E10, NaN, -Infinity."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    shortest = Decimal(str(cast(pa.scalar(value, pa.float32()), pa.string())) if single else repr(value))
+    if len(shortest.as_tuple().digits) == 1 and not single:
+        shortest = Decimal(f"{value:.1e}")  # Java picks the closest of at least two digits
+    sign, digits, exponent = shortest.as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    point = len(digits) + exponent  # position of the decimal point relative to the first digit
+    prefix = "-" if sign else ""
+    if text == "0":
+        return f"{prefix}0.0"
+    if -3 < point <= 7:
+        if point <= 0:
+            return f"{prefix}0.{'0' * -point}{text}"
+        whole, fraction = text[:point].ljust(point, "0"), text[point:]
+        return f"{prefix}{whole}.{fraction or '0'}"
+    return f"{prefix}{text[0]}.{text[1:] or '0'}E{point - 1}"

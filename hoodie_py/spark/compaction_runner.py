@@ -1,0 +1,155 @@
+"""Compaction in Spark: one Spark task per file group, the largest first; the driver commits.
+
+Java: ``HoodieCompactor`` and ``RunCompactionActionExecutor`` of hudi-client.
+
+The file groups are divided among a few Spark jobs that run at the same time. Spark returns the rows of a job only when
+the whole job is done, so several jobs give results, errors and progress while the compaction runs. Only DataFrames are
+used, so classic and Connect sessions behave alike.
+
+Spark may retry a task, or run two copies of it. Each attempt writes a file with its own name and reports it. The driver
+commits the reported files and removes the others (``writer.compaction``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.util import inheritable_thread_target
+
+from hoodie_py.errors import HoodieError
+from hoodie_py.reader.merge.registry import find_supplied_merger
+from hoodie_py.spark.attempts import (
+    OUTCOME,
+    count_tries,
+    iterate_numbers,
+    make_numbers,
+    pack,
+    run_for_outcome,
+    summarize_error,
+    unpack_once,
+    unpack_outcome,
+)
+from hoodie_py.spark.mergers import load_mergers, pack_mergers
+from hoodie_py.spark.process import freeze_imports
+from hoodie_py.spark.types import as_spark_schema
+from hoodie_py.writer.compaction.task import CompactionTask, OnRows
+from hoodie_py.writer.handles.result import TaskResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hoodie_py.writer.compaction.local_runner import Runner
+
+    Engine = Runner | SparkSession
+
+JOBS = 16  # most jobs at the same time
+JOB_BYTES = 512 << 20  # least bytes that a job reads: planning a job costs up to a second of processor time
+LARGEST_JOB = 256  # most file groups in a job
+
+
+class SparkRunner:
+    """Carries out compaction tasks in a Spark session, classic or Connect.
+
+    The workers need this package and access to the table. The driver sends them the merger: the given one, or the one
+    that it finds for the table.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
+        """Yield the result of each task when its job is done.
+
+        Args:
+            tasks: the tasks, in the order in which they start.
+            on_rows: never called, as Spark reports no rows before a task ends; the results count them.
+
+        Raises:
+            HoodieError: a task failed, or Spark did not run it. The other jobs are cancelled.
+        """
+        if not tasks:
+            return
+        packed_merger, attempts = _pack_merger(tasks[0]), count_tries(self._spark)
+        jobs = [_Job.from_tasks(each, packed_merger, attempts) for each in split_tasks(tasks)]
+        tag = f"hoodie-compaction-{uuid4().hex}"
+        inherit = inheritable_thread_target(self._spark)
+        with ThreadPoolExecutor(min(len(jobs), JOBS), "hoodie-compaction") as pool:
+            waiting = [pool.submit(inherit(self._run_job), job, tag) for job in jobs]
+            try:
+                for future in as_completed(waiting):
+                    yield from map(unpack_outcome, future.result())
+            except BaseException:
+                for future in waiting:
+                    future.cancel()
+                self._spark.interruptTag(tag)
+                raise
+
+    def _run_job(self, job: _Job, tag: str) -> list[Any]:
+        """Run a job; each job has its own thread."""
+        spark = self._spark
+        spark.addTag(tag)
+        try:
+            return list(make_numbers(spark, job.count).mapInArrow(job, as_spark_schema(OUTCOME)).collect())
+        except Exception as error:
+            raise HoodieError(
+                f"Spark did not carry out the compaction: {summarize_error(error)}",
+                hint="The table is as it was. What Spark reported in full is the cause of this error.",
+            ) from error
+        finally:
+            spark.removeTag(tag)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Job:
+    """Compaction tasks for workers: row i of the input stands for task i. Its repr shows no storage options.
+
+    Attributes:
+        packed: the tasks without their merger, pickled.
+        count: the number of tasks.
+        packed_merger: the merger of all tasks, pickled; empty for none.
+        attempts: how often Spark runs a task that fails.
+    """
+
+    packed: bytes
+    count: int
+    packed_merger: bytes
+    attempts: int
+
+    @classmethod
+    def from_tasks(cls, tasks: Sequence[CompactionTask], packed_merger: bytes, attempts: int) -> _Job:
+        """Pack tasks into one pickle, which holds the objects that they share only once."""
+        bare = tuple(replace(task, merger=None) for task in tasks)
+        return cls(pack(bare), len(tasks), packed_merger, attempts)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the tasks whose numbers come in, on a worker."""
+        pa.set_cpu_count(1)  # Spark gives a task one core
+        for number in iterate_numbers(batches):
+            yield run_for_outcome(partial(self._run, number), self.attempts)
+        freeze_imports()
+
+    def _run(self, number: int) -> TaskResult:
+        task: CompactionTask = unpack_once(self.packed)[number]
+        return replace(task, merger=next(iter(load_mergers(self.packed_merger)), None)).run()
+
+    def __repr__(self) -> str:
+        return f"_Job({self.count} file groups)"
+
+
+def split_tasks(tasks: Sequence[CompactionTask]) -> list[Sequence[CompactionTask]]:
+    """Divide tasks among jobs and keep their order. A job has more than one file group only if they are small."""
+    worth = sum(task.size for task in tasks) // JOB_BYTES
+    size = min(LARGEST_JOB, -(-len(tasks) // max(1, min(JOBS, worth))))
+    return [tasks[start : start + size] for start in range(0, len(tasks), size)]
+
+
+def _pack_merger(task: CompactionTask) -> bytes:
+    """Pack the merger of a compaction; all its tasks have the same one."""
+    merger = find_supplied_merger(task.info.config, task.options.options, task.merger)
+    return b"" if merger is None else pack_mergers([merger])

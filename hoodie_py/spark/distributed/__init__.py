@@ -1,0 +1,1 @@
+"""Writes whose rows stay with Spark's workers."""

@@ -1,0 +1,189 @@
+"""Parse the options of ``spark.read.format("hoodie")``; Java: ``DataSourceReadOptions``.
+
+Spark lower-cases option names and turns values into text. Only this package has ``columns``, ``storage_options`` (a
+JSON object, because single keys would lose case and type), ``timezone``, ``integrity``, ``batch_rows`` and
+``memory_limit``. The other options are Java Hudi's (``hoodie.datasource.query.type``, ``as.of.instant``, ...), which
+reads and writes check themselves (``options.check``), and Hadoop's ``fs.s3a.*``. Options that do not concern a read are
+ignored, as in Java Hudi, unless they look like a misspelt name.
+
+Match column names that a load asks for with the table's columns.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.options.parse import Number, Size
+from hoodie_py.options.read import AS_OF_INSTANT, READ_PATHS
+from hoodie_py.spark.process import is_connect
+
+COLUMNS = "columns"
+STORAGE_OPTIONS = "storage_options"
+TIMEZONE = "timezone"
+INTEGRITY = "integrity"
+BATCH_ROWS = Number("batch_rows", 0, least=1)
+MEMORY_LIMIT = Size("memory_limit", 0, least=1)
+PATH = "path"
+_OURS = (COLUMNS, STORAGE_OPTIONS, TIMEZONE, INTEGRITY, BATCH_ROWS, MEMORY_LIMIT)
+_HADOOP = "spark.hadoop."
+_S3A = "fs.s3a."
+_S3_URI = re.compile(r"s3[an]?://", re.IGNORECASE)
+_SIMILAR = 0.8
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LoadOptions:
+    """The options of one load; its repr shows no storage options.
+
+    Attributes:
+        path: base path of the table.
+        storage_options: options for the store.
+        columns: names of the columns to read, in order; None for all.
+        as_of: the instant to read the table at; None for the latest.
+        timezone: zone of times without a zone.
+        integrity: "default" or "strict".
+        batch_rows, memory_limit: see ``HoodieTable.scan``; None for the defaults.
+        hoodie: all other options; they may be Java Hudi's.
+    """
+
+    path: str
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+    as_of: str | None = None
+    timezone: str | None = None
+    integrity: str = "default"
+    batch_rows: int | None = None
+    memory_limit: int | None = None
+    hoodie: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], session: Mapping[str, str]) -> LoadOptions:
+        """Parse the options of a load.
+
+        Args:
+            options: values by name.
+            session: the session's ``spark.hadoop.fs.s3a.*`` settings; used for S3 tables if ``options`` has none.
+
+        Raises:
+            InvalidQueryError: there is no path or more than one, a value is not valid, or a name is misspelt.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        _check_names(given)
+        path = _get_path(given)
+        s3a = {name: value for name, value in given.items() if name.removeprefix(_HADOOP).startswith(_S3A)}
+        storage = {**s3a, **_parse_json_object(given.get(STORAGE_OPTIONS))}
+        if not storage and _S3_URI.match(path):
+            storage = dict(session)
+        return cls(
+            path=path,
+            storage_options=storage,
+            columns=parse_columns(given.get(COLUMNS)),
+            as_of=given.get(AS_OF_INSTANT),
+            timezone=given.get(TIMEZONE) or None,
+            integrity=given.get(INTEGRITY) or "default",
+            batch_rows=BATCH_ROWS.read_given(given),
+            memory_limit=MEMORY_LIMIT.read_given(given),
+            hoodie={name: value for name, value in given.items() if name not in {*_OURS, PATH} and name not in s3a},
+        )
+
+    def __repr__(self) -> str:
+        return f"LoadOptions(path={self.path!r}, columns={self.columns!r}, as_of={self.as_of!r})"
+
+
+def to_option_text(name: str, value: Any) -> str:
+    """Return an option's Python value as text, as Spark's ``option`` does; ``storage_options`` may be a mapping."""
+    if name.lower() == STORAGE_OPTIONS and not isinstance(value, str):
+        return json.dumps(dict(value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def pick_s3_settings(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return a session's S3 settings (``spark.hadoop.fs.s3a.*``).
+
+    The ``vectored`` settings are left out: Spark 4 sets them in every session, and only Hadoop's own reader uses them.
+    """
+    wanted, own = _HADOOP + _S3A, _HADOOP + _S3A + "vectored."
+    return {
+        name: value for name, value in settings if name.lower().startswith(wanted) and not name.lower().startswith(own)
+    }
+
+
+def parse_columns(text: str | None) -> tuple[str, ...] | None:
+    """Parse ``a, b`` or a JSON list of names; None for an empty text.
+
+    Raises:
+        InvalidQueryError: the JSON is not valid.
+    """
+    if text is None or not text.strip():
+        return None
+    if text.lstrip().startswith("["):
+        try:
+            names = json.loads(text)
+        except ValueError:
+            names = None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InvalidQueryError(f"The option {COLUMNS} is no list of names.", hint='Write a,b or ["a", "b"].')
+        return tuple(names)
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _get_path(given: Mapping[str, str]) -> str:
+    path = given.get(PATH)
+    if given.get("paths") or given.get(READ_PATHS):
+        raise InvalidQueryError("Several paths were given; a load reads one table.", hint="Load each and union them.")
+    if not path or not path.strip():
+        raise InvalidQueryError("No path was given.", hint='Write .load("/path/of/the/table").')
+    return path
+
+
+def _check_names(given: Mapping[str, str]) -> None:
+    for name in given:
+        if name in _OURS or "." in name:
+            continue
+        meant = difflib.get_close_matches(name, _OURS, 1, _SIMILAR)
+        if meant:
+            raise InvalidQueryError(f"Unknown option {name!r}.", hint=f"Did you mean {meant[0]!r}?")
+
+
+def _parse_json_object(text: str | None) -> dict[str, Any]:
+    if text is None or not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):  # the text may hold credentials, so it is not shown
+        raise InvalidQueryError(f"The option {STORAGE_OPTIONS} is not a JSON object.", hint="Pass json.dumps({...}).")
+    return value
+
+
+def find_names(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Return the table's names for some columns. Case does not matter, unless it is needed to tell columns apart.
+
+    Raises:
+        InvalidQueryError: an unknown column, or one named twice.
+    """
+    found: list[str] = []
+    for name in wanted:
+        alike = [name] if name in known else [other for other in known if other.lower() == name.lower()]
+        if len(alike) != 1:
+            what = f"Several columns are called {name!r}" if alike else f"Unknown column {name!r}"
+            raise InvalidQueryError(f"{what}.", hint=f"The table has: {', '.join(known)}.")
+        if alike[0] in found:
+            raise InvalidQueryError(f"Column {name!r} is asked for twice.")
+        found.append(alike[0])
+    return found
+
+
+def read_s3_settings(spark: Any) -> dict[str, str]:
+    """Return the session's S3 settings. A classic session has more of them in its SparkContext's configuration."""
+    settings = dict(spark.conf.getAll)
+    if not is_connect(spark):
+        settings = {**dict(spark.sparkContext.getConf().getAll()), **settings}
+    return pick_s3_settings(settings.items())

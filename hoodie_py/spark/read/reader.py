@@ -1,0 +1,160 @@
+"""The Spark reader of a load: its columns, its partitions, and the rows of a partition.
+
+Spark makes the reader in a planning worker, pickles it for the tasks and then asks it for partitions. Each task reads
+one partition. The pickle has only what tasks need.
+
+The reader must not have ``pushFilters``. Spark (4.1 to 4.3) caches the answers of the first planned use of a load,
+partitions included (``PythonDataSourceV2.readInfo``). It gives them to every later use of the same DataFrame, view or
+catalog table, even in the same query. Rows or files that the filter of one use excludes would be missing in the other
+uses. For the same reason a reader must not depend on anything else of a single use.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
+from hoodie_py.spark.load_options import LoadOptions, find_names
+from hoodie_py.spark.process import freeze_imports
+from hoodie_py.spark.types import as_arrow_schema, can_widen, fit
+from hoodie_py.table.scan.scan import make_scan
+from hoodie_py.table.scan.task import ScanTask
+
+if TYPE_CHECKING:
+    from hoodie_py.table.filter.predicate import Predicate
+    from hoodie_py.table.scan.scan import Scan
+    from hoodie_py.table.snapshot import Snapshot
+
+LARGEST_PARTITION = 48 << 10  # most bytes of a pickled partition of several slices
+_BATCH_VALUES = 1 << 19
+_LEAST_BATCH_ROWS = 4096
+
+
+class HoodiePartition(InputPartition):
+    """Pickled scan tasks for one Spark task; its repr shows no storage options."""
+
+    def __init__(self, tasks: Sequence[ScanTask]) -> None:
+        super().__init__(zlib.compress(pickle.dumps(tuple(tasks), pickle.HIGHEST_PROTOCOL)))
+        self.count = len(tasks)
+
+    @property
+    def tasks(self) -> tuple[ScanTask, ...]:
+        """The tasks, unpickled."""
+        tasks: tuple[ScanTask, ...] = pickle.loads(zlib.decompress(self.value))  # noqa: S301 - made by this session's planner
+        return tasks
+
+    def __repr__(self) -> str:
+        return f"HoodiePartition({self.count} file slices)"
+
+
+class HoodieReader(DataSourceReader):
+    """Reads columns of one snapshot.
+
+    Args:
+        snapshot: the table.
+        options: options of the load.
+        schema: the columns that Spark declares.
+        packed_mergers: mergers that the table may name.
+
+    Raises:
+        InvalidQueryError: the table does not have a column, or the column's values do not fit the declared type.
+    """
+
+    def __init__(self, snapshot: Snapshot, options: LoadOptions, schema: StructType, packed_mergers: bytes) -> None:
+        self._snapshot = snapshot
+        self._options = options
+        self._packed_mergers = packed_mergers
+        self._target = as_arrow_schema(schema)
+        found = find_names(self._target.names, snapshot.schema.arrow.names)
+        self._columns = dict(zip(self._target.names, found, strict=True))
+        for field in self._target:
+            have = snapshot.schema.arrow.field(self._columns[field.name]).type
+            if not can_widen(have, field.type):
+                raise InvalidQueryError(
+                    f"Column {field.name!r} is {have} in the table, which cannot be read as {field.type}.",
+                    hint="Declare it as the table has it, or leave out the schema and cast.",
+                )
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the partitions to read; each is smaller than 64 KB when pickled."""
+        from hoodie_py.spark.read.packing import pack
+
+        scan = make_load_scan(self._snapshot, self._options, list(self._columns.values()))
+        return [partition for group in pack(scan.tasks()) for partition in make_partitions(group)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition in the declared schema.
+
+        For a table without files Spark passes an empty partition of its own type, which has no rows.
+
+        Raises:
+            HoodieError: a file is missing, corrupt or not supported, or record versions cannot be merged.
+        """
+        if not isinstance(partition, HoodiePartition):
+            return
+        yield from read_tasks(partition.tasks, self._packed_mergers, self._target)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_packed_mergers": self._packed_mergers, "_target": self._target}
+
+
+def make_load_scan(
+    snapshot: Snapshot, options: LoadOptions, columns: Sequence[str], predicate: Predicate | None = None
+) -> Scan:
+    """Return the scan for the options of a load.
+
+    Raises:
+        HoodieError: an option's value is not valid, or the query type is not handled.
+    """
+    return make_scan(
+        snapshot,
+        columns=columns,
+        filter=predicate,
+        memory_limit=options.memory_limit,
+        batch_rows=choose_batch_rows(len(columns)) if options.batch_rows is None else options.batch_rows,
+        integrity=options.integrity,
+        options=options.hoodie,
+    )
+
+
+def choose_batch_rows(columns: int) -> int:
+    """Return the most rows in a batch for Spark, given the number of columns.
+
+    Wide rows make small batches, so that a batch is still in the processor's cache when Spark unpacks it.
+    """
+    return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
+
+
+def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of scan tasks on a worker, in exactly the target schema.
+
+    Raises:
+        HoodieError: a file is missing, corrupt or not supported, or record versions cannot be merged.
+    """
+    from hoodie_py.spark.mergers import choose_merger, load_mergers
+
+    pa.set_cpu_count(1)  # Spark gives a task one core
+    mergers = load_mergers(packed_mergers)
+    for task in tasks:
+        merger = choose_merger(task.info.config, mergers)
+        for batch in replace(task, merger=merger).to_batches():
+            yield fit(batch, target)
+    freeze_imports()
+
+
+def make_partitions(group: Sequence[ScanTask]) -> list[HoodiePartition]:
+    """Return a group of tasks as one partition, or as several if one would be too large to send."""
+    whole = HoodiePartition(group)
+    if len(whole.value) <= LARGEST_PARTITION or len(group) == 1:
+        return [whole]
+    middle = len(group) // 2
+    return [*make_partitions(group[:middle]), *make_partitions(group[middle:])]

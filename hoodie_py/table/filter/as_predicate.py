@@ -1,0 +1,36 @@
+"""Bind a filter of any kind: SQL text, a ``pyarrow.compute.Expression``, or a filter that is bound already."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.table.filter.arrow_expression import from_expression
+from hoodie_py.table.filter.predicate import Predicate
+from hoodie_py.table.filter.sql_parser import parse_sql
+
+
+def as_predicate(
+    filter: str | pc.Expression | Predicate | None,  # noqa: A002 - the name of the public argument it serves
+    schema: pa.Schema,
+) -> Predicate | None:
+    """Bind a filter to the columns of a schema; None stays None.
+
+    Raises:
+        InvalidQueryError: the value is no filter, or does not fit the schema.
+    """
+    if filter is None:
+        return None
+    if isinstance(filter, str):
+        return parse_sql(filter, schema)
+    if isinstance(filter, pc.Expression):
+        return from_expression(filter, schema)
+    if isinstance(filter, Predicate):
+        missing = sorted(filter.columns - set(schema.names))
+        if missing:
+            raise InvalidQueryError(f"The filter names an unknown column {missing[0]!r}.", column=missing[0])
+        return filter
+    raise InvalidQueryError(
+        f"A filter is SQL text or a pyarrow.compute.Expression, not {type(filter).__name__}.",
+    )

@@ -1,0 +1,257 @@
+"""Evaluate a bound filter on a batch of rows: a boolean for each row, null where SQL's answer is unknown.
+
+Arrow kernels run over whole columns. A part that can raise (a cast, an overflow, a division) is computed only for the
+rows for which Spark computes it. The right side of AND is left out where the left side is false, the right side of OR
+where it is true, and the right operand of an operator where the left one is null. So ``x <> 0 and 10 / x > 1`` is safe,
+as in Spark.
+
+Floats follow Spark, not IEEE: NaN equals NaN and is above every other value, and -0.0 equals 0.0. Text and binary are
+ordered by unsigned bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as pat
+
+from hoodie_py.arrow.arrays import from_texts
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.table.filter import ansi_casts, arithmetic
+from hoodie_py.table.filter.arrow_expression import evaluate_expression
+from hoodie_py.table.filter.like_pattern import match_pattern
+from hoodie_py.table.filter.predicate import (
+    And,
+    Arithmetic,
+    ArrowFilter,
+    Cast,
+    Column,
+    Comparison,
+    Function,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Negate,
+    Node,
+    Not,
+    Or,
+    Predicate,
+    iterate_nodes,
+)
+
+
+def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
+    """Tell for each row whether it passes: true keeps it, false and null do not.
+
+    Args:
+        predicate: a filter whose ``columns`` the batch has.
+        batch: the rows; a column whose type differs from the filter's is cast.
+
+    Raises:
+        InvalidQueryError: a cast or computation fails for a row for which Spark computes it, too.
+    """
+    return _evaluate_node(predicate.root, batch)
+
+
+def evaluate_constant(node: Node) -> Literal:
+    """Compute a node that names no column."""
+    if isinstance(node, Literal):
+        return node
+    row = pa.RecordBatch.from_arrays([pa.array([0])], ["row"])
+    value = _evaluate_node(node, row)
+    if pat.is_date(value.type) or pat.is_timestamp(value.type):
+        value = value.view(pa.int32() if pat.is_date(value.type) else pa.int64())
+    return Literal(value[0].as_py(), node.type)
+
+
+def _evaluate_node(node: Node, batch: pa.RecordBatch) -> pa.Array:
+    result = _EVALUATORS[type(node)](node, batch)
+    return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
+
+
+def _evaluate_literal(node: Literal, batch: pa.RecordBatch) -> pa.Array:
+    return pa.repeat(_make_scalar(node), batch.num_rows)
+
+
+def _make_scalar(node: Literal) -> pa.Scalar:
+    if isinstance(node.value, str) and node.type == pa.string():
+        return from_texts([node.value], node.type)[0]
+    return pa.scalar(node.value, node.type)
+
+
+def _evaluate_column(node: Column, batch: pa.RecordBatch) -> pa.Array:
+    try:
+        values = batch.column(node.path[0])
+    except KeyError:
+        raise InvalidQueryError(
+            f"The rows have no column {node.path[0]!r} to filter on.", column=node.path[0]
+        ) from None
+    if len(node.path) > 1:
+        values = pc.struct_field(values, list(node.path[1:]))
+    if values.type == node.type or pat.is_nested(node.type):
+        return values
+    try:
+        return values.cast(node.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidQueryError(
+            f"The filter needs {node} as {node.type}, but the rows have {values.type}", column=str(node)
+        ) from error
+
+
+def _evaluate_cast(node: Cast, batch: pa.RecordBatch) -> pa.Array:
+    return ansi_casts.cast(_evaluate_node(node.child, batch), node.type)
+
+
+def _evaluate_arithmetic(node: Arithmetic, batch: pa.RecordBatch) -> pa.Array:
+    if node.operator in "/%":
+        right, left = _evaluate_both(node.right, node.left, batch)
+    else:
+        left, right = _evaluate_both(node.left, node.right, batch)
+    return arithmetic.compute(node.operator, left, right, node.type)
+
+
+def _evaluate_negate(node: Negate, batch: pa.RecordBatch) -> pa.Array:
+    return arithmetic.negate(_evaluate_node(node.child, batch))
+
+
+def _evaluate_function(node: Function, batch: pa.RecordBatch) -> pa.Array:
+    values = _evaluate_node(node.child, batch)
+    if node.name == "length":
+        return pc.binary_length(values) if pat.is_binary(values.type) else pc.utf8_length(values)
+    if pc.all(pc.string_is_ascii(values)).as_py() is not False:
+        return pc.ascii_upper(values) if node.name == "upper" else pc.ascii_lower(values)
+    coded = values.dictionary_encode()
+    change = str.upper if node.name == "upper" else str.lower
+    return pa.array([change(text) for text in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
+
+
+def _evaluate_comparison(node: Comparison, batch: pa.RecordBatch) -> pa.Array:
+    if isinstance(node.right, Literal):
+        return _COMPARE[node.operator](_evaluate_node(node.left, batch), _make_scalar(node.right))
+    if isinstance(node.left, Literal):
+        return _COMPARE[node.operator](_make_scalar(node.left), _evaluate_node(node.right, batch))
+    if node.operator == "<=>":
+        return _is_same(_evaluate_node(node.left, batch), _evaluate_node(node.right, batch))
+    return _COMPARE[node.operator](*_evaluate_both(node.left, node.right, batch))
+
+
+def _evaluate_in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
+    values = _evaluate_node(node.child, batch)
+    listed = [value for value in node.values if value is not None]
+    members = from_texts(listed, values.type) if values.type == pa.string() else pa.array(listed, values.type)
+    if pat.is_floating(values.type):
+        # is_in compares bits: adding 0.0 turns -0.0 into 0.0
+        values, members = pc.add(values, pa.scalar(0.0, values.type)), pc.add(members, pa.scalar(0.0, values.type))
+    found = pc.is_in(values, value_set=members)
+    known = values.is_valid() if len(members) == len(node.values) else pc.and_(values.is_valid(), found)
+    return pc.if_else(known, found, pa.nulls(1, pa.bool_())[0])
+
+
+def _evaluate_like(node: Like, batch: pa.RecordBatch) -> pa.Array:
+    return match_pattern(_evaluate_node(node.child, batch), node.pattern, node.escape)
+
+
+def _evaluate_is_null(node: IsNull, batch: pa.RecordBatch) -> pa.Array:
+    return _evaluate_node(node.child, batch).is_null()
+
+
+def _evaluate_not(node: Not, batch: pa.RecordBatch) -> pa.Array:
+    return pc.invert(_evaluate_node(node.child, batch))
+
+
+def _evaluate_and(node: And, batch: pa.RecordBatch) -> pa.Array:
+    def join(known: pa.Array, operand: Node) -> pa.Array:
+        return pc.and_kleene(known, _evaluate_where_needed(operand, batch, lambda: pc.fill_null(known, True)))
+
+    return reduce(join, node.operands[1:], _evaluate_node(node.operands[0], batch))
+
+
+def _evaluate_or(node: Or, batch: pa.RecordBatch) -> pa.Array:
+    def join(known: pa.Array, operand: Node) -> pa.Array:
+        return pc.or_kleene(known, _evaluate_where_needed(operand, batch, lambda: pc.fill_null(pc.invert(known), True)))
+
+    return reduce(join, node.operands[1:], _evaluate_node(node.operands[0], batch))
+
+
+def _evaluate_both(first: Node, second: Node, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+    """Compute two operands, the second only where the first has a value."""
+    values = _evaluate_node(first, batch)
+    return values, _evaluate_where_needed(second, batch, values.is_valid)
+
+
+def _evaluate_where_needed(node: Node, batch: pa.RecordBatch, needed: Callable[[], pa.Array]) -> pa.Array:
+    """Compute a node. If it can raise, compute it for the needed rows alone, with null for the others."""
+    if not _can_fail(node):
+        return _evaluate_node(node, batch)
+    mask = needed()
+    if pc.all(mask).as_py() is not False:
+        return _evaluate_node(node, batch)
+    return pc.replace_with_mask(pa.nulls(batch.num_rows, node.type), mask, _evaluate_node(node, batch.filter(mask)))
+
+
+def _can_fail(root: Node) -> bool:
+    for node in iterate_nodes(root):
+        if isinstance(node, Arithmetic) and arithmetic.can_fail(node.operator, node.type):
+            return True
+        if isinstance(node, Negate) and pat.is_integer(node.type):
+            return True
+        if isinstance(node, Cast) and not ansi_casts.cannot_fail(node.child.type, node.type):
+            return True
+    return False
+
+
+_Datum: TypeAlias = Any  # an array or a scalar
+
+
+def _is_equal(left: _Datum, right: _Datum) -> pa.Array:
+    equal = pc.equal(left, right)
+    return pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right))) if pat.is_floating(left.type) else equal
+
+
+def _is_less(left: _Datum, right: _Datum) -> pa.Array:
+    less = pc.less(left, right)
+    if not pat.is_floating(left.type):
+        return less
+    return pc.or_(less, pc.and_(pc.is_nan(right), pc.invert(pc.is_nan(left))))
+
+
+def _is_less_or_equal(left: _Datum, right: _Datum) -> pa.Array:
+    less = pc.less_equal(left, right)
+    return pc.or_(less, pc.is_nan(right)) if pat.is_floating(left.type) else less
+
+
+def _is_same(left: _Datum, right: _Datum) -> pa.Array:
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.or_(pc.fill_null(_is_equal(left, right), False), both_null)
+
+
+_COMPARE: dict[str, Callable[[_Datum, _Datum], pa.Array]] = {
+    "=": _is_equal,
+    "<=>": _is_same,
+    "<": _is_less,
+    "<=": _is_less_or_equal,
+    ">": lambda left, right: _is_less(right, left),
+    ">=": lambda left, right: _is_less_or_equal(right, left),
+}
+
+_EVALUATORS: dict[type[Node], Callable[..., pa.Array]] = {
+    Literal: _evaluate_literal,
+    Column: _evaluate_column,
+    Cast: _evaluate_cast,
+    Arithmetic: _evaluate_arithmetic,
+    Negate: _evaluate_negate,
+    Function: _evaluate_function,
+    Comparison: _evaluate_comparison,
+    InList: _evaluate_in_list,
+    Like: _evaluate_like,
+    IsNull: _evaluate_is_null,
+    Not: _evaluate_not,
+    And: _evaluate_and,
+    Or: _evaluate_or,
+    ArrowFilter: evaluate_expression,
+}

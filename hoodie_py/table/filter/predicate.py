@@ -1,0 +1,267 @@
+"""A filter as a small tree of typed, frozen, picklable nodes.
+
+The tree is *bound*: every column is in the table's schema, every node has an Arrow type, and every implicit cast of
+Spark is a ``Cast`` node. So ``evaluate`` and ``pruning`` need no schema and no coercion rules.
+
+Values of literals are plain Python: int, float, bool, str, bytes, ``decimal.Decimal``. As in Spark, a date is a number
+of days since 1970-01-01, and a timestamp a number of microseconds since 1970-01-01T00:00:00, because Python's own types
+end at year 9999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.table.filter.sql_text import format_literal, format_name, format_string, format_type
+
+_BOOLEAN = pa.bool_()
+
+
+class Node:
+    """One node of a filter; ``type`` is the Arrow type of its value."""
+
+    __slots__ = ()
+
+    type: pa.DataType
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes directly below, left to right."""
+        names: tuple[str, ...] = self.__slots__
+        values = [getattr(self, name) for name in names]
+        return tuple(value for value in values if isinstance(value, Node))
+
+
+class _BooleanNode(Node):
+    """A node whose value is true, false or null."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> pa.DataType:
+        """Always boolean."""
+        return _BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """A constant; ``value`` None is SQL null."""
+
+    value: Any
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return format_literal(self.value, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Node):
+    """A column, or a field inside struct columns: ``path`` is never empty."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return ".".join(format_name(name) for name in self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Node):
+    """A conversion by Spark's ANSI rules: a value that does not fit is an error."""
+
+    child: Node
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return f"cast({self.child} as {format_type(self.type)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Node):
+    """``left op right`` with op one of + - * / %; the operands have the types the operation works on."""
+
+    operator: str
+    left: Node
+    right: Node
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Node):
+    """Unary minus of a number."""
+
+    child: Node
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return f"(- {self.child})"
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Node):
+    """``upper``, ``lower`` or ``length`` of one argument."""
+
+    name: str
+    child: Node
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.child})"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_BooleanNode):
+    """``left op right`` with op one of = <=> < <= > >=; both sides have the same type."""
+
+    operator: str
+    left: Node
+    right: Node
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class InList(_BooleanNode):
+    """Whether the child is one of ``values``, which have the child's type; a None among them is SQL null."""
+
+    child: Node
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"({self.child} in ({', '.join(format_literal(value, self.child.type) for value in self.values)}))"
+
+
+@dataclass(frozen=True, slots=True)
+class Like(_BooleanNode):
+    """Whether the whole string matches ``pattern`` (% any run, _ one character, ``escape`` before either or itself)."""
+
+    child: Node
+    pattern: str
+    escape: str
+
+    def __str__(self) -> str:
+        escape = "" if self.escape == "\\" else f" escape {format_string(self.escape)}"
+        return f"({self.child} like {format_string(self.pattern)}{escape})"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(_BooleanNode):
+    """Whether the child is null; never null itself."""
+
+    child: Node
+
+    def __str__(self) -> str:
+        return f"({self.child} is null)"
+
+
+@dataclass(frozen=True, slots=True)
+class Not(_BooleanNode):
+    """Three-valued negation."""
+
+    child: Node
+
+    def __str__(self) -> str:
+        return f"(not {self.child})"
+
+
+@dataclass(frozen=True, slots=True)
+class And(_BooleanNode):
+    """Three-valued conjunction of two or more nodes; a later one is not computed where an earlier one is false."""
+
+    operands: tuple[Node, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The operands."""
+        return self.operands
+
+    def __str__(self) -> str:
+        return f"({' and '.join(map(str, self.operands))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Or(_BooleanNode):
+    """Three-valued disjunction of two or more nodes; a later one is not computed where an earlier one is true."""
+
+    operands: tuple[Node, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The operands."""
+        return self.operands
+
+    def __str__(self) -> str:
+        return f"({' or '.join(map(str, self.operands))})"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowFilter(_BooleanNode):
+    """A boolean ``pyarrow.compute.Expression`` with Arrow's semantics; ``columns`` has at least those that it reads."""
+
+    expression: Any = field(compare=False)
+    text: str
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A bound filter: rows for which ``root`` is true are kept, false and null drop a row."""
+
+    root: Node
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of the top-level columns that are needed to evaluate the filter."""
+        names: set[str] = set()
+        for node in iterate_nodes(self.root):
+            if isinstance(node, Column):
+                names.add(node.path[0])
+            elif isinstance(node, ArrowFilter):
+                names.update(node.columns)
+        return frozenset(names)
+
+    def __str__(self) -> str:
+        text = str(self.root)
+        return text[1:-1] if isinstance(self.root, (And, Or, Not, Comparison, InList, Like, IsNull)) else text
+
+
+def iterate_nodes(node: Node) -> Iterator[Node]:
+    """Yield the node and all nodes below it, without recursion."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(node.children)
+
+
+def count_levels(node: Node) -> int:
+    """Count the levels of the tree, without recursion."""
+    levels, level = 0, [node]
+    while level:
+        levels += 1
+        level = [child for each in level for child in each.children]
+    return levels
+
+
+def split_conjuncts(predicate: Predicate) -> list[Predicate]:
+    """Split at the top-level ANDs; a row passes when every part is true."""
+    parts: list[Predicate] = []
+    pending = [predicate.root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, And):
+            pending.extend(reversed(node.operands))
+        else:
+            parts.append(Predicate(node))
+    return parts

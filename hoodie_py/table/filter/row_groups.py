@@ -1,0 +1,144 @@
+"""Choose the row groups of a base file that can hold rows for a filter.
+
+The rule: a row group that is left out has no row that passes. Only for file slices without log files, because log rows
+change values. The means, cheapest first:
+
+1. The statistics of the row groups.
+2. For filters on the record key, the bloom filter in the file's footer.
+3. Where the filter names a few values of one column, that column's values, read alone. Statistics of keys without order
+   exclude little, and one column is a small part of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import from_texts, to_booleans
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.formats.names import RECORD_KEY_FIELD
+from hoodie_py.formats.parquet.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY
+from hoodie_py.formats.parquet.bloom import BloomFilter
+from hoodie_py.formats.parquet.decoder import find_column_chunk_ranges
+from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.table.filter.evaluate import evaluate
+from hoodie_py.table.filter.predicate import Column, Comparison, InList, Literal, Predicate, split_conjuncts
+from hoodie_py.table.filter.pruning import may_match_statistics
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_MOST_KEYS = 1000  # looked up in a bloom filter
+_LEAST_GAIN = 4  # bytes saved in a row group, against those of the column that is read alone
+_MOST_FOUND = 2  # row groups with wanted rows; then the others are likely to have some as well
+
+
+def choose_row_groups(
+    base: BaseFileReader,
+    predicate: Predicate,
+    schema: pa.Schema,
+    columns: Collection[str],
+    unstored: Collection[str],
+    batch_rows: int,
+) -> list[int]:
+    """Return the numbers of the row groups to read, ascending.
+
+    Args:
+        base: the base file.
+        predicate: the filter.
+        schema: schema of the table.
+        columns: columns to read.
+        unstored: columns whose values may differ from the values in the file.
+        batch_rows: most rows of a batch.
+
+    Raises:
+        CorruptFileError: a bloom filter or a page is damaged.
+    """
+    stored = predicate.columns & base.columns - set(unstored)
+    metadata = base.metadata
+    groups = [
+        group
+        for group in range(metadata.num_row_groups)
+        if may_match_statistics(predicate, _read_statistics(metadata, group, stored - base.retyped))
+    ]
+    wanted = {}
+    for part in split_conjuncts(predicate):
+        name, values = _find_listed_values(part) or ("", [])
+        if name == RECORD_KEY_FIELD and name in stored and not _may_be_in_bloom(metadata, values):
+            return []
+        if name in stored:
+            wanted[name] = part
+    if not groups or not wanted:
+        return groups
+    sizes = {name: _count_bytes(metadata, groups, [name]) for name in wanted}
+    name = min(sizes, key=lambda each: (sizes[each], each))
+    if _count_bytes(metadata, groups, columns) - sizes[name] < _LEAST_GAIN * sizes[name]:
+        return groups
+    return list(_iterate_matching_groups(base, groups, wanted[name], pa.schema([schema.field(name)]), batch_rows))
+
+
+def _find_listed_values(part: Predicate) -> tuple[str, list[Any]] | None:
+    """Return a column and its allowed values, if the filter lists them; otherwise None."""
+    node = part.root
+    if isinstance(node, InList):
+        child, values = node.child, [value for value in node.values if value is not None]
+    elif isinstance(node, Comparison) and node.operator in ("=", "<=>"):
+        child, literal = (node.right, node.left) if isinstance(node.left, Literal) else (node.left, node.right)
+        if not isinstance(literal, Literal) or literal.value is None:
+            return None
+        values = [literal.value]
+    else:
+        return None
+    return (child.path[0], values) if isinstance(child, Column) and len(child.path) == 1 else None
+
+
+def _may_be_in_bloom(metadata: pq.FileMetaData, keys: Sequence[Any]) -> bool:
+    """Say whether a file may hold one of the record keys, by the bloom filter in its footer."""
+    footer = metadata.metadata or {}
+    text, kind = footer.get(BLOOM_KEY.encode()), footer.get(BLOOM_TYPE_KEY.encode())
+    if text is None or len(keys) > _MOST_KEYS:
+        return True
+    try:
+        bloom = BloomFilter.from_text(text.decode("latin-1"), None if kind is None else kind.decode("latin-1"))
+    except UnsupportedFeatureError:  # an unknown kind of filter excludes nothing
+        return True
+    return bool(bloom.may_contain(from_texts(keys, pa.string())).any())
+
+
+def _iterate_matching_groups(
+    base: BaseFileReader, groups: Sequence[int], part: Predicate, schema: pa.Schema, batch_rows: int
+) -> Iterator[int]:
+    """Yield the row groups with rows that pass, by reading one column; after several hits, yield all others unread."""
+    found = 0
+    for group in groups:
+        if found == _MOST_FOUND or any(
+            to_booleans(evaluate(part, batch)).any() for batch in base.read_batches(schema, batch_rows, [group])
+        ):
+            found = min(found + 1, _MOST_FOUND)
+            yield group
+
+
+def _count_bytes(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> int:
+    """Return the bytes of some columns in some row groups."""
+    ranges = (each for group in groups for each in find_column_chunk_ranges(metadata, group, columns))
+    return sum(stop - start for start, stop in ranges)
+
+
+def _read_statistics(
+    metadata: pq.FileMetaData, group: int, columns: Collection[str]
+) -> dict[str, tuple[Any, Any, int | None]]:
+    """Return (min, max, null count) by column, for the columns with statistics in a row group."""
+    row_group = metadata.row_group(group)
+    found: dict[str, tuple[Any, Any, int | None]] = {}
+    for i in range(row_group.num_columns):
+        chunk = row_group.column(i)
+        if chunk.path_in_schema in columns and chunk.is_stats_set and chunk.statistics.has_min_max:
+            statistics = chunk.statistics
+            found[chunk.path_in_schema] = (
+                statistics.min,
+                statistics.max,
+                statistics.null_count if statistics.has_null_count else None,
+            )
+    return found

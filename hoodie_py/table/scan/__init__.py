@@ -1,0 +1,1 @@
+"""Scans, their tasks, and how many are read at once."""

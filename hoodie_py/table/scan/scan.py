@@ -1,0 +1,325 @@
+"""Scan: a lazy query of one snapshot of a table.
+
+The instant, the schema and the columns are fixed when the scan is made. Files are listed and read when a caller asks
+for rows. So the same scan gives the same rows each time, while the table changes.
+
+Make a scan: check every argument, and apply Hudi's reader options where no argument says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py.arrow.fields import check_columns, make_nullable
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.config.merge_config import MergeMode
+from hoodie_py.options.check import check_read_options
+from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
+from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
+from hoodie_py.runtime.fold_gate import FoldGate
+from hoodie_py.table.scan.task import ScanTask
+from hoodie_py.table.scan.threads import Numbered, count_threads, read_in_threads
+from hoodie_py.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow.compute as pc
+
+    from hoodie_py.reader.merge.merger import Merger
+    from hoodie_py.table.filter.predicate import Predicate
+
+_FEW_BATCHES = 4
+_QUERY_TYPES = ("snapshot", "read_optimized")
+_LATER_QUERY_TYPES = ("incremental", "cdc")
+_BATCH_VALUES = 1 << 18
+_LEAST_BATCH_ROWS = 16_384
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows of one snapshot of a table; make one with ``HoodieTable.scan``.
+
+    Attributes:
+        snapshot: the table at the pinned instant.
+        columns: columns of the result, in order.
+        predicate: the filter; None for all rows.
+        query_type: "snapshot" merges base and log files, "read_optimized" reads base files only.
+        options: settings of the read.
+        limit: most rows of the result; None for all.
+        merger: merges records in place of the table's merge mode.
+    """
+
+    snapshot: Snapshot
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+    query_type: str
+    options: ReadOptions
+    limit: int | None = None
+    merger: Merger | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the result."""
+        return make_nullable(self.snapshot.schema.arrow.field(name) for name in self.columns)
+
+    @property
+    def instant(self) -> str | None:
+        """The instant the scan is pinned to; None for a table without commits."""
+        return self.snapshot.instant
+
+    @cached_property
+    def _tasks(self) -> list[ScanTask]:
+        slices = self.snapshot.file_slices(self.query_type, self.predicate)
+        if self.options.integrity == "strict":
+            self.snapshot.check_complete(self.query_type, self.predicate)
+        return [
+            ScanTask(
+                file_slice,
+                self.snapshot.read_info(
+                    file_slice, strict=self.options.integrity == "strict", predicate=self.predicate
+                ),
+                self.columns,
+                self.predicate,
+                self.options,
+                self.merger,
+                self.limit,
+            )
+            for file_slice in slices
+        ]
+
+    def tasks(self) -> list[ScanTask]:
+        """Return one picklable task for each file slice. Together they give the scan's rows, before the limit."""
+        return list(self._tasks)
+
+    def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the rows batch by batch, in no order.
+
+        Several threads read file slices, one for each core unless the option ``hoodie_py.read.threads`` or the variable
+        HOODIE_PY_READ_THREADS says otherwise. Memory is bounded by the log records of that many slices and a few
+        batches. Callers that stop early should close the iterator. A batch that the caller drops is free while the
+        next one is read: batches pass through ``map``, which keeps no reference as a loop's variable does.
+
+        Raises:
+            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+        """
+        with closing(self._read_limited()) as batches:
+            yield from map(itemgetter(1), batches)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table, those of a file slice next to each other."""
+        batches = sorted(self._read_limited(), key=itemgetter(0))
+        return pa.Table.from_batches([batch for _, batch in batches], self.schema)
+
+    def _read_limited(self) -> Generator[Numbered, None, None]:
+        """Yield up to ``limit`` rows, each batch with the number of its slice."""
+        with closing(self._read(self._tasks)) as batches:
+            if self.limit is None:
+                yield from batches
+                return
+            left = self.limit
+            for number, batch in batches:
+                part = batch.slice(0, left)
+                left -= part.num_rows
+                yield number, part
+                if not left:
+                    return
+
+    def _read(self, tasks: Sequence[ScanTask]) -> Generator[Numbered, None, None]:
+        """Read tasks on several threads where that pays, large ones first, so that no thread ends much later."""
+        cores = self._count_threads()
+        threads = min(cores, len(tasks))
+        # Arrow may read columns in parallel where cores are left, but not with more threads than the user asked for.
+        spare = len(tasks) < cores and pa.cpu_count() <= cores
+        gate = FoldGate(alone=threads > 1)
+        options = replace(self.options, readers=max(1, threads), column_threads=spare)
+        tasks = [replace(task, options=options) for task in tasks]
+        if threads <= 1:
+            for number, task in enumerate(tasks):
+                yield from map(partial(_number_batch, number), task.to_batches(gate))
+            return
+        order = sorted(range(len(tasks)), key=lambda number: tasks[number].size, reverse=True)
+        slices = [partial(tasks[number].to_batches, gate) for number in order]
+        with closing(read_in_threads(slices, threads, gate)) as batches:
+            yield from map(partial(_renumber, order), batches)
+
+    def _count_threads(self) -> int:
+        """Return how many tasks to read at once: one for few rows, and one where a merger runs Python code."""
+        few = self.limit is not None and self.limit <= _FEW_BATCHES * self.options.batch_rows
+        if few or self.merger is not None or self.snapshot.config.merge_mode is MergeMode.CUSTOM:
+            return 1
+        return count_threads(self.options.options)
+
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows through Arrow's C stream interface, so that polars, duckdb and pandas take a scan."""
+        return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """Return the rows as a pandas DataFrame; options go to pyarrow's ``Table.to_pandas``."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the rows as a polars DataFrame."""
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
+
+    def to_duckdb(self, name: str, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
+        """Register the rows as a view of a DuckDB connection (a new in-memory one by default) and return the view."""
+        import duckdb
+
+        target = duckdb.connect() if connection is None else connection
+        return target.register(name, self.to_arrow())
+
+    def count(self) -> int:
+        """Return the number of rows, reading no more columns than the merge and the filter need."""
+        if self.limit is not None:
+            return sum(batch.num_rows for batch in self.to_batches())
+        return sum(batch.num_rows for _, batch in self._read([_make_counting_task(task) for task in self._tasks]))
+
+    def __repr__(self) -> str:
+        parts = [repr(self.snapshot.table_name), f"at {self.instant}", f"{len(self.columns)} columns"]
+        if self.query_type != "snapshot":
+            parts.append(self.query_type)
+        if self.predicate is not None:
+            parts.append(f"where {self.predicate}")
+        if self.limit is not None:
+            parts.append(f"limit {self.limit}")
+        return f"Scan({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        return format_html_table(
+            "Scan",
+            [
+                ("table", self.snapshot.table_name),
+                ("instant", self.instant),
+                ("query", self.query_type),
+                ("filter", self.predicate),
+                ("limit", self.limit),
+                ("columns", ", ".join(self.columns)),
+            ],
+        )
+
+
+def _number_batch(number: int, batch: pa.RecordBatch) -> Numbered:
+    return number, batch
+
+
+def _renumber(order: Sequence[int], numbered: Numbered) -> Numbered:
+    place, batch = numbered
+    return order[place], batch
+
+
+def _make_counting_task(task: ScanTask) -> ScanTask:
+    return ScanTask(task.file_slice, task.info, (), task.predicate, task.options, task.merger)
+
+
+def format_html_table(
+    title: str, rows: Sequence[tuple[str, object]], escape: Callable[[str], str] | None = None
+) -> str:
+    """Return a small HTML table of facts for notebooks; None values are left out."""
+    import html
+
+    quote = escape or html.escape
+    body = "".join(
+        f"<tr><th style='text-align:left'>{quote(name)}</th><td>{quote(str(value))}</td></tr>"
+        for name, value in rows
+        if value is not None
+    )
+    return f"<table><caption>{quote(title)}</caption>{body}</table>"
+
+
+def make_scan(
+    snapshot: Snapshot,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | pc.Expression | Predicate | None = None,  # noqa: A002 - users know the name
+    query_type: str | None = None,
+    limit: int | None = None,
+    merger: Merger | None = None,
+    memory_limit: int | None = None,
+    batch_rows: int | None = None,
+    integrity: str = "default",
+    options: Mapping[str, Any] | None = None,
+) -> Scan:
+    """Return a scan of a snapshot; see ``HoodieTable.scan`` for the arguments.
+
+    Raises:
+        InvalidQueryError: an unknown or repeated column, a bad filter, a number or word out of range.
+        UnsupportedFeatureError: a kind of query that is not handled.
+    """
+    texts = {str(key): str(value) for key, value in (options or {}).items() if value is not None}
+    check_read_options(texts)
+    travel = texts.get(AS_OF_INSTANT)
+    if travel is not None and not snapshot.is_time_travel:
+        snapshot = snapshot.travel_to(travel)
+    kind = _check_query_type(query_type or _find_asked_type(texts))
+    if integrity not in ("default", "strict"):
+        raise InvalidQueryError(f"integrity must be 'default' or 'strict', not {integrity!r}.")
+    _check_positive("batch_rows", batch_rows)
+    _check_positive("memory_limit", memory_limit)
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise InvalidQueryError(f"limit must be a number of rows, not {limit!r}.")
+    if merger is not None:
+        from hoodie_py.reader.merge.registry import as_merger
+
+        as_merger(merger)
+    schema = snapshot.schema.arrow
+    predicate = None
+    if filter is not None:
+        from hoodie_py.table.filter.as_predicate import as_predicate
+
+        predicate = as_predicate(filter, schema)
+    wanted = _choose_columns(columns, schema)
+    settings = ReadOptions(
+        batch_rows or choose_batch_rows(len(wanted)),
+        "strict" if integrity == "strict" else "default",
+        memory_limit,
+        texts,
+    )
+    return Scan(snapshot, wanted, predicate, kind, settings, limit, merger)
+
+
+def choose_batch_rows(columns: int) -> int:
+    """Return how many rows to read at once: fewer of wide rows, so that batches fit the processor's caches."""
+    return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
+
+
+def _find_asked_type(options: Mapping[str, str]) -> str:
+    """Return the query type that options name; as in Java, the option of Hive-synchronized tables counts last."""
+    return QUERY_TYPE.read_given(options) or ("read_optimized" if AS_READ_OPTIMIZED.read(options) else "snapshot")
+
+
+def _check_query_type(text: str) -> str:
+    kind = text.lower()
+    if kind in _LATER_QUERY_TYPES:
+        raise UnsupportedFeatureError(f"Queries of type {kind}.", hint=f"Supported: {', '.join(_QUERY_TYPES)}.")
+    if kind not in _QUERY_TYPES:
+        raise InvalidQueryError(f"Unknown query type {text!r}.", hint=f"Use one of: {', '.join(_QUERY_TYPES)}.")
+    return kind
+
+
+def _choose_columns(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str, ...]:
+    if columns is None:
+        return tuple(schema.names)
+    if isinstance(columns, str):
+        raise InvalidQueryError(f"columns must be a list of names, not the text {columns!r}.")
+    check_columns(columns, schema)
+    return tuple(columns)
+
+
+def _check_positive(name: str, value: int | None) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
+        raise InvalidQueryError(f"{name} must be a positive number, not {value!r}.")

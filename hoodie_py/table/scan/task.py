@@ -1,0 +1,121 @@
+"""ScanTask: one file slice to read, small and picklable, so that an engine can send it to its workers.
+
+The modules for reading are imported when a task is read. So planning, which has its own process in Spark, stays quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hoodie_py.arrow.fields import make_nullable
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.runtime.unused_memory import release_after
+
+if TYPE_CHECKING:
+    from hoodie_py.reader.file_group import FileGroupReader, RowGroupFilter
+    from hoodie_py.reader.merge.merger import Merger
+    from hoodie_py.runtime.fold_gate import FoldGate
+    from hoodie_py.table.filter.predicate import Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTask:
+    """The rows of one file slice that a scan asks for.
+
+    Attributes:
+        file_slice: the slice.
+        info: the table's facts that reading needs.
+        columns: columns of the result, in order.
+        predicate: the filter; None for all rows.
+        options: settings of the read.
+        merger: merges records in place of the table's merge mode.
+        limit: most rows of the result.
+    """
+
+    file_slice: FileSlice
+    info: ReadInfo
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+    options: ReadOptions
+    merger: Merger | None = None
+    limit: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the slice's files, a measure of the work."""
+        base = self.file_slice.base_file
+        return (base.size if base is not None else 0) + sum(log.size for log in self.file_slice.log_files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the batches."""
+        return make_nullable(self.info.schema.field(name) for name in self.columns)
+
+    def reader(self, gate: FoldGate | None = None) -> FileGroupReader:
+        """Return the file group's reader with the columns that the result and the predicate need."""
+        from hoodie_py.reader.file_group import FileGroupReader
+
+        extra = () if self.predicate is None else sorted(self.predicate.columns - set(self.columns))
+        return FileGroupReader(
+            self.file_slice,
+            self.info,
+            (*self.columns, *extra),
+            self.merger,
+            self.options,
+            self._make_row_group_filter(),
+            gate,
+        )
+
+    def to_batches(self, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the task's rows; empty batches are left out.
+
+        Args:
+            gate: shared by tasks that are read at the same time in this process.
+
+        Raises:
+            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+        """
+        if self.limit is not None and self.limit <= 0:
+            return
+        # map and filter keep no reference to a batch while the next one is read, as a loop's variable would
+        batches = filter(len, map(self._select, self.reader(gate).to_batches()))
+        if self.limit is None:
+            yield from map(self._project, batches)
+            release_after(self.size)
+            return
+        left = self.limit
+        for batch in batches:
+            yield self._project(batch.slice(0, left))
+            left -= min(left, batch.num_rows)
+            if not left:
+                return
+        release_after(self.size)
+
+    def _select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Keep the rows that pass the filter."""
+        if self.predicate is None:
+            return batch
+        from hoodie_py.table.filter.evaluate import evaluate
+
+        return batch.filter(evaluate(self.predicate, batch))
+
+    def _project(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Drop the columns that only the filter needs."""
+        return batch if batch.num_columns == len(self.columns) else batch.select(list(self.columns))
+
+    def _make_row_group_filter(self) -> RowGroupFilter | None:
+        """Return a choice of row groups by statistics; None with log files, because log rows change values."""
+        predicate = self.predicate
+        if predicate is None or self.file_slice.log_files:
+            return None
+        from hoodie_py.table.filter.row_groups import choose_row_groups
+
+        columns = {*self.columns, *predicate.columns}
+        unstored = {*self.info.constants, *self.info.fallbacks}
+        schema, rows = self.info.schema, self.options.batch_rows
+        return lambda base: choose_row_groups(base, predicate, schema, columns - unstored, unstored, rows)

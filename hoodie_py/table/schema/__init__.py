@@ -1,0 +1,1 @@
+"""The table's columns at an instant."""

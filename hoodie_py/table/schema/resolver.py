@@ -1,0 +1,145 @@
+"""Find the columns of a full scan, as of an instant.
+
+The rules (Hudi ``TableSchemaResolver``):
+
+* The schema comes from the newest completed write whose metadata has one; else from the table's create schema; else
+  from a data file.
+* Stored schemas may have the meta columns or not. They are removed, and put in front if the table populates them. The
+  operation column is the sixth, if data files have it.
+* Partition columns that files leave out (``drop.partition.columns``) come last. They have the create schema's type, or
+  string.
+* Partition columns that a timestamp key generator formats are strings, as in Spark.
+* Schema-on-read matches renamed, dropped and re-added columns by id. Tables that only store such a schema are told
+  apart from tables that need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError, InvalidTableError
+from hoodie_py.formats.avro.data_blocks import AvroSchema
+from hoodie_py.formats.avro.declared_times import list_declared_times
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.timeline import Instant
+from hoodie_py.table.schema.data_files import read_newest_data_schema
+from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.view.partition_values import is_formatted_time
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """Columns of a full scan.
+
+    Attributes:
+        arrow: all columns in order, meta columns first, in Spark's types.
+        defaults: by column, the value other than null for rows of files without the column.
+        text: the stored Avro schema (JSON); None when a data file gave the columns.
+        instant: request time of the write with the schema; None for the create schema or a data file.
+        times: columns with times in their declared types (``list_declared_times``); None without such columns.
+        schema_on_read: whether columns of older files must be matched by id: they were renamed, re-added or retyped.
+    """
+
+    arrow: pa.Schema
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+    instant: str | None = None
+    schema_on_read: bool = False
+    times: pa.Schema | None = None
+
+    @property
+    def data_columns(self) -> tuple[str, ...]:
+        """Names of the columns that are not meta columns."""
+        return tuple(name for name in self.arrow.names if name not in META_FIELDS and name != OPERATION_FIELD)
+
+
+def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSchema:
+    """Return the table's schema as of a request time (None: now); before the first write, today's schema.
+
+    Raises:
+        InvalidTableError: neither a commit nor the table properties nor a data file has a schema.
+        CorruptFileError: a stored schema, timeline file or data file is damaged.
+        UnsupportedFeatureError: a column type that is not handled.
+        StorageError: reading failed.
+    """
+    config = timeline.config
+    writes = [each for each in timeline.list_completed_writes() if as_of is None or each.request_time <= as_of]
+    instant, text, evolving = _find_stored_schema(timeline, writes, as_of)
+    text = text or config.create_schema
+    data = None
+    if config.populate_meta_fields or text is None:
+        data = read_newest_data_schema(timeline, writes, tolerant=text is not None)
+    if text is not None:
+        avro = _parse(text, instant)
+        arrow, defaults, times = avro.arrow, avro.defaults, list_declared_times(avro.record)
+    else:
+        arrow, defaults, times = data, {}, None
+    if arrow is None:
+        if as_of is not None:
+            return resolve_schema(timeline)
+        raise InvalidTableError(
+            "The table's columns are unknown: no commit, no create schema and no data file has them.",
+            table=config.name,
+        )
+    fields = [each for each in arrow if each.name not in META_FIELDS and each.name != OPERATION_FIELD]
+    fields = _add_partition_columns(config, fields)
+    if config.populate_meta_fields:
+        with_operation = data is not None and OPERATION_FIELD in data.names
+        meta = (*META_FIELDS, OPERATION_FIELD) if with_operation else META_FIELDS
+        fields = [*(pa.field(name, pa.string()) for name in meta), *fields]
+    names = {each.name for each in fields}
+    kept = {name: value for name, value in defaults.items() if name in names}
+    return TableSchema(pa.schema(fields), kept, text, instant, evolving, times)
+
+
+def _find_stored_schema(
+    timeline: TableTimeline, writes: Sequence[Instant], as_of: str | None
+) -> tuple[str | None, str | None, bool]:
+    """Return instant, schema text and whether schema-on-read applies, of the newest write that has a schema."""
+    for instant in reversed(writes):
+        metadata = timeline.read_metadata(instant)
+        if metadata.schema:
+            return instant.request_time, metadata.schema, _is_evolving(timeline, metadata, as_of)
+    if not writes and as_of is not None and any(each.is_write for each in timeline):
+        for request_time, metadata in timeline.read_archive().iterate_writes_back_from(as_of):
+            if metadata.schema:
+                return request_time, metadata.schema, _is_evolving(timeline, metadata, as_of)
+    return None, None, False
+
+
+def _is_evolving(timeline: TableTimeline, metadata: CommitMetadata, as_of: str | None) -> bool:
+    if metadata.latest_schema is None:
+        return False
+    from hoodie_py.table.schema.history import needs_matching_by_id
+
+    return needs_matching_by_id(timeline.files, as_of)
+
+
+def _parse(text: str, instant: str | None) -> AvroSchema:
+    try:
+        return AvroSchema.parse(text)
+    except HoodieError as error:
+        error.locate(instant=instant)
+        raise
+
+
+def _add_partition_columns(config: TableConfig, fields: Sequence[pa.Field]) -> list[pa.Field]:
+    """Give formatted partition columns the type string, and append partition columns that no file stores."""
+    typed = [pa.field(each.name, pa.string()) if is_formatted_time(config, each.name) else each for each in fields]
+    if not config.drop_partition_columns:
+        return typed
+    created = AvroSchema.parse(config.create_schema).arrow if config.create_schema else pa.schema([])
+    present = {each.name for each in typed}
+    for name in config.partition_fields:
+        if name in present or "." in name:
+            continue
+        index = created.get_field_index(name)
+        known = created.field(index).type if index >= 0 and not is_formatted_time(config, name) else pa.string()
+        typed.append(pa.field(name, known))
+    return typed

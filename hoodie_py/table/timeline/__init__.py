@@ -1,0 +1,1 @@
+"""The timeline of a table: active, archived, and travel in time."""

@@ -1,0 +1,156 @@
+"""The archived timeline of a table, read from its folder.
+
+Timeline layout 1 (Hudi ``ArchivedTimelineV1``): numbered archive files. The states of one instant may lie in several
+files; the newest file wins. Timeline layout 2 (Hudi ``LSMTimeline``): a manifest lists the history files that count.
+``_version_`` names the manifest; without it the one with the greatest number counts. Without a manifest there is no
+history. Hudi compacts the history and removes files. A removed file is an occasion to read the newest manifest again.
+
+Loading reads request and completion times only. Commit metadata is read when a caller asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+
+from hoodie_py.errors import FileMissingError, HoodieError, InvalidTableError
+from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.timeline.archive import (
+    VERSION_FILE,
+    ArchivedInstant,
+    keep_newest_entries,
+    parse_archive_file_name,
+    parse_archived_log,
+    parse_history_manifest,
+    parse_history_parquet,
+    parse_history_version,
+    parse_manifest_name,
+)
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.table.bounded import read_bounded
+
+_WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+_ATTEMPTS = 3
+_READ_THREADS = 16
+
+Entries = Mapping[tuple[str, str], ArchivedInstant]
+
+
+class ArchivedTimeline:
+    """Instants that have left the active timeline.
+
+    Args:
+        entries: archived instants by (request time, action), with or without contents.
+        with_contents: reads the entries with contents; None where ``entries`` have them.
+    """
+
+    def __init__(self, entries: Entries, with_contents: Callable[[], Entries] | None = None) -> None:
+        self._entries = entries
+        self._with_contents = with_contents
+
+    @cached_property
+    def instants(self) -> tuple[ArchivedInstant, ...]:
+        """All archived instants, oldest first."""
+        return tuple(self._entries[key] for key in sorted(self._entries))
+
+    @cached_property
+    def completion_times(self) -> Mapping[str, str]:
+        """Completion times of archived writes, by request time."""
+        return {each.request_time: each.completion_time for each in self.instants if each.action in _WRITES}
+
+    def read_metadata(self, request_time: str) -> CommitMetadata | None:
+        """Return an archived write's commit metadata; None when it is not in the archive.
+
+        Raises:
+            CorruptFileError: the archive is damaged.
+            StorageError: the archive cannot be read.
+        """
+        if request_time not in self.completion_times:
+            return None
+        return next((each.parse_commit_metadata() for each in self._full if each.request_time == request_time), None)
+
+    def iterate_writes_back_from(self, request_time: str) -> Iterator[tuple[str, CommitMetadata]]:
+        """Yield archived writes up to a request time with their metadata, newest first; errors as ``read_metadata``."""
+        for each in reversed(self._full):
+            if each.request_time <= request_time:
+                yield each.request_time, each.parse_commit_metadata()
+
+    @cached_property
+    def _full(self) -> tuple[ArchivedInstant, ...]:
+        entries = self._with_contents() if self._with_contents is not None else self._entries
+        return tuple(entries[key] for key in sorted(entries) if key[1] in _WRITES)
+
+
+def load_archive(files: TableFiles, config: TableConfig) -> ArchivedTimeline:
+    """Read a table's archived timeline; a table that never archived has an empty one.
+
+    Raises:
+        CorruptFileError: a file of the archive is damaged.
+        InvalidTableError: the archive names files that do not exist.
+        StorageError: reading failed.
+    """
+    if config.timeline_layout < 2:
+        return ArchivedTimeline(_read_archive_logs(files, config.find_history_folder()))
+    times = _read_history(files, config.find_history_folder(), contents=False)
+    return ArchivedTimeline(times, partial(_read_history, files, config.find_history_folder(), contents=True))
+
+
+def _read_archive_logs(files: TableFiles, folder: str) -> Entries:
+    numbered = [(parse_archive_file_name(info.name), info.path) for info in _list(files, folder) if not info.is_dir]
+    newest_first = sorted(((number, path) for number, path in numbered if number is not None), reverse=True)
+    return keep_newest_entries(_parse_files(files, [path for _, path in newest_first], parse_archived_log))
+
+
+def _read_history(files: TableFiles, folder: str, *, contents: bool) -> Entries:
+    for _ in range(_ATTEMPTS):
+        names = _find_history_files(files, folder)
+        try:
+            paths = [f"{folder}/{name}" for name in names]
+            parsed = _parse_files(files, paths, partial(parse_history_parquet, contents=contents))
+        except FileMissingError:
+            continue
+        return keep_newest_entries(parsed)
+    raise InvalidTableError("The manifest of the archived timeline names a missing file.", path=folder)
+
+
+def _find_history_files(files: TableFiles, folder: str) -> list[str]:
+    """Return the names of the history files that count, newest first."""
+    listing = _list(files, folder)
+    manifests = {number: info.path for info in listing if (number := parse_manifest_name(info.name)) is not None}
+    if not manifests:
+        return []
+    version = None
+    if any(info.name == VERSION_FILE for info in listing):
+        version = parse_history_version(read_bounded(files, f"{folder}/{VERSION_FILE}"))
+    path = manifests[version if version is not None and version in manifests else max(manifests)]
+    try:
+        history = parse_history_manifest(read_bounded(files, path))
+    except HoodieError as error:
+        error.locate(path=path)
+        raise
+    return [each.name for each in sorted(history, key=lambda each: each.max_time, reverse=True)]
+
+
+def _parse_files(
+    files: TableFiles, paths: Sequence[str], parse: Callable[[bytes], list[ArchivedInstant]]
+) -> list[list[ArchivedInstant]]:
+    def read(path: str) -> list[ArchivedInstant]:
+        try:
+            return parse(read_bounded(files, path, "archive_bytes"))
+        except HoodieError as error:
+            error.locate(path=path)
+            raise
+
+    if len(paths) < 2:
+        return [read(path) for path in paths]
+    with ThreadPoolExecutor(min(_READ_THREADS, len(paths)), "hoodie-archive") as pool:
+        return list(pool.map(read, paths))
+
+
+def _list(files: TableFiles, folder: str) -> list[FileInfo]:
+    try:
+        return files.list(folder)
+    except FileMissingError:
+        return []

@@ -1,0 +1,316 @@
+"""Load a table's properties and timeline, and read the files of its instants.
+
+The rules:
+
+* Writers replace ``hoodie.properties`` by copy, delete, write. So if it is missing or unreadable, its ``.backup``
+  counts. If both are, a writer may be between two steps: wait and read again (Hudi ``HoodieTableConfig``).
+* One listing gives the active timeline.
+* Instants' files never change, so what was read is kept. An instant that was archived since the listing is found in the
+  archive, which is read only then (Hudi ``HoodieArchivedTimeline``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
+
+from hoodie_py.errors import (
+    FileMissingError,
+    HoodieError,
+    InvalidTableError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.config.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
+from hoodie_py.formats.config.whole_properties import parse_whole_table_config
+from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
+from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED
+from hoodie_py.formats.timeline.timeline import Instant, Timeline, parse_instant_file
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.timeline.undone import find_undone_writes
+
+if TYPE_CHECKING:
+    from hoodie_py.formats.timeline.plans import CompactionPlan, RequestedReplace
+    from hoodie_py.table.timeline.archive import ArchivedTimeline
+
+LATEST = "9" * 32  # no instant is later
+
+_ROUNDS = 5
+_PAUSE_SECONDS = 1.0
+_READ_THREADS = 16
+_PLANNED_ACTIONS = {"commit": "compaction", "deltacommit": "logcompaction"}
+
+_T = TypeVar("_T")
+
+
+def load_config(files: TableFiles) -> TableConfig:
+    """Read the table's properties, or their backup while a writer replaces them.
+
+    Raises:
+        TableNotFoundError: there is no table at this place.
+        InvalidTableError: neither file is readable.
+        UnsupportedFeatureError: a table version or table format that is not handled.
+    """
+    for round_number in range(_ROUNDS):
+        if round_number:
+            time.sleep(_PAUSE_SECONDS)
+        problem: HoodieError | None = None
+        for name in (PROPERTIES_FILE, PROPERTIES_BACKUP_FILE):
+            path = f"{METADATA_FOLDER}/{name}"
+            try:
+                return parse_whole_table_config(read_bounded(files, path, "properties_bytes"))
+            except FileMissingError:
+                continue
+            except (UnsupportedFeatureError, StorageError):
+                raise
+            except HoodieError as broken:
+                problem = problem or broken.locate(path=path)
+        if problem is None and not _has_metadata_folder(files):
+            break
+    if problem is not None:
+        raise problem
+    raise TableNotFoundError(
+        "no Hudi table here: there is no .hoodie/hoodie.properties", table=files.uri, hint="Give the table's base path."
+    )
+
+
+def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
+    """List the active timeline, without writes that are both completed and rolled back (``undone``).
+
+    Raises:
+        InvalidTableError: there is a folder in the place of an instant's file.
+        StorageError: the listing failed.
+    """
+    try:
+        listing = files.list(config.find_timeline_folder())
+    except FileMissingError:
+        listing = []
+    instants: list[Instant] = []
+    for info in listing:
+        parsed = parse_instant_file(info.name, config.timeline_layout)
+        if parsed is not None and info.is_dir:
+            raise InvalidTableError("A folder is in the place of an instant's file.", path=info.path)
+        if parsed is not None:
+            instants.append(parsed.instant)
+    undone = find_undone_writes(files, config, instants)
+    return Timeline((each for each in instants if each not in undone), config.timeline_layout, undone)
+
+
+class TableTimeline:
+    """A loaded timeline that can read its instants' files; safe to use from several threads."""
+
+    def __init__(self, timeline: Timeline, files: TableFiles, config: TableConfig) -> None:
+        self.timeline = timeline
+        self.files = files
+        self.config = config
+        self._metadata: dict[Instant, CommitMetadata] = {}
+        self._writes = timeline.select_writes()
+        self._lock = Lock()
+        self._archive_lock = Lock()
+
+    @classmethod
+    def load(cls, files: TableFiles, config: TableConfig) -> TableTimeline:
+        """Load the active timeline."""
+        return cls(load_timeline(files, config), files, config)
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self.timeline)
+
+    def list_completed_writes(self) -> list[Instant]:
+        """Return completed commits, delta commits and replace commits, oldest first."""
+        return list(self._writes)
+
+    def read_metadata(self, instant: Instant) -> CommitMetadata:
+        """Return a completed write's commit metadata, which is read once.
+
+        Raises:
+            InvalidTableError: the instant is in neither timeline.
+            CorruptFileError: its file is damaged.
+        """
+        with self._lock:
+            known = self._metadata.get(instant)
+        if known is None:
+            known = self._load_metadata(instant)
+            with self._lock:
+                self._metadata[instant] = known
+        return known
+
+    def read_all_metadata(self, instants: Sequence[Instant]) -> list[CommitMetadata]:
+        """Return the metadata of many instants in their order, read in parallel."""
+        if len(instants) < 2:
+            return [self.read_metadata(instant) for instant in instants]
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(min(_READ_THREADS, len(instants)), "hoodie-timeline") as pool:
+            return list(pool.map(self.read_metadata, instants))
+
+    @cached_property
+    def stats_by_path(self) -> Mapping[str, tuple[WriteStat, ...]]:
+        """Write statistics of every completed write of the active timeline, by the file's path, oldest first."""
+        found: dict[str, tuple[WriteStat, ...]] = {}
+        for metadata in self.read_all_metadata(self.list_completed_writes()):
+            for stat in metadata.iterate_stats():
+                if stat.path is not None:
+                    found[stat.path] = (*found.get(stat.path, ()), stat)
+        return found
+
+    def read_compaction_plan(self, instant: Instant) -> CompactionPlan:
+        """Return the plan of a compaction or log compaction, pending or completed.
+
+        Raises:
+            InvalidTableError: the plan's file is gone.
+            CorruptFileError: it is damaged.
+        """
+        from hoodie_py.formats.timeline.plans import CompactionPlan
+
+        path = self._make_plan_path(instant)
+        data = self._read(path)
+        try:
+            return CompactionPlan.from_bytes(data)
+        except HoodieError as error:
+            error.locate(path=path, instant=instant.request_time)
+            raise
+
+    def read_pending_plan(self, instant: Instant) -> CompactionPlan:
+        """Return the plan of a pending compaction; an empty plan if it was rolled back since the listing.
+
+        Up to table version 6 a rolled back plan is an error: log files may have its instant in their names.
+
+        Raises:
+            InvalidTableError: the plan's file is gone.
+            CorruptFileError: it is damaged.
+        """
+        from hoodie_py.formats.timeline.plans import CompactionPlan
+
+        try:
+            return self.read_compaction_plan(instant)
+        except InvalidTableError as error:
+            gone = isinstance(error.__cause__, FileMissingError) and self.is_rolled_back(instant)
+            if gone and self.config.has_logs_named_by_commit:
+                return CompactionPlan()
+            raise
+
+    def find_compaction_plan(self, request_time: str) -> CompactionPlan | None:
+        """Return the plan requested at a time; None when the active timeline has no compaction of that time."""
+        instant = self.timeline.find(request_time, "commit", "deltacommit")
+        if instant is None:
+            return None
+        return self.read_compaction_plan(instant) if self.files.exists(self._make_plan_path(instant)) else None
+
+    def read_replace_plan(self, instant: Instant) -> RequestedReplace:
+        """Return the plan of a pending replace commit or clustering; an empty plan if it was rolled back since.
+
+        Raises:
+            InvalidTableError: the plan's file is gone, but the instant is not.
+            CorruptFileError: it is damaged.
+        """
+        from hoodie_py.formats.timeline.plans import RequestedReplace
+
+        path = self._make_plan_path(instant)
+        try:
+            return RequestedReplace.from_bytes(self._read(path))
+        except InvalidTableError as error:
+            if isinstance(error.__cause__, FileMissingError) and self.is_rolled_back(instant):
+                return RequestedReplace()
+            raise
+        except HoodieError as error:
+            raise error.locate(path=path, instant=instant.request_time) from error.__cause__
+
+    def is_rolled_back(self, instant: Instant) -> bool:
+        """Say whether a pending instant was rolled back since the listing, by listing the timeline again."""
+        return load_timeline(self.files, self.config).find(instant.request_time, instant.comparable_action) is None
+
+    def find_completion_time(self, request_time: str) -> str | None:
+        """Return when a write completed, from the active timeline or the archive; None when neither has it."""
+        instant = self._writes.find(request_time)
+        if instant is not None:
+            return instant.completion_time
+        return self.read_archive().completion_times.get(request_time)
+
+    def find_earliest_retained(self) -> str | None:
+        """Return the request time of the earliest commit whose files cleans keep; None when nothing was cleaned.
+
+        The last completed clean decides, or a later clean that has begun, because it may have deleted files already.
+        """
+        from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
+
+        cleans = self.timeline.select_actions(CLEAN)
+        last = cleans.select_completed().last
+        found = (
+            [] if last is None else [self.read_instant_file(last, CleanMetadata.from_bytes).earliest_commit_to_retain]
+        )
+        for each in cleans:
+            if each.state == INFLIGHT:
+                plan = self.read_instant_file(replace(each, state=REQUESTED), CleanPlan.from_bytes)
+                found.append(plan.earliest_instant_to_retain)
+        return max((each for each in found if each is not None), default=None)
+
+    def read_instant_file(self, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
+        """Return the parsed content of an instant's file.
+
+        Raises:
+            InvalidTableError: the file is gone.
+            CorruptFileError: it is damaged.
+        """
+        path = self._make_path(instant)
+        try:
+            return parse(self._read(path))
+        except HoodieError as error:
+            error.locate(path=path, instant=instant.request_time)
+            raise
+
+    def read_archive(self) -> ArchivedTimeline:
+        """Return the archived timeline, which is loaded once."""
+        with self._archive_lock:
+            return self._archive
+
+    @cached_property
+    def _archive(self) -> ArchivedTimeline:
+        from hoodie_py.table.timeline.archive import load_archive
+
+        return load_archive(self.files, self.config)
+
+    def _load_metadata(self, instant: Instant) -> CommitMetadata:
+        path = self._make_path(instant)
+        try:
+            data = read_bounded(self.files, path)
+        except FileMissingError as fault:
+            archived = self.read_archive().read_metadata(instant.request_time)
+            if archived is None:
+                raise InvalidTableError(
+                    "An instant's file is gone.", path=path, instant=instant.request_time
+                ) from fault
+            return archived
+        try:
+            return CommitMetadata.from_bytes(data)
+        except HoodieError as error:
+            error.locate(path=path, instant=instant.request_time)
+            raise
+
+    def _make_path(self, instant: Instant) -> str:
+        return f"{self.config.find_timeline_folder()}/{instant.file_name(self.config.timeline_layout)}"
+
+    def _make_plan_path(self, instant: Instant) -> str:
+        """Return the path of the requested file, which holds the plan; a completed compaction is called a commit."""
+        action = _PLANNED_ACTIONS.get(instant.comparable_action, instant.action)
+        return f"{self.config.find_timeline_folder()}/{instant.request_time}.{action}.{REQUESTED}"
+
+    def _read(self, path: str) -> bytes:
+        try:
+            return read_bounded(self.files, path)
+        except FileMissingError as fault:
+            raise InvalidTableError("A timeline file is gone.", path=path) from fault
+
+
+def _has_metadata_folder(files: TableFiles) -> bool:
+    try:
+        return bool(files.list(METADATA_FOLDER))
+    except FileMissingError:
+        return False

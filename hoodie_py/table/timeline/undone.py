@@ -1,0 +1,82 @@
+"""Find completed writes that a rollback has undone.
+
+Such a write comes from a writer that paused just before it completed the write. Another writer took it for dead and
+rolled the write back, with all files. Then the first writer woke up and wrote the completed file. Usually it notices
+and deletes that file; if it dies first, the file stays. Java Hudi takes it for a completed write whose files are gone.
+
+The rule: the rollback counts. Readers skip the write, and the next writer deletes the completed file. Two facts
+identify such a write. It has a completed file but no requested or inflight file, which the rollback deleted. And a
+completed rollback names it and was requested after its completion time. (A compaction that was rolled back and run
+again completed after the rollback.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hoodie_py.errors import FileMissingError, HoodieError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.timeline.instants import COMMIT, ROLLBACK, Instant
+from hoodie_py.table.bounded import read_bounded
+
+
+def find_undone_writes(files: TableFiles, config: TableConfig, instants: Iterable[Instant]) -> list[Instant]:
+    """Return the completed writes that a rollback has undone.
+
+    Args:
+        files: the table's files.
+        config: its properties.
+        instants: the instants of all files of the timeline, one for each state.
+
+    Raises:
+        CorruptFileError: the file of a rollback that may name such a write is damaged.
+        StorageError: the store refused.
+    """
+    found = list(instants)
+    begun = {each.request_time for each in found if each.is_write and not each.is_completed}
+    lone = {
+        each.request_time: each for each in found if _may_be_undone(each, config) and each.request_time not in begun
+    }
+    if not lone:
+        return []
+    oldest = min(lone)
+    undone: list[Instant] = []
+    for rollback in found:
+        if rollback.action == ROLLBACK and rollback.is_completed and rollback.request_time > oldest:
+            targets = (lone.get(time) for time in _read_rolled_back(files, config, rollback))
+            undone += [each for each in targets if each is not None and _is_later(rollback, each)]
+    return undone
+
+
+def _may_be_undone(instant: Instant, config: TableConfig) -> bool:
+    """Say whether the instant is a completed write with a known order against rollbacks.
+
+    Up to version 6 nothing tells when a compaction completed, so compactions are left out there.
+    """
+    if not (instant.is_completed and instant.is_write):
+        return False
+    untimed = config.timeline_layout == 1 or instant.is_legacy
+    return not (untimed and instant.action == COMMIT and config.is_merge_on_read)
+
+
+def _is_later(rollback: Instant, instant: Instant) -> bool:
+    return rollback.request_time > (instant.completion_time or instant.request_time)
+
+
+def _read_rolled_back(files: TableFiles, config: TableConfig, rollback: Instant) -> tuple[str, ...]:
+    """Return request times of the instants that a completed rollback undid.
+
+    Raises:
+        CorruptFileError: its file is damaged or too large, so it is unknown which writes count.
+        StorageError: the store refused.
+    """
+    from hoodie_py.formats.timeline.plans import RollbackMetadata
+
+    path = f"{config.find_timeline_folder()}/{rollback.file_name(config.timeline_layout)}"
+    try:
+        return RollbackMetadata.from_bytes(read_bounded(files, path)).commits_rolled_back
+    except FileMissingError:  # archived since the listing, and so is what it undid
+        return ()
+    except HoodieError as error:
+        raise error.locate(path=path, instant=rollback.request_time) from error.__cause__

@@ -1,0 +1,1 @@
+"""Partitions, file groups and file slices at an instant."""

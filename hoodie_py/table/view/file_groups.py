@@ -1,0 +1,90 @@
+"""Build the file groups of a partition from the file names in its listing.
+
+A file group is all base files and log files with one file id, over all instants. Other names are ignored: a partition
+also holds metafiles, checksums and temporary files. Change-data files (``.cdc``) are named like log files but hold no
+rows of a slice (Hudi ``AbstractTableFileSystemView.buildFileGroups``).
+
+Refuse base files that the reader cannot read.
+
+The rule: a base file must be a Parquet file with whole rows. ORC, HFile and Lance files are refused. So are the
+skeleton files of a metadata-only bootstrap (instant ``00000000000001``): their data columns lie in files outside the
+table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.files import FileInfo
+from hoodie_py.formats.names import METADATA_BOOTSTRAP_INSTANT, parse_base_file_name, parse_log_file_name
+from hoodie_py.reader.file_slice import BaseFile, LogFile
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """All listed files with one file id, committed or not: base files oldest first, log files in read order."""
+
+    partition_path: str
+    file_id: str
+    base_files: tuple[BaseFile, ...]
+    log_files: tuple[LogFile, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Partition path and file id."""
+        return self.partition_path, self.file_id
+
+
+def group_files(partition_path: str, listing: Iterable[FileInfo]) -> list[FileGroup]:
+    """Group a partition's listing by file id, sorted by it.
+
+    Args:
+        partition_path: path of the partition, relative to the table.
+        listing: the files in the partition's folder.
+
+    Raises:
+        UnsupportedFeatureError: another system wrote a file and registered it with the table.
+    """
+    bases: dict[str, list[BaseFile]] = {}
+    logs: dict[str, list[LogFile]] = {}
+    for info in listing:
+        if info.is_dir:
+            continue
+        name = info.name
+        if name.startswith("."):
+            log = parse_log_file_name(name)
+            if log is not None and not log.is_cdc:
+                logs.setdefault(log.file_id, []).append(LogFile(info.path, info.size, log))
+            continue
+        base = parse_base_file_name(name)
+        if base is not None:
+            bases.setdefault(base.file_id, []).append(BaseFile(info.path, info.size, base.instant, base.file_id))
+    return [
+        FileGroup(
+            partition_path,
+            file_id,
+            tuple(sorted(bases.get(file_id, ()), key=lambda file: (file.instant, file.path))),
+            tuple(sorted(logs.get(file_id, ()), key=lambda file: file.name.sort_key)),
+        )
+        for file_id in sorted(bases.keys() | logs.keys())
+    ]
+
+
+def check_readable(base: BaseFile) -> BaseFile:
+    """Return ``base`` if its rows can be read.
+
+    Raises:
+        UnsupportedFeatureError: another format than Parquet, or a bootstrap skeleton.
+    """
+    if not base.path.endswith(".parquet"):
+        kind = base.path.rpartition(".")[2]
+        raise UnsupportedFeatureError(f"Base files in the {kind} format are not supported.", path=base.path)
+    if base.instant == METADATA_BOOTSTRAP_INSTANT:
+        raise UnsupportedFeatureError(
+            "A metadata-only bootstrap is not supported: this base file has only meta columns.",
+            path=base.path,
+            hint="Rewrite the file group with Hudi (an upsert, clustering or a full-record bootstrap).",
+        )
+    return base

@@ -1,0 +1,138 @@
+"""Find the files that hold a table's rows (Hudi ``HoodieTableFileSystemView``, ``SparkHoodieTableFileIndex``).
+
+The view lists partitions and evaluates file names by the timeline. It opens no data file. A view belongs to one loaded
+timeline and keeps its listings, so its answers stay the same while the table changes. The rules are in ``slicing``
+(which files belong together) and ``visibility`` (which instants count). Copy-on-write tables are read from base files
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
+from threading import Lock
+
+import pyarrow as pa
+
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.names import check_partition
+from hoodie_py.reader.file_slice import BlockRules, FileSlice
+from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.view.file_groups import FileGroup, check_readable, group_files
+from hoodie_py.table.view.named_partitions import find_named_partitions
+from hoodie_py.table.view.partitions import Judge, Keep, PartitionListing, discover_partitions, list_folders
+from hoodie_py.table.view.slicing import find_base_file, make_slice
+from hoodie_py.table.view.visibility import Visibility
+
+
+class FileSystemView:
+    """The file slices of a table for one loaded timeline; safe to use from several threads."""
+
+    def __init__(self, files: TableFiles, config: TableConfig, timeline: TableTimeline) -> None:
+        self.files = files
+        self.config = config
+        self.timeline = timeline
+        self._groups: dict[str, list[FileGroup]] = {}
+        self._lock = Lock()
+
+    @cached_property
+    def visibility(self) -> Visibility:
+        """Which instants count."""
+        return Visibility(self.timeline)
+
+    @property
+    def last_instant(self) -> str | None:
+        """Request time of the last completed write or pending compaction, which means "now"; None without one."""
+        return self.visibility.last_instant
+
+    def list_partitions(self, schema: pa.Schema | None = None, keep: Keep | None = None) -> list[PartitionListing]:
+        """Discover the table's partitions (see ``discover_partitions``); their listings serve the view from here on.
+
+        Folders without a metafile count where the timeline names them (``find_named_partitions``).
+
+        Args:
+            schema: the table's columns; without it partitions have no values.
+            keep: says whether a partition may hold wanted rows.
+        """
+        listings = self._discover(schema, keep, partial(find_named_partitions, self.timeline))
+        for listing in listings:
+            self._keep_groups(listing.partition.path, group_files(listing.partition.path, listing.files))
+        return listings
+
+    def list_data_folders(self) -> list[PartitionListing]:
+        """List partitions and all other folders with data files, where unfinished writes may have written."""
+        return self._discover(None, None, lambda doubtful: doubtful)
+
+    def list_slices(self, query_instant: str | None = None, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+        """Return the slices that a snapshot query reads, sorted by partition and file id.
+
+        Args:
+            query_instant: read the table as of this request time; None is now.
+            partitions: partition paths; None is all. A path without a folder has no slices.
+
+        Raises:
+            UnsupportedFeatureError: a base file has a format, or is of a bootstrap, that is not handled.
+            InvalidTableError: table metadata contradicts itself, or names a path outside the table.
+            CorruptFileError: a timeline file is damaged.
+            StorageError: a listing or reading failed.
+        """
+        visible = []
+        for group in self._list_visible_groups(query_instant, partitions):
+            file_slice = make_slice(group, self.visibility, query_instant)
+            if file_slice is not None:
+                if file_slice.base_file is not None:
+                    check_readable(file_slice.base_file)
+                visible.append(file_slice)
+        return visible
+
+    def list_base_files(
+        self, query_instant: str | None = None, partitions: Iterable[str] | None = None
+    ) -> list[FileSlice]:
+        """Return the newest committed base files, which a read-optimised query reads, as slices without log files.
+
+        File groups with log files only have none. Arguments and errors as for ``list_slices``.
+        """
+        visible = []
+        for group in self._list_visible_groups(query_instant, partitions):
+            base = find_base_file(group, self.visibility, query_instant)
+            if base is not None:
+                visible.append(FileSlice(group.partition_path, group.file_id, base.instant, check_readable(base), ()))
+        return visible
+
+    def make_block_rules(self, query_instant: str | None = None) -> BlockRules:
+        """Return the rules for which log blocks count at ``query_instant`` (None: now)."""
+        return self.visibility.make_block_rules(query_instant if query_instant is not None else self.last_instant)
+
+    def list_file_groups(self, partitions: Iterable[str] | None = None) -> list[FileGroup]:
+        """Return every listed file group, visible or not."""
+        if partitions is None:
+            partitions = [listing.partition.path for listing in self.list_partitions()]
+        paths = list(dict.fromkeys(check_partition(path) for path in partitions))
+        with self._lock:
+            missing = [path for path in paths if path not in self._groups]
+        for path, listing in zip(missing, list_folders(self.files, missing), strict=True):
+            self._keep_groups(path, group_files(path, listing))
+        with self._lock:
+            return [group for path in sorted(paths) for group in self._groups[path]]
+
+    def _discover(self, schema: pa.Schema | None, keep: Keep | None, judge: Judge) -> list[PartitionListing]:
+        return discover_partitions(
+            self.files, self.config, schema if schema is not None else pa.schema([]), keep, judge
+        )
+
+    def _list_visible_groups(self, query_instant: str | None, partitions: Iterable[str] | None) -> Sequence[FileGroup]:
+        if self.last_instant is None:
+            return ()
+        groups = [
+            group
+            for group in self.list_file_groups(partitions)
+            if not self.visibility.is_replaced(group.key, query_instant)
+        ]
+        if self.config.is_merge_on_read:
+            return groups
+        return [FileGroup(group.partition_path, group.file_id, group.base_files, ()) for group in groups]
+
+    def _keep_groups(self, path: str, groups: list[FileGroup]) -> None:
+        with self._lock:
+            self._groups.setdefault(path, groups)

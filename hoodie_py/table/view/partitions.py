@@ -1,0 +1,204 @@
+"""Find partitions by listing folders.
+
+The rules (Hudi ``FileSystemBackedTableMetadata``): a folder with a partition metafile (text, Parquet or ORC) is a
+partition. The base folder counts as the one partition of a table without partition fields. ``.hoodie`` is never
+entered. Each level of folders is listed in parallel. The listing that shows the metafile also lists the partition's
+files, so it is returned with the partition.
+
+Java's listing leaves out folders without a metafile and folders below a partition. Java's metadata table, which Java
+uses by default, has both. So such folders with data files are *doubtful*, and a function that knows the timeline
+decides about them (``named_partitions``). Tables that Java wrote have no doubtful folders.
+
+Links to folders are followed, as in Java, except below a partition. A link to a folder above it is refused, and so are
+more linked folders than ``Limits.linked_folders``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.errors import FileMissingError, InvalidTableError
+from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.limits import get_limits, raise_limit_error
+from hoodie_py.formats.names import METADATA_FOLDER, REGISTERED_SUFFIX, parse_base_file_name, parse_log_file_name
+from hoodie_py.table.view.partition_values import may_hold_slash, parse_partition_constants
+
+PARTITION_METAFILES = frozenset({
+    ".hoodie_partition_metadata", ".hoodie_partition_metadata.parquet", ".hoodie_partition_metadata.orc",
+})  # fmt: skip
+MAX_DEPTH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition's path and the values that its path fixes.
+
+    ``fields`` names the partition columns whose value the path tells, ``values`` has them in that order (None is null).
+    """
+
+    path: str
+    fields: tuple[str, ...] = ()
+    values: tuple[Any, ...] = ()
+
+    @property
+    def values_by_field(self) -> dict[str, Any]:
+        """The values by column; any other column may have any value."""
+        return dict(zip(self.fields, self.values, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionListing:
+    """A partition and the files directly in its folder."""
+
+    partition: Partition
+    files: tuple[FileInfo, ...] = field(repr=False)
+
+
+Keep = Callable[[Partition], bool]
+Judge = Callable[[Sequence[PartitionListing]], Sequence[PartitionListing]]
+
+
+def parse_partition(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> Partition:
+    """Return the partition at ``path`` with its typed values; ``whole`` as for ``parse_partition_constants``."""
+    known = parse_partition_constants(config, schema, path, whole=whole)
+    return Partition(path, tuple(known), tuple(known.values()))
+
+
+def discover_partitions(
+    files: TableFiles,
+    config: TableConfig,
+    schema: pa.Schema,
+    keep: Keep | None = None,
+    judge: Judge | None = None,
+) -> list[PartitionListing]:
+    """List the partitions of a table, sorted by path.
+
+    Args:
+        files: the table's files.
+        config: its properties.
+        schema: its columns, which type the partition values.
+        keep: says whether a partition may hold wanted rows. Where a folder's depth tells that it is a partition, the
+            others are not even listed.
+        judge: chooses the partitions among doubtful folders; None leaves all of them out.
+
+    Raises:
+        InvalidTableError: folders nest deeper than any partition path does, or links lead in a circle.
+        StorageError: a listing failed.
+    """
+    walk = _FolderWalk(files, lambda path: parse_partition(config, schema, path), keep)
+    depth_tells = bool(config.partition_fields) and not may_hold_slash(config, schema)
+    walk.run(len(config.partition_fields) if depth_tells else None)
+    named = judge(walk.doubtful) if judge is not None and walk.doubtful else []
+    return sorted([*walk.marked, *named], key=lambda each: each.partition.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder to list: whether it is below a partition, and the targets of the links that led to it."""
+
+    path: str
+    below: bool = False
+    links: tuple[str, ...] = ()
+
+
+class _FolderWalk:
+    """One walk over a table's folders. It collects ``marked`` (with a metafile) and ``doubtful`` folders."""
+
+    def __init__(self, files: TableFiles, partition: Callable[[str], Partition], keep: Keep | None) -> None:
+        self._files = files
+        self._partition = partition
+        self._keep = keep
+        self._linked = 0
+        self.marked: list[PartitionListing] = []
+        self.doubtful: list[PartitionListing] = []
+
+    def run(self, partition_depth: int | None) -> None:
+        """Walk level by level. At ``partition_depth``, folders that are not wanted are not listed."""
+        level = [_Folder("")]
+        for depth in range(MAX_DEPTH + 1):
+            if depth == partition_depth:
+                level = [folder for folder in level if self._is_wanted(self._partition(folder.path))]
+            listings = list_folders(self._files, [folder.path for folder in level])
+            level = [
+                inner
+                for folder, listing in zip(level, listings, strict=True)
+                for inner in self._enter_folder(folder, listing)
+            ]
+            if not level:
+                return
+        if deepest := next((folder for folder in level if not folder.below), None):
+            raise InvalidTableError(f"Folders nest deeper than {MAX_DEPTH} levels.", path=deepest.path[:500])
+
+    def _enter_folder(self, folder: _Folder, listing: Sequence[FileInfo]) -> list[_Folder]:
+        """Note a folder if it is a partition or doubtful, and return its folders to list next."""
+        is_marked = any(info.name in PARTITION_METAFILES for info in listing if not info.is_dir)
+        if is_marked and not folder.below:
+            self._note_folder(self.marked, folder, listing)
+        elif any(is_data_file(info.name) for info in listing if not info.is_dir):
+            self._note_folder(self.doubtful, folder, listing)
+        below = folder.below or is_marked
+        inner = (info for info in listing if info.is_dir and info.name != METADATA_FOLDER)
+        return [
+            _Folder(info.path, below, self._follow_link(folder, info) if info.is_link else folder.links)
+            for info in inner
+            if not (below and info.is_link)
+        ]
+
+    def _note_folder(self, found: list[PartitionListing], folder: _Folder, listing: Sequence[FileInfo]) -> None:
+        partition = self._partition(folder.path)
+        if self._is_wanted(partition):
+            found.append(PartitionListing(partition, tuple(info for info in listing if not info.is_dir)))
+
+    def _is_wanted(self, partition: Partition) -> bool:
+        return self._keep is None or self._keep(partition)
+
+    def _follow_link(self, folder: _Folder, link: FileInfo) -> tuple[str, ...]:
+        """Check the target of a link, and return the targets of all links that led to it.
+
+        Raises:
+            InvalidTableError: the link leads to a folder above it, or there are too many links.
+        """
+        target, here = self._files.local_path(link.path) or "", self._files.local_path(folder.path) or ""
+        if target in folder.links or f"{here}/".startswith(f"{target}/"):
+            raise InvalidTableError(
+                "A link leads back to a folder above it, so folders nest deeper than in any table.",
+                hint="Remove the link.",
+                path=link.path[:500],
+            )
+        self._linked += 1
+        if self._linked > get_limits().linked_folders:
+            raise_limit_error(
+                InvalidTableError, f"Links lead to {self._linked} folders", "linked_folders", path=link.path[:500]
+            )
+        return (*folder.links, target)
+
+
+def is_data_file(name: str) -> bool:
+    """Say whether a name is that of a base file, a log file, or a file registered with the table."""
+    if name.startswith("."):
+        return parse_log_file_name(name) is not None
+    return name.endswith(REGISTERED_SUFFIX) or parse_base_file_name(name) is not None
+
+
+def list_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]]:
+    """List folders in parallel, in their order; a missing folder is empty.
+
+    Raises:
+        StorageError: a listing failed for another reason.
+    """
+    try:
+        return files.list_many(paths)
+    except FileMissingError:
+        return [_list_or_empty(files, path) for path in paths]
+
+
+def _list_or_empty(files: TableFiles, path: str) -> list[FileInfo]:
+    try:
+        return files.list(path)
+    except FileMissingError:
+        return []

@@ -1,0 +1,116 @@
+"""Decide which instants count, for files and for log blocks.
+
+The rules (Hudi ``HoodieDefaultTimeline``, ``AbstractTableFileSystemView``):
+
+* Files count if their instant is a completed commit, deltacommit or replacecommit of the active timeline, or is older
+  than the first instant of the active timeline and so was archived. An unfinished instant never counts.
+* A completed replacecommit R hides the file groups that it names from queries at R and later. If several name a group,
+  the last one decides.
+* A pending compaction starts a new slice in every file group of its plan.
+* Completion times come from the active timeline or the archive. Below version 8 none are stored, and the request time
+  is used instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from hoodie_py.reader.file_slice import BaseFile, BlockRules
+from hoodie_py.table.timeline.loader import TableTimeline
+
+GroupKey = tuple[str, str]
+
+_FIRST_VERSION_WITH_COMPLETION_TIMES = 8
+
+
+class Visibility:
+    """Facts about one loaded timeline; plans and replace commits are read when they are needed."""
+
+    def __init__(self, timeline: TableTimeline) -> None:
+        self._table = timeline
+        self._timeline = timeline.timeline
+        self._writes = self._timeline.select_writes()
+
+    @property
+    def logs_carry_base_instant(self) -> bool:
+        """Whether log names carry the slice's base instant (table version below 8)."""
+        return self._table.config.version < _FIRST_VERSION_WITH_COMPLETION_TIMES
+
+    @property
+    def last_instant(self) -> str | None:
+        """Request time of the last completed write or pending compaction, which means "now"; None without one."""
+        last = self._timeline.select_visible().last
+        return last.request_time if last is not None else None
+
+    def is_committed(self, instant: str) -> bool:
+        """Say whether files written by ``instant`` count."""
+        return self._timeline.is_committed(instant)
+
+    def find_completion_time(self, instant: str, beyond: str) -> str:
+        """Return when ``instant`` completed; its request time if no completion time is stored.
+
+        Only the order against ``beyond`` matters. So the archive is not read where the request time decides.
+        """
+        if self.logs_carry_base_instant or beyond <= instant:
+            return instant
+        return self._table.find_completion_time(instant) or instant
+
+    def find_pending_compaction(self, key: GroupKey) -> str | None:
+        """Return the pending compaction of a file group (partition, file id); None without one."""
+        return self._pending_compactions.get(key)
+
+    def is_replaced(self, key: GroupKey, query_instant: str | None) -> bool:
+        """Say whether a file group was replaced at or before ``query_instant`` (None: now)."""
+        replaced = self.find_replacing_instant(key)
+        return replaced is not None and (query_instant is None or replaced <= query_instant)
+
+    def find_replacing_instant(self, key: GroupKey) -> str | None:
+        """Return the request time of the replace commit that replaced a file group; None while it is in use."""
+        return self._replaced.get(key)
+
+    def pick_base_file(self, partition_path: str, candidates: Sequence[BaseFile]) -> BaseFile:
+        """Return the base file that the commit's write statistics name, else the last by name.
+
+        Task retries can leave several base files of one instant in a group. Only the committed one counts.
+        """
+        instant = self._writes.find(candidates[0].instant)
+        if instant is not None:
+            stats = self._table.read_metadata(instant).write_stats.get(partition_path, ())
+            named = {stat.path for stat in stats}
+            for candidate in candidates:
+                if candidate.path in named:
+                    return candidate
+        return max(candidates, key=lambda file: file.path)
+
+    def make_block_rules(self, query_instant: str | None) -> BlockRules:
+        """Return the rules for which log blocks count at ``query_instant``."""
+        if not self.logs_carry_base_instant:
+            return BlockRules(query_instant=query_instant)
+        return replace(self._rules_by_commit, query_instant=query_instant)
+
+    @cached_property
+    def _rules_by_commit(self) -> BlockRules:
+        completed = frozenset(instant.request_time for instant in self._writes)
+        pending = frozenset(each.request_time for each in self._timeline.select_pending() if each.is_write) - completed
+        return BlockRules(None, completed, pending, self._timeline.first_active_time, check_commits=True)
+
+    @cached_property
+    def _pending_compactions(self) -> Mapping[GroupKey, str]:
+        pending: dict[GroupKey, str] = {}
+        for instant in self._timeline.select_pending_compactions():
+            for operation in self._table.read_pending_plan(instant).operations:
+                pending[operation.partition_path, operation.file_id] = instant.request_time
+        return pending
+
+    @cached_property
+    def _replaced(self) -> Mapping[GroupKey, str]:
+        replaces = [each for each in self._writes if each.comparable_action == "replacecommit"]
+        replaced: dict[GroupKey, str] = {}
+        for instant, metadata in zip(replaces, self._table.read_all_metadata(replaces), strict=True):
+            for partition_path, file_ids in metadata.replaced_file_ids.items():
+                for file_id in file_ids:
+                    key = (partition_path, file_id)
+                    replaced[key] = max(replaced.get(key, ""), instant.request_time)
+        return replaced

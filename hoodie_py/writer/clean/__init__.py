@@ -1,0 +1,1 @@
+"""Cleaning: which file slices go, the plan, the run."""

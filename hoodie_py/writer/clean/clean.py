@@ -1,0 +1,230 @@
+"""Remove file slices that no query needs any more (Hudi ``CleanActionExecutor``).
+
+A clean saves its plan, deletes the files, and completes by ``commit_protocol``. To delete a file twice is no error, so
+the next clean, this package's or Java's, continues an interrupted one by its plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from hoodie_py.errors import ConflictError, HoodieError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.timeline.plans import CleanedPartition, CleanMetadata, CleanPlan
+from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.clean.plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
+from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+from hoodie_py.writer.timeline.timeline_writer import locate_requested
+from hoodie_py.writer.transaction.commit_protocol import FileChanges, begin_instant, complete_instant
+from hoodie_py.writer.transaction.run_guard import GuardedRun, guard_run
+
+_PARALLEL = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CleanResult:
+    """Completed cleans; ``instants`` is empty if there was nothing to remove.
+
+    ``earliest`` is the request time of the earliest commit whose files were all kept; None if the policy has none.
+    """
+
+    instants: tuple[str, ...] = ()
+    earliest: str | None = None
+    partitions: int = 0
+    files_deleted: int = 0
+    seconds: float = 0.0
+
+    @property
+    def instant(self) -> str | None:
+        """Request time of the last clean."""
+        return self.instants[-1] if self.instants else None
+
+    def __str__(self) -> str:
+        if not self.instants:
+            return "There was nothing to clean."
+        resumed = f" (after {len(self.instants) - 1} that were pending)" if len(self.instants) > 1 else ""
+        return (
+            f"Clean {self.instants[-1]}{resumed} removed {self.files_deleted:,} files from {self.partitions} "
+            f"partitions in {self.seconds:.1f} s."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _CompletedClean:
+    instant: str
+    metadata: CleanMetadata
+
+
+def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResult:
+    """Finish pending cleans, then plan one and carry it out.
+
+    Args:
+        session: of the writing call.
+        retain_commits: how many commits stay readable; None for the options' number.
+
+    Raises:
+        UnsupportedFeatureError: the table has a feature, or the options have a policy, that is not handled.
+        InvalidQueryError: an option has a bad value.
+        InvalidTableError: a pending clean would remove a file that is needed.
+        ConflictError: another writer holds the lock, or finished the clean first.
+        CommitStateUnknownError: the store did not say whether a timeline file was written.
+        StorageError: the store failed; the clean stays pending, and the next one continues it.
+    """
+    began = time.monotonic()
+    settings = CleanSettings.of(session.settings.options, retain_commits)
+    snapshot = session.look()
+    check_cleanable(snapshot)
+    done = [
+        _run(session, each.request_time) for each in snapshot.timeline.timeline.select_pending().select_actions(CLEAN)
+    ]
+    scheduled = _schedule(session, settings)
+    if scheduled is not None:
+        done.append(_run(session, scheduled))
+    finished = [each for each in done if each is not None]
+    return CleanResult(
+        instants=tuple(each.instant for each in finished),
+        earliest=finished[-1].metadata.earliest_commit_to_retain if finished else None,
+        partitions=len({partition for each in finished for partition in each.metadata.partitions}),
+        files_deleted=sum(each.metadata.total_files_deleted for each in finished),
+        seconds=time.monotonic() - began,
+    )
+
+
+def dry_run(session: WriteSession, retain_commits: int | None = None) -> CleanReport:
+    """Report what ``clean`` would plan. It writes nothing and takes no lock; errors as for ``clean``."""
+    return make_plan(session.look(), CleanSettings.of(session.settings.options, retain_commits)).report
+
+
+def _schedule(session: WriteSession, settings: CleanSettings) -> str | None:
+    with session.hold_lock() as holding:
+        snapshot = session.look()
+        plan = make_plan(snapshot, settings).plan
+        if plan is None:
+            return None
+        MetadataTable.check(snapshot, session.settings.metadata_mode)
+        instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+        content = write_clean_plan(plan, session.files.java_uri)
+        holding.ensure_held()
+        session.open_timeline(snapshot).request(instant, CLEAN, content)
+    return instant
+
+
+def _run(session: WriteSession, instant: str) -> _CompletedClean | None:
+    """Run a pending clean. Return None if its plan is an empty file."""
+    began = time.monotonic()
+    with guard_run(session, instant) as alive:
+        return _run_guarded(session, instant, alive, began)
+
+
+def _run_guarded(session: WriteSession, instant: str, alive: GuardedRun, began: float) -> _CompletedClean | None:
+    with session.hold_lock() as holding:
+        snapshot = session.look()
+        pending = _find_pending(snapshot, instant)
+        plan = _read_plan(snapshot, pending)
+        holding.ensure_held()
+        if plan is None:
+            _discard(session, snapshot, pending)
+            return None
+        check_plan(snapshot, plan)
+        MetadataTable.check(snapshot, session.settings.metadata_mode)
+        if pending.state == REQUESTED:
+            begin_instant(session, snapshot, pending, alive, holding)
+    _delete_files(session.files, plan)
+    metadata = CleanMetadata(
+        start_clean_time=instant,
+        total_files_deleted=sum(map(len, plan.files.values())),
+        earliest_commit_to_retain=plan.earliest_instant_to_retain,
+        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
+        partitions={
+            partition: CleanedPartition(tuple(names), (), False, plan.policy or "")
+            for partition, names in plan.files.items()
+        },
+        time_taken_ms=round((time.monotonic() - began) * 1000),
+        extra_metadata=plan.extra_metadata,
+    )
+    complete_instant(session, alive, _CleanCompletion(session, instant, plan, metadata))
+    return _CompletedClean(instant, metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class _CleanCompletion:
+    """How a clean completes."""
+
+    session: WriteSession
+    instant: str
+    plan: CleanPlan
+    metadata: CleanMetadata
+    adds_files: bool = False
+    can_run_again: bool = False  # both runs tell the metadata table the same
+    known_rollbacks: frozenset[str] = frozenset()
+
+    def check_still_ours(self, now: Snapshot) -> Instant:
+        """Check that no other writer finished the clean or took it back."""
+        inflight = _find_pending(now, self.instant)
+        if inflight.state != INFLIGHT:
+            raise ConflictError("Another writer took the clean back while it ran.", instant=self.instant)
+        return inflight
+
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+        """Take back what an earlier attempt told the metadata table, if it ended right after that."""
+        ensure_own()
+        undo_metadata_commit(self.session.files, self.instant, ensure_own)
+        return FileChanges(deleted=self.plan.files)
+
+    def make_content(self, now: Snapshot) -> bytes:
+        """Return the clean metadata."""
+        return write_clean_metadata(self.metadata)
+
+    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+        """Do nothing: a clean goes with every commit."""
+
+
+def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
+    found = snapshot.timeline.timeline.find(instant, CLEAN)
+    if found is None or found.is_completed:
+        raise ConflictError("Another writer finished the clean, or took it back.", instant=instant)
+    return found
+
+
+def _read_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
+    path = locate_requested(snapshot.config, pending)
+    try:
+        data = read_bounded(snapshot.files, path)
+        return CleanPlan.from_bytes(data) if data else None
+    except HoodieError as error:
+        raise error.locate(path=path, instant=pending.request_time) from error.__cause__
+
+
+def _discard(session: WriteSession, snapshot: Snapshot, pending: Instant) -> None:
+    """Remove a clean with an empty plan from the timeline, as Java does. It has removed nothing."""
+    timeline = session.open_timeline(snapshot)
+    for state in (INFLIGHT, REQUESTED):
+        timeline.remove(replace(pending, state=state))
+
+
+def _delete_files(files: TableFiles, plan: CleanPlan) -> None:
+    paths = [f"{partition}/{name}" if partition else name for partition, names in plan.files.items() for name in names]
+    with ThreadPoolExecutor(_PARALLEL, "hoodie-clean") as pool:
+        _raise_first(list(pool.map(lambda path: _try_delete(files, path), paths)))
+
+
+def _try_delete(files: TableFiles, path: str) -> HoodieError | None:
+    try:
+        files.delete_with_checksum(path)
+    except HoodieError as error:
+        return error
+    return None
+
+
+def _raise_first(outcomes: Sequence[HoodieError | None]) -> None:
+    """Raise the first failure. Every file was tried before."""
+    for outcome in outcomes:
+        if outcome is not None:
+            raise outcome

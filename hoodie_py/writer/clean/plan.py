@@ -1,0 +1,272 @@
+"""Plan a clean: find the file slices that no query needs any more (Hudi ``CleanPlanActionExecutor``).
+
+``clean_rules`` decides about each slice. Every clean looks at all partitions, so the earliest retained commit that it
+records holds for the whole table; Java's incremental planner relies on that. That commit is never later than a pending
+write or savepoint, and never earlier than the one of the previous clean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.names import parse_log_file_name
+from hoodie_py.formats.timeline.instants import RESTORE, SAVEPOINT, Instant
+from hoodie_py.formats.timeline.plans import CleanPlan, SavepointMetadata
+from hoodie_py.options import cleaning as keys
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.scan.scan import format_html_table
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.slicing import make_all_slices
+from hoodie_py.writer.clean.rules import Retention, SliceDecision, decide_slices
+from hoodie_py.writer.timeline.session import PLAN_ID
+from hoodie_py.writer.timeline.timeline_writer import locate_instant
+from hoodie_py.writer.transaction.pending import iterate_planned_slices
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CleanSettings:
+    """Hudi's cleaning policy, and how many commits or file versions it retains."""
+
+    policy: str = keys.KEEP_LATEST_COMMITS
+    commits: int = keys.COMMITS_RETAINED.default
+    versions: int = keys.VERSIONS_RETAINED.default
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], retain_commits: int | None = None) -> CleanSettings:
+        """Read the options. An explicit number of commits wins over theirs.
+
+        Raises:
+            UnsupportedFeatureError: the policy is not handled.
+            InvalidQueryError: a value is no number, or less than 1.
+        """
+        policy = keys.POLICY.read(options)
+        commits = keys.COMMITS_RETAINED.read(options) if retain_commits is None else retain_commits
+        if commits < 1:
+            raise InvalidQueryError("A clean must retain at least one commit.")
+        return cls(policy, commits, keys.VERSIONS_RETAINED.read(options))
+
+
+@dataclass(frozen=True, slots=True)
+class CleanReport:
+    """What a clean would do.
+
+    Attributes:
+        table: its name.
+        policy: Hudi's name of the policy.
+        earliest: request time of the earliest retained commit; None if the policy has none.
+        slices: every file slice, whether it is removed, and why.
+    """
+
+    table: str
+    policy: str
+    earliest: str | None
+    slices: tuple[SliceDecision, ...]
+
+    @property
+    def removed(self) -> tuple[SliceDecision, ...]:
+        """The slices that would be removed."""
+        return tuple(each for each in self.slices if each.removed)
+
+    def __str__(self) -> str:
+        removed = self.removed
+        since = f" and retain what commit {self.earliest} and later ones read" if self.earliest else ""
+        return (
+            f"Cleaning {self.table} by {self.policy} would remove {len(removed)} of {len(self.slices)} file slices "
+            f"({sum(len(each.files) for each in removed):,} files, {sum(each.size for each in removed):,} bytes)"
+            f"{since}."
+        )
+
+    def __repr__(self) -> str:
+        lines = [str(self), *(f"  {sign} {name}: {why}" for sign, name, why in self._format_lines())]
+        if len(self.slices) > _SHOWN:
+            lines.append(f"  ... and {len(self.slices) - _SHOWN} more")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return format_html_table(
+            str(self),
+            [(name, f"{'goes' if sign == '-' else 'stays'}: {why}") for sign, name, why in self._format_lines()],
+        )
+
+    def _format_lines(self) -> list[tuple[str, str, str]]:
+        return [
+            (
+                "-" if each.removed else "+",
+                "/".join(part for part in (each.partition_path, each.file_id) if part) + f" of {each.instant}",
+                f"{each.reason}; {len(each.files)} files, {each.size:,} bytes",
+            )
+            for each in self.slices[:_SHOWN]
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedClean:
+    """A plan that could be saved (None if it would remove nothing), and its report."""
+
+    plan: CleanPlan | None
+    report: CleanReport
+
+
+def make_plan(snapshot: Snapshot, settings: CleanSettings) -> PlannedClean:
+    """Return the plan for the current table.
+
+    Raises:
+        UnsupportedFeatureError: the table has a feature that cleaning does not handle.
+        InvalidTableError: a savepoint or plan names a path outside the table.
+        CorruptFileError: a timeline file is damaged.
+    """
+    check_cleanable(snapshot)
+    earliest: Instant | None = None
+    slices: tuple[SliceDecision, ...] = ()
+    if settings.policy == keys.KEEP_LATEST_COMMITS:
+        earliest = _find_earliest_retained(snapshot, settings.commits)
+        if earliest is not None:
+            slices = _decide_all_slices(snapshot, earliest=earliest.request_time)
+    else:
+        slices = _decide_all_slices(snapshot, versions=settings.versions)
+    time = earliest.request_time if earliest is not None else None
+    report = CleanReport(snapshot.config.name, settings.policy, time, slices)
+    if not any(each.files for each in report.removed):
+        return PlannedClean(None, report)
+    last = snapshot.timeline.timeline.select_writes().last
+    plan = CleanPlan(
+        earliest_instant_to_retain=time,
+        earliest_action=earliest.comparable_action if earliest is not None else None,
+        policy=settings.policy,
+        files=_group_by_partition(report.removed),
+        last_completed_commit_timestamp=last.request_time if last is not None else None,
+        extra_metadata={PLAN_ID: uuid4().hex, **_note_savepoints(snapshot)},
+    )
+    return PlannedClean(plan, report)
+
+
+def check_cleanable(snapshot: Snapshot) -> None:
+    """Refuse a table that cannot be cleaned here.
+
+    Raises:
+        UnsupportedFeatureError: names the feature.
+    """
+    config = snapshot.config
+    feature = None
+    if config.cdc_enabled:
+        feature = "with change data capture"
+    elif config.bootstrap_base_path:
+        feature = "that was bootstrapped"
+    elif len(snapshot.timeline.timeline.select_pending().select_actions(RESTORE)):
+        feature = "beside a pending restore"
+    if feature is not None:
+        raise UnsupportedFeatureError(
+            f"Cleaning a table {feature}.", hint="Clean it with Java Hudi.", table=config.name
+        )
+
+
+def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
+    """Refuse a saved plan that removes a needed file.
+
+    Args:
+        snapshot: the current table.
+        plan: of a pending clean, perhaps another program's.
+
+    Raises:
+        InvalidTableError: it names a file of a newest slice, of a savepoint or of a pending plan, or a file that is no
+            data file.
+        UnsupportedFeatureError: it removes whole partitions.
+    """
+    if plan.partitions_to_delete:
+        raise UnsupportedFeatureError("A clean that removes partitions.", hint="Finish it with Java Hudi.")
+    stay = {**_find_savepoint_files(snapshot), **_find_planned_files(snapshot)}
+    for each in snapshot.view.list_slices(partitions=sorted(plan.files)):
+        files = (*((each.base_file,) if each.base_file is not None else ()), *each.log_files)
+        stay.update((file.path, "the newest file slice") for file in files)
+    for partition, names in plan.files.items():
+        for name in names:
+            path = f"{partition}/{name}" if partition else name
+            if name.startswith(".") and parse_log_file_name(name) is None:
+                raise InvalidTableError(
+                    "A clean plan removes a hidden file that is no data file.",
+                    hint="Remove the plan's files from the timeline and clean again.",
+                    path=path[:500],
+                )
+            if path in stay:
+                raise InvalidTableError(
+                    f"A clean plan removes a file that is needed: {stay[path]}.",
+                    hint="Remove the plan's files from the timeline and clean again.",
+                    path=path,
+                )
+
+
+def _find_earliest_retained(snapshot: Snapshot, commits: int) -> Instant | None:
+    """Return the earliest commit to retain; None if there are too few commits (Hudi ``CleanerUtils``)."""
+    timeline = snapshot.timeline.timeline
+    completed = timeline.select_writes().instants
+    if len(completed) <= commits:
+        return None
+    found = completed[len(completed) - commits]
+    pending = [each.request_time for each in timeline.select_pending() if each.is_write or each.action == SAVEPOINT]
+    if pending and min(pending) < found.request_time:
+        before = [each for each in completed if each.request_time < min(pending)]
+        if not before:
+            return None
+        found = before[-1]
+    last = snapshot.timeline.find_earliest_retained()
+    if last is not None and last > found.request_time:
+        return next((each for each in completed if each.request_time == last), None)
+    return found
+
+
+def _decide_all_slices(
+    snapshot: Snapshot, *, earliest: str | None = None, versions: int = 0
+) -> tuple[SliceDecision, ...]:
+    retention = Retention(earliest, versions, _find_planned_files(snapshot), _find_savepoint_files(snapshot))
+    visibility = snapshot.view.visibility
+    return tuple(
+        fate
+        for group in snapshot.view.list_file_groups()
+        for fate in decide_slices(
+            group, make_all_slices(group, visibility), retention, visibility.find_replacing_instant(group.key)
+        )
+    )
+
+
+def _find_planned_files(snapshot: Snapshot) -> dict[str, str]:
+    """Return the paths that pending plans name, with the reason to keep them."""
+    planned: dict[str, str] = {}
+    for each in iterate_planned_slices(snapshot):
+        reason = f"{each.instant.action} {each.instant.request_time} is pending"
+        _add_paths(planned, each.partition_path, each.names, reason)
+    return planned
+
+
+def _find_savepoint_files(snapshot: Snapshot) -> dict[str, str]:
+    """Return the paths that savepoints name, with the reason to keep them."""
+    saved: dict[str, str] = {}
+    for instant in snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT):
+        data = read_bounded(snapshot.files, locate_instant(snapshot.config, instant))
+        for partition, names in SavepointMetadata.from_bytes(data).files.items():
+            _add_paths(saved, partition, names, f"savepoint {instant.request_time} names it")
+    return saved
+
+
+def _note_savepoints(snapshot: Snapshot) -> dict[str, str]:
+    """Return metadata that lists the savepoints. If one of them is gone later, Java looks into all partitions again."""
+    saved = [each.request_time for each in snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT)]
+    return {keys.SAVEPOINTED: ",".join(saved)} if saved else {}
+
+
+def _add_paths(into: dict[str, str], partition: str, names: Sequence[str | None], reason: str) -> None:
+    for name in names:
+        if name is not None:
+            into.setdefault(f"{partition}/{name}" if partition else name, reason)
+
+
+def _group_by_partition(removed: Sequence[SliceDecision]) -> dict[str, tuple[str, ...]]:
+    files: dict[str, tuple[str, ...]] = {}
+    for each in removed:
+        if each.files:
+            files[each.partition_path] = (*files.get(each.partition_path, ()), *(name for name, _ in each.files))
+    return files

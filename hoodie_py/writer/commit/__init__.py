@@ -1,0 +1,1 @@
+"""Writes from tagged records to the commit."""

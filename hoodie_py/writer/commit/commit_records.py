@@ -1,0 +1,145 @@
+"""Write routed records, commit them, then run the table services that are due (Hudi ``BaseHoodieWriteClient``)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.commit.conflicts import Claims
+from hoodie_py.writer.commit.inline_services import run_inline_services
+from hoodie_py.writer.commit.result import WriteResult
+from hoodie_py.writer.commit.run_jobs import run_jobs
+from hoodie_py.writer.commit.tasks import Tasks, make_workload
+from hoodie_py.writer.commit.write_commit import Intent, open_commit
+from hoodie_py.writer.compaction.local_runner import Runner
+from hoodie_py.writer.handles.data_file import CommitFacts
+from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.partitioner.assign import AssignedRecords
+from hoodie_py.writer.records import WriteOperation
+from hoodie_py.writer.timeline.session import WriteSession
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write of one call.
+
+    Attributes:
+        session: of the call.
+        snapshot: the table by which the records were placed.
+        operation: what the write does.
+        schema: of its files.
+        merger: used instead of the table's merge mode.
+        replaced: file ids of the groups that the write replaces, by partition path; None if it is no replace commit.
+        looked_up: whether the write searched for its keys, so that no other write may insert the new ones.
+        extra_metadata: of the commit.
+    """
+
+    session: WriteSession
+    snapshot: Snapshot
+    operation: WriteOperation
+    schema: OutputSchema
+    merger: Merger | None = None
+    replaced: Mapping[str, tuple[str, ...]] | None = None
+    looked_up: bool = True
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+Run = Callable[[Tasks, AssignedRecords], Sequence[TaskResult]]
+"""Runs the tasks of routed records, and returns the results of the attempts that count."""
+
+
+def run_here(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
+    """Run tasks in this process."""
+    return run_jobs(list(tasks.iterate_jobs(routed)))
+
+
+def commit_records(
+    write: Write, routed: AssignedRecords, run: Run = run_here, services: Runner | None = None
+) -> WriteResult:
+    """Write and commit records.
+
+    Args:
+        write: the write.
+        routed: where the records go; only ``run`` looks at the records themselves.
+        run: runs the tasks.
+        services: runs the tasks of an inline compaction; None for this process.
+
+    Raises:
+        ConflictError: another writer changed the table, or is at work.
+        UnsupportedFeatureError: the table has a feature that is not handled.
+        MergeError: the table needs a merger that was not supplied, or versions do not merge.
+        CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
+        StorageError: the store refused; the table is unchanged.
+    """
+    if not routed.assignments and not write.replaced:
+        return WriteResult(write.operation)
+
+    def write_files(facts: CommitFacts) -> Sequence[TaskResult]:
+        return run(Tasks(write.snapshot, facts, write.session.settings, write.merger), routed)
+
+    return _commit(write, _make_claims(write, routed), make_workload(routed), write_files, services)
+
+
+def commit_new_files(
+    write: Write, run: Callable[[CommitFacts], Sequence[TaskResult]], services: Runner | None = None
+) -> WriteResult:
+    """Commit new files whose records were neither read nor looked up before the tasks.
+
+    Args:
+        write: the write; it replaces nothing.
+        run: writes the files, and returns the results of those attempts that count.
+        services: as for ``commit_records``. So are the errors.
+    """
+    return _commit(write, Claims(new_keys_in=None, looked_up=False), {}, run, services)
+
+
+def _commit(
+    write: Write,
+    claims: Claims,
+    expected: Mapping[str, tuple[WriteStat, ...]],
+    run: Callable[[CommitFacts], Sequence[TaskResult]],
+    services: Runner | None,
+) -> WriteResult:
+    began = time.monotonic()
+    session = write.session
+    intent = Intent(
+        operation=write.operation,
+        snapshot=write.snapshot,
+        schema=write.schema,
+        claims=claims,
+        workload=expected,
+        extra_metadata=write.extra_metadata,
+    )
+    with open_commit(session, intent) as begun:
+        results = run(begun.facts)
+        if not results and write.replaced is None:
+            return WriteResult(write.operation)  # there were no records: the block's end takes the write back
+        completion_time = begun.commit(results)
+    done = WriteResult.of(
+        write.operation,
+        begun.instant,
+        completion_time,
+        results,
+        replaced=sum(map(len, (write.replaced or {}).values())),
+        seconds=time.monotonic() - began,
+    )
+    merge_on_read = write.snapshot.config.is_merge_on_read
+    after = run_inline_services(session, merge_on_read=merge_on_read, runner=services, merger=write.merger)
+    return replace(
+        done, scheduled=after.scheduled, compaction=after.compaction, clean=after.clean,
+        seconds=time.monotonic() - began,
+    )  # fmt: skip
+
+
+def _make_claims(write: Write, routed: AssignedRecords) -> Claims:
+    return Claims(
+        touched=frozenset(each.group for each in routed.assignments),
+        replaced=write.replaced,
+        new_keys_in=frozenset(each.partition_path for each in routed.assignments if each.inserts),
+        looked_up=write.looked_up,
+    )

@@ -1,0 +1,141 @@
+"""Conflicts between a write and what other writers did since it loaded the table (Hudi
+``SimpleConcurrentFileWritesConflictResolutionStrategy``).
+
+* Another commit wrote to or replaced a file group of this write: a conflict.
+* A compaction of such a group is no conflict from table version 8 on, as there a log file belongs to the newest slice
+  at its completion. Up to version 6 log files carry the slice's base instant, so a compaction that was planned or done
+  since would lose them.
+* Two writes that did not find a key would both insert it. So another write's inserts into a partition that gets new
+  keys are a conflict too. Java does not check this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from hoodie_py.errors import ConflictError
+from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
+from hoodie_py.formats.timeline.instants import COMMIT, RESTORE, Instant
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
+
+_HINT = "Try again: the next attempt loads the table again."
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a write changes.
+
+    Attributes:
+        touched: file groups that get a new file.
+        replaced: file ids of the groups that the write replaces, by partition path.
+        new_keys_in: partitions that get new keys; None if only the tasks will know.
+        looked_up: whether the write searched for these keys, so that no other write may insert them.
+    """
+
+    touched: frozenset[GroupKey] = frozenset()
+    replaced: Mapping[str, tuple[str, ...]] | None = None
+    new_keys_in: frozenset[str] | None = frozenset()
+    looked_up: bool = True
+
+    @property
+    def changes_keys(self) -> bool:
+        """Whether the write adds keys, or removes keys other than by deletes."""
+        return self.new_keys_in is None or bool(self.new_keys_in) or self.replaced is not None
+
+    @property
+    def groups(self) -> frozenset[GroupKey]:
+        """All file groups that the write changes."""
+        return self.touched | self.replaced_groups
+
+    @property
+    def replaced_groups(self) -> frozenset[GroupKey]:
+        """File groups that the write replaces."""
+        return frozenset((partition, each) for partition, ids in (self.replaced or {}).items() for each in ids)
+
+
+def check_conflicts(
+    claims: Claims, before: Snapshot, now: Snapshot, *, beginning: bool = False, own: str | None = None
+) -> None:
+    """Refuse a write if what another writer did since conflicts with it.
+
+    Args:
+        claims: what the write changes.
+        before: the table that it loaded.
+        now: the current table.
+        beginning: whether the write has no instant yet. Then a compaction is a conflict in all table versions: it may
+            have removed keys that the write found, and later nothing tells that the log files rest on the old base
+            file.
+        own: request time of the write, if it has completed.
+
+    Raises:
+        ConflictError: names the other instant, and the file group or partition.
+    """
+    known = {each.request_time for each in before.timeline.list_completed_writes()} | {own}
+    for instant in now.timeline.list_completed_writes():
+        if instant.request_time not in known:
+            _check_commit(claims, now, instant, beginning=beginning)
+    restores = now.timeline.timeline.select_completed().select_actions(RESTORE)
+    if restores.last is not None and before.timeline.timeline.find(restores.last.request_time, RESTORE) is None:
+        raise ConflictError(
+            "The table was restored since this write loaded it.", hint=_HINT, instant=restores.last.request_time
+        )
+    _check_plans(claims, before, now)
+    for instant, groups in iterate_pending_clusterings(now):
+        _refuse_shared(claims.groups & groups, instant)
+
+
+def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning: bool) -> None:
+    metadata = now.timeline.read_metadata(instant)
+    replaced = {(partition, each) for partition, ids in metadata.replaced_file_ids.items() for each in ids}
+    _refuse_shared(claims.groups & replaced, instant)
+    if metadata.compacted and now.config.has_logs_named_by_commit and not beginning:
+        return
+    stats = list(metadata.iterate_stats())
+    _refuse_shared(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
+    inserted = {stat.partition_path for stat in stats if _has_inserts(stat)}
+    both = inserted if claims.new_keys_in is None else inserted & claims.new_keys_in
+    if both and claims.looked_up:
+        raise ConflictError(
+            "Another write has inserted into a partition, perhaps the same new keys.",
+            hint=_HINT,
+            instant=instant.request_time,
+            partition=min(both) or None,
+        )
+
+
+def _has_inserts(stat: WriteStat) -> bool:
+    """Whether a file has new keys: a new base file has, even if its writer did not count them."""
+    return stat.num_inserts > 0 or (stat.prev_commit == NO_COMMIT and stat.log_version is None)
+
+
+def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
+    """Refuse a write whose file groups a pending compaction has planned.
+
+    A replaced group can never be compacted. Up to version 6 a plan that is newer than ``before`` lacks the write's log
+    files.
+    """
+    by_slice = not now.config.has_logs_named_by_commit
+    known = {each.request_time for each in before.timeline.timeline if each.comparable_action == COMMIT}
+    for instant in now.timeline.timeline.select_pending_compactions():
+        is_new = by_slice and instant.request_time not in known
+        at_stake = claims.groups if is_new else claims.replaced_groups
+        if at_stake:
+            plan = now.timeline.read_pending_plan(instant)
+            _refuse_shared(at_stake & {(each.partition_path, each.file_id) for each in plan.operations}, instant)
+
+
+def _refuse_shared(both: Collection[GroupKey], instant: Instant) -> None:
+    if not both:
+        return
+    partition, file_id = min(both)
+    what = "changed" if instant.is_completed else "is about to rewrite"
+    raise ConflictError(
+        f"Another writer's {instant.action} {what} a file group of this write.",
+        hint=_HINT,
+        instant=instant.request_time,
+        file_group=file_id,
+        partition=partition or None,
+    )

@@ -1,0 +1,91 @@
+"""The result of a write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.writer.clean.clean import CleanResult
+from hoodie_py.writer.compaction.report import CompactionResult
+from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.records import WriteOperation
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """A committed write; ``instant`` is None if there was nothing to write, so that nothing was committed.
+
+    Attributes:
+        operation: the operation.
+        instant, completion_time: of the commit.
+        file_groups: number of file groups that got a new file.
+        groups_replaced: number of file groups that are no longer part of the table.
+        rows_inserted, rows_updated, rows_deleted: rows that changed in base files, and rows that went to log files, as
+            in the commit's metadata (Hudi ``HoodieWriteStat``). A record that loses against the base file's row, or a
+            delete of a key that the table lacks, does not count.
+        rows_in_logs: how many of these rows are in log files. Whether they change a row is decided when rows are read,
+            by ordering value or merger, and the row of a delete may be gone already.
+        bytes_written: bytes of new files.
+        seconds: wall-clock time.
+        scheduled: request time of the compaction that was planned afterwards.
+        compaction: result of an inline compaction.
+        clean: result of an inline clean.
+    """
+
+    operation: WriteOperation
+    instant: str | None = None
+    completion_time: str | None = None
+    file_groups: int = 0
+    groups_replaced: int = 0
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_in_logs: int = 0
+    bytes_written: int = 0
+    seconds: float = 0.0
+    scheduled: str | None = None
+    compaction: CompactionResult | None = None
+    clean: CleanResult | None = None
+
+    @classmethod
+    def of(
+        cls,
+        operation: WriteOperation,
+        instant: str,
+        completion_time: str,
+        results: Sequence[TaskResult],
+        *,
+        replaced: int,
+        seconds: float,
+    ) -> WriteResult:
+        """Sum up the results of all tasks."""
+        return cls(
+            operation=operation,
+            instant=instant,
+            completion_time=completion_time,
+            file_groups=len(results),
+            groups_replaced=replaced,
+            rows_inserted=sum(each.stat.num_inserts for each in results),
+            rows_updated=sum(each.stat.num_update_writes for each in results),
+            rows_deleted=sum(each.stat.num_deletes for each in results),
+            rows_in_logs=sum(_count_in_logs(each.stat) for each in results),
+            bytes_written=sum(each.stat.file_size_in_bytes for each in results),
+            seconds=seconds,
+        )
+
+    def __str__(self) -> str:
+        name = self.operation.value.replace("_", " ").capitalize()
+        if self.instant is None:
+            return f"{name}: there was nothing to write."
+        replaced = f" {self.groups_replaced} file groups were replaced." if self.groups_replaced else ""
+        logs = f" {self.rows_in_logs:,} of these are in log files, which reading merges." if self.rows_in_logs else ""
+        return (
+            f"{name} {self.instant} wrote {self.file_groups} file groups in {self.seconds:.1f} s: "
+            f"{self.rows_inserted:,} rows inserted, {self.rows_updated:,} updated, {self.rows_deleted:,} deleted; "
+            f"{self.bytes_written:,} bytes.{replaced}{logs}"
+        )
+
+
+def _count_in_logs(stat: WriteStat) -> int:
+    return stat.num_inserts + stat.num_update_writes + stat.num_deletes if stat.log_files else 0

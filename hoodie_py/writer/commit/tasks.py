@@ -1,0 +1,194 @@
+"""Make the tasks that write placed records: to a log file, a new base file, or a rewritten base file.
+
+Hudi's ``BaseSparkCommitActionExecutor`` chooses between ``HoodieAppendHandle``, ``HoodieCreateHandle`` and
+``HoodieMergeHandle`` in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merge.merger import Merger, RecordMerger
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.reader.record.delete_rules import DeleteRules
+from hoodie_py.reader.selection import select_strategy
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.commit.run_jobs import Job
+from hoodie_py.writer.handles.append import AppendTask, writes_positions
+from hoodie_py.writer.handles.create import InsertTask
+from hoodie_py.writer.handles.data_file import CommitFacts
+from hoodie_py.writer.handles.merge import RewriteTask
+from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
+from hoodie_py.writer.records import WriteRecords
+from hoodie_py.writer.settings import WriteSettings
+
+WriteTask = InsertTask | RewriteTask | AppendTask
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Makes the tasks of one commit.
+
+    Args:
+        snapshot: the table by which the records were placed.
+        facts: of the commit.
+        settings: of the call.
+        merger: used instead of the table's merge mode.
+    """
+
+    snapshot: Snapshot
+    facts: CommitFacts
+    settings: WriteSettings
+    merger: Merger | None = None
+
+    def iterate_jobs(self, routed: AssignedRecords) -> Iterator[Job]:
+        """Yield one job for each placement.
+
+        Raises:
+            MergeError: the table needs a merger that was not supplied.
+        """
+        for placement, task in zip(routed.assignments, self.iterate_tasks(routed.assignments), strict=True):
+            old = 0 if placement.file_slice is None else _get_base_size(placement.file_slice)
+            size = (old // 100 if isinstance(task, RewriteTask) else 0) + len(placement)
+            yield Job(partial(_run, task, routed, placement), size)
+
+    def iterate_tasks(self, placements: Sequence[FileAssignment]) -> Iterator[WriteTask]:
+        """Yield one task for each placement; errors as for ``iterate_jobs``."""
+        custom = _find_custom_merger(self.snapshot, self.settings, self.merger)
+        hooked = _has_insert_hook(custom)
+        for index, placement in enumerate(placements):
+            if placement.file_slice is None and not hooked:
+                yield InsertTask(self.facts, index, placement.partition_path, placement.file_id)
+            elif placement.file_slice is None or not self.snapshot.config.is_merge_on_read:
+                yield self._make_rewrite(index, placement)
+            else:
+                yield self._make_append(index, placement.file_slice, placement.positions_of, custom)
+
+    def _make_rewrite(self, index: int, placement: FileAssignment) -> RewriteTask:
+        old = placement.file_slice
+        if old is None:
+            old = FileSlice(placement.partition_path, placement.file_id, self.facts.instant, None, ())
+        schema = self.facts.schema
+        info = self.snapshot.read_info(old).as_stored(schema.arrow, schema.defaults)
+        return RewriteTask(self.facts, index, old, info, self.merger, ReadOptions(options=self.settings.options))
+
+    def _make_append(
+        self, index: int, old: FileSlice, positions_of: str | None, custom: RecordMerger | None
+    ) -> AppendTask:
+        task = make_append_task(self.snapshot, self.facts, self.settings, old, index, positions_of)
+        if custom is None:
+            return task
+        config = self.facts.config
+        rules = DeleteRules.of(self.facts.schema.arrow, config.merge_properties, self.settings.options)
+        return replace(task, delete_rules=rules)
+
+
+def is_merging_inserts(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> bool:
+    """Whether a merger also decides about new records; errors as for ``Tasks.iterate_jobs``."""
+    return _has_insert_hook(_find_custom_merger(snapshot, settings, merger))
+
+
+def _find_custom_merger(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> RecordMerger | None:
+    return select_strategy(snapshot.config, settings.options, merger, writing=True).merger
+
+
+def _has_insert_hook(custom: RecordMerger | None) -> bool:
+    return custom is not None and type(custom).insert_batch is not RecordMerger.insert_batch
+
+
+def run_task(task: WriteTask, records: WriteRecords, positions: np.ndarray, inserts: int) -> TaskResult:
+    """Run a task.
+
+    Args:
+        task: of one file.
+        records: the records of that file.
+        positions: row number of each in the base file, -1 if unknown.
+        inserts: how many have new keys.
+
+    Raises:
+        HoodieError: the task failed. Readers do not see what it wrote.
+    """
+    if isinstance(task, InsertTask):
+        return task.run([records])
+    if isinstance(task, RewriteTask):
+        return task.run(records)
+    return task.run(records, positions, inserts)
+
+
+def _run(task: WriteTask, routed: AssignedRecords, placement: FileAssignment) -> TaskResult:
+    return run_task(task, routed.get_records(placement), routed.get_positions(placement), placement.inserts)
+
+
+def make_append_task(
+    snapshot: Snapshot,
+    facts: CommitFacts,
+    settings: WriteSettings,
+    file_slice: FileSlice,
+    index: int,
+    positions_of: str | None = None,
+) -> AppendTask:
+    """Return the task that adds a log file to a slice.
+
+    Args:
+        snapshot: the table that the slice belongs to.
+        facts: of the commit.
+        settings: of the call.
+        file_slice: the file group's newest slice.
+        index: number of the task.
+        positions_of: instant of the base file to which row numbers refer.
+    """
+    key = file_slice.partition_path, file_slice.file_id
+    base = file_slice.base_file
+    instant = snapshot.view.visibility.find_pending_compaction(key) or file_slice.base_instant
+    version, logs = 1, [log.name.name for log in file_slice.log_files if log.name.instant == instant]
+    if not facts.config.has_logs_named_by_commit:
+        groups = {group.key: group for group in snapshot.view.list_file_groups([file_slice.partition_path])}
+        taken = [log.name.version for log in groups[key].log_files if log.name.instant == instant]
+        version = max(taken, default=0) + 1
+    wanted = writes_positions(snapshot.config, settings.options)
+    return AppendTask(
+        facts=facts,
+        index=index,
+        partition_path=key[0],
+        file_id=key[1],
+        base_instant=instant,
+        version=version,
+        base_file=None if base is None else base.name,
+        log_files=tuple(logs),
+        positions_of=positions_of if wanted else None,
+    )
+
+
+def make_workload(routed: AssignedRecords) -> dict[str, tuple[WriteStat, ...]]:
+    """Return the inflight file's statistics: inserts of each partition, then updates of each file group.
+
+    Hudi's ``WorkloadProfile`` has the same.
+    """
+    inserts: dict[str, int] = {}
+    updates: dict[str, list[WriteStat]] = {}
+    for each in routed.assignments:
+        inserts.setdefault(each.partition_path, 0)
+        if each.file_slice is None:
+            inserts[each.partition_path] += each.inserts
+            continue
+        base = each.file_slice.base_file
+        stat = WriteStat(
+            file_id=each.file_id,
+            path=None,
+            prev_commit=NO_COMMIT if base is None else base.instant,
+            num_update_writes=len(each),
+        )
+        updates.setdefault(each.partition_path, []).append(stat)
+    new = {path: WriteStat(file_id="", path=None, prev_commit=NO_COMMIT, num_inserts=n) for path, n in inserts.items()}
+    return {path: (stat, *updates.get(path, ())) for path, stat in new.items()}
+
+
+def _get_base_size(file_slice: FileSlice) -> int:
+    return 0 if file_slice.base_file is None else file_slice.base_file.size

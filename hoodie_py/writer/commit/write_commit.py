@@ -1,0 +1,337 @@
+"""Commit the files of a write of records (Hudi ``BaseCommitActionExecutor``).
+
+The steps are those of ``commit_protocol``. Before it takes an instant, a write checks that no other writer changed what
+its records were placed by. It announces each data file by a marker before it writes the file.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT, INFLIGHT, REPLACE_COMMIT, REQUESTED, Instant
+from hoodie_py.formats.timeline.writers import write_commit_metadata, write_requested_replace
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.partitions import PARTITION_METAFILES, list_folders
+from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
+from hoodie_py.writer.handles.base_codec import choose_codec
+from hoodie_py.writer.handles.data_file import CommitFacts, make_run_id
+from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.handles.partition_metafile import ensure_partition
+from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
+from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.records import WriteOperation
+from hoodie_py.writer.refusals import check_writable
+from hoodie_py.writer.rollback.recovery import list_rollbacks_to_finish
+from hoodie_py.writer.timeline.session import RUN_ID, WriteSession, find_newest_time
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+from hoodie_py.writer.transaction.commit_protocol import (
+    FileChanges,
+    begin_instant,
+    collect_sizes,
+    collect_stats,
+    complete_instant,
+    remove_leftovers,
+    take_back_on_failure,
+)
+from hoodie_py.writer.transaction.moved_on import turn_missing_into_conflict
+from hoodie_py.writer.transaction.pending import list_pending_writes, list_rollbacks_of
+from hoodie_py.writer.transaction.run_guard import GuardedRun, forget_finished, guard_run
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A write before it has an instant.
+
+    Attributes:
+        operation: what it does.
+        snapshot: the table by which its records were placed.
+        schema: of its files.
+        claims: what it changes.
+        workload: for the inflight file: one stat for each file group, without path, by partition.
+        extra_metadata: of the commit, besides the schema.
+    """
+
+    operation: WriteOperation
+    snapshot: Snapshot
+    schema: OutputSchema
+    claims: Claims
+    workload: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it replaces file groups."""
+        return self.claims.replaced is not None
+
+    @property
+    def writes_base_files(self) -> bool:
+        """Whether it may write base files, not only log files."""
+        stats = [each for some in self.workload.values() for each in some]
+        return not self.snapshot.config.is_merge_on_read or not stats or any(each.num_inserts for each in stats)
+
+    @property
+    def action(self) -> str:
+        """The action on the timeline."""
+        if self.replaces:
+            return REPLACE_COMMIT
+        return DELTA_COMMIT if self.snapshot.config.is_merge_on_read else COMMIT
+
+
+@dataclass(slots=True)
+class OpenCommit:
+    """A write that has begun.
+
+    Attributes:
+        session: of the writing call.
+        intent: what to write.
+        facts: what its tasks need.
+        alive: its heartbeat.
+        completion_time: None until it is committed.
+    """
+
+    session: WriteSession
+    intent: Intent
+    facts: CommitFacts
+    alive: GuardedRun
+    completion_time: str | None = None
+
+    @property
+    def instant(self) -> str:
+        """Request time."""
+        return self.facts.instant
+
+    def commit(self, results: Sequence[TaskResult]) -> str:
+        """Commit what the tasks wrote, and return the completion time.
+
+        Args:
+            results: one for each new file, of the attempt that counts.
+
+        Raises:
+            ConflictError: another writer's change conflicts with this write.
+            CommitStateUnknownError: the store did not say whether the commit landed.
+            StorageError: the store refused.
+        """
+        self.alive.ensure_alive()
+        done = complete_instant(self.session, self.alive, _WriteCompletion(self, results))
+        self.completion_time = done.completion_time or ""
+        self.alive.set_pending(False)
+        remove_leftovers(self.facts.files, self.instant, results, "The write is committed")
+        return self.completion_time
+
+
+@contextmanager
+def open_commit(session: WriteSession, intent: Intent) -> Iterator[OpenCommit]:
+    """Begin a write. The block runs its tasks and commits; if it fails or does not commit, the write is taken back.
+
+    Args:
+        session: of the writing call.
+        intent: what to write.
+
+    Raises:
+        ConflictError: another writer changed the table, or is at work.
+        UnsupportedFeatureError: the table has a feature that is not handled.
+        CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
+        StorageError: the store refused; the table is unchanged.
+    """
+    with ExitStack() as stack:
+        begun = _begin(session, intent, stack)
+        with take_back_on_failure(lambda error: _abort(begun, error)):
+            yield begun
+        if begun.completion_time is None:
+            _abort(begun, None)
+
+
+def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommit:
+    files = session.settings.file
+    if intent.writes_base_files:  # before the lock, as this reads footers of base files
+        with turn_missing_into_conflict(session, intent.snapshot):
+            files = choose_codec(files, intent.snapshot)
+    with session.hold_lock() as holding:
+        now = session.look()
+        _check(session, intent, now)
+        check_conflicts(intent.claims, intent.snapshot, now, beginning=True)
+        forget_finished(session, now)
+        instant = session.clock.take(find_newest_time(now.timeline.timeline))
+        # The heartbeat comes before the requested file: other writers judge the pending instant by it.
+        alive = stack.enter_context(guard_run(session, instant, lock_held=True))
+        facts = CommitFacts(
+            files=session.files,
+            config=now.bare_config,
+            instant=instant,
+            action=intent.action,
+            run_id=make_run_id(),
+            schema=intent.schema,
+            file=files,
+        )
+        writer = session.open_timeline(now)
+        holding.ensure_held()
+        profile = CommitMetadata(operation_type=intent.operation.recorded, write_stats=intent.workload)
+        content = write_commit_metadata(profile, now.config.timeline_layout, replace=intent.replaces)
+        requested = _request(writer, facts, write_requested_replace() if intent.replaces else b"", alive)
+        begun = OpenCommit(session, intent, facts, alive)
+        try:
+            begin_instant(session, now, requested, alive, holding, content)
+        except CommitStateUnknownError:
+            raise
+        except HoodieError as error:
+            _undo(begun, now, error)
+            raise
+    return begun
+
+
+def _request(writer: TimelineWriter, facts: CommitFacts, content: bytes, alive: GuardedRun) -> Instant:
+    alive.set_pending(True)  # before the file: this process may die right after it
+    try:
+        return writer.request(facts.instant, facts.action, content)
+    except (CommitStateUnknownError, ConflictError):  # after a lost answer the conflict may be with its own file
+        raise
+    except HoodieError:
+        alive.set_pending(False)
+        raise
+
+
+def _check(session: WriteSession, intent: Intent, now: Snapshot) -> None:
+    check_writable(now)
+    mode = session.settings.metadata_mode
+    MetadataTable.check(now, mode)
+    MetadataTable.check_records(now, mode, new_keys=intent.claims.changes_keys)
+    pending: list[Instant] = []
+    if not session.multi_writer:
+        pending = list_pending_writes(now) or [each.instant for each in list_rollbacks_to_finish(now)]
+    if pending:
+        raise ConflictError(
+            f"Another {pending[0].action} is under way.",
+            hint="Let it finish. If several writers work at the same time, declare that and a lock provider.",
+            instant=pending[0].request_time,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _WriteCompletion:
+    """How a write completes."""
+
+    begun: OpenCommit
+    results: Sequence[TaskResult]
+    adds_files: bool = True
+    can_run_again: bool = False  # another process rolls a write back; it never continues it
+    known_rollbacks: frozenset[str] = frozenset()
+
+    def check_still_ours(self, now: Snapshot) -> Instant:
+        """Check that no other writer rolled the write back or conflicts with it."""
+        begun, claims = self.begun, self.begun.intent.claims
+        found = now.timeline.timeline.find(begun.instant, begun.facts.action)
+        if found is None or found.state != INFLIGHT:
+            state = "gone" if found is None else found.state
+            raise ConflictError(f"Another writer changed this write's instant: it is {state}.", instant=begun.instant)
+        rollbacks = list_rollbacks_of(now, begun.instant)
+        if rollbacks:
+            raise ConflictError(
+                "Another writer rolls this write back.", instant=begun.instant, rollback=rollbacks[0].request_time
+            )
+        check_writable(now)
+        MetadataTable.check_records(now, begun.session.settings.metadata_mode, new_keys=claims.changes_keys)
+        check_conflicts(claims, begun.intent.snapshot, now)
+        return found
+
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+        """Check the files of the results and remove those of other attempts."""
+        return FileChanges(added=_settle_files(self.begun, self.results))
+
+    def make_content(self, now: Snapshot) -> bytes:
+        """Return the commit metadata."""
+        intent, run_id = self.begun.intent, str(self.begun.facts.run_id)
+        metadata = CommitMetadata(
+            operation_type=intent.operation.recorded,
+            extra_metadata={**intent.extra_metadata, RUN_ID: run_id, SCHEMA_KEY: intent.schema.table},
+            write_stats=collect_stats(self.results),
+            replaced_file_ids=intent.claims.replaced or {},
+        )
+        return write_commit_metadata(metadata, now.config.timeline_layout, replace=intent.replaces)
+
+    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+        """Check what others committed between two looks."""
+        check_conflicts(self.begun.intent.claims, before, after, own=self.begun.instant)
+
+
+def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str, dict[str, int]]:
+    """Check that the files of the results are whole, remove those of other attempts, and return the sizes."""
+    partitions = sorted({result.stat.partition_path for result in results})
+    listed: dict[str, int] = {}
+    for partition, listing in zip(partitions, list_folders(begun.facts.files, partitions), strict=True):
+        listed |= {info.path: info.size for info in listing if not info.is_dir}
+        if not any(info.name in PARTITION_METAFILES for info in listing):  # a rollback may have removed the metafile
+            ensure_partition(begun.facts.files, partition, begun.instant)
+    for result in results:
+        if listed.get(result.path) != result.stat.file_size_in_bytes:
+            raise ConflictError("A file of this write was removed or changed.", path=result.path, instant=begun.instant)
+    _remove_others(begun, results, listed)
+    return collect_sizes(results)
+
+
+def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Mapping[str, int]) -> None:
+    written = {result.path for result in results}
+    announced = {marker.path for marker in Markers(begun.facts.files, begun.instant).list_announced()}
+    stray = {path for path in listed if _is_named_after(path, begun)}
+    for path in sorted((announced | stray) - written):
+        begun.facts.files.delete_with_checksum(path)
+
+
+def _is_named_after(path: str, begun: OpenCommit) -> bool:
+    """Whether a data file's name has the commit's instant. Log files have it from table version 8 on."""
+    name = path.rpartition("/")[2]
+    if not name.startswith("."):
+        base = parse_base_file_name(name)
+        return base is not None and base.instant == begun.instant
+    log = parse_log_file_name(name)
+    by_commit = begun.facts.config.has_logs_named_by_commit
+    return by_commit and log is not None and log.instant == begun.instant
+
+
+def _abort(begun: OpenCommit, error: BaseException | None) -> None:
+    """Take the write back, unless it is committed; note on the error what could not be removed."""
+    if begun.completion_time is not None:
+        return
+    try:
+        with begun.session.hold_lock():
+            now = begun.session.look()
+            found = now.timeline.timeline.find(begun.instant, begun.facts.action)
+            if found is not None and found.is_completed:
+                begun.alive.set_pending(False)
+            elif found is not None and not list_rollbacks_of(now, begun.instant):
+                _undo(begun, now, error)
+            else:  # another writer rolled it back, perhaps before this one wrote its entries in the metadata table
+                undo_metadata_commit(begun.facts.files, begun.instant)
+                begun.alive.set_pending(found is not None)
+    except HoodieError as problem:
+        _note_problem(error, problem)
+
+
+def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None:
+    """Remove the write's entries in the metadata table, its data files, then its instant. Call it under the lock."""
+    files = begun.facts.files
+    try:
+        undo_metadata_commit(files, begun.instant)
+        markers = Markers(files, begun.instant)
+        for state in (INFLIGHT, REQUESTED):  # twice, as tasks may still publish until the inflight file is gone
+            for marker in markers.list_announced():
+                files.delete_with_checksum(marker.path)
+            markers.remove_all()
+            begun.session.open_timeline(now).remove(Instant(begun.instant, None, begun.facts.action, state))
+        begun.alive.set_pending(False)
+    except HoodieError as problem:
+        _note_problem(error, problem)
+
+
+def _note_problem(error: BaseException | None, problem: HoodieError) -> None:
+    text = f"What the write left was not all removed: {problem} The next write will do that."
+    if error is None:
+        warnings.warn(HoodieWarning(text), stacklevel=4)
+    else:
+        error.add_note(text)

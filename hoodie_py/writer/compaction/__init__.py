@@ -1,0 +1,1 @@
+"""Compaction: which slices, the plan, the run."""

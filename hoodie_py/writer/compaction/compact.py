@@ -1,0 +1,353 @@
+"""Run a planned compaction (Hudi ``RunCompactionActionExecutor``, ``BaseHoodieTableServiceClient.completeCompaction``).
+
+The steps are those of ``commit_protocol``. A compaction begins by a check of its plan, and by removing what an earlier
+attempt left. The work is one task for each file group. On failure the compaction goes back to requested.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock as ThreadLock
+
+from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from hoodie_py.formats.timeline.instants import COMMIT, COMPACTION, INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.timeline.plans import CompactionPlan
+from hoodie_py.formats.timeline.writers import write_commit_metadata
+from hoodie_py.options.read import COMPACTION_MEMORY
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.reader.selection import select_strategy
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
+from hoodie_py.writer.compaction.merger import check_merger
+from hoodie_py.writer.compaction.planned_slices import find_planned_slices
+from hoodie_py.writer.compaction.report import CompactionResult, OnProgress, Progress
+from hoodie_py.writer.compaction.task import CompactionTask
+from hoodie_py.writer.handles.base_codec import choose_codec
+from hoodie_py.writer.handles.data_file import CommitFacts, make_run_id
+from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.output_schema import load_output_schema
+from hoodie_py.writer.refusals import check_compactable, check_pending_writes
+from hoodie_py.writer.rollback.attempt import (
+    list_files_of_instant,
+    remove_files,
+    remove_files_of_run,
+    remove_scratch_files,
+    undo_attempt,
+)
+from hoodie_py.writer.rollback.recovery import finish_rollbacks
+from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
+from hoodie_py.writer.transaction.commit_protocol import (
+    FileChanges,
+    begin_instant,
+    collect_sizes,
+    collect_stats,
+    complete_instant,
+    remove_leftovers,
+    take_back_on_failure,
+)
+from hoodie_py.writer.transaction.moved_on import turn_missing_into_conflict
+from hoodie_py.writer.transaction.pending import list_rollbacks_of
+from hoodie_py.writer.transaction.run_guard import GuardedRun, forget_finished, guard_run
+
+_OPERATION = "COMPACT"
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenCompaction:
+    """A compaction that has begun: its plan, its tasks, and the rollbacks of earlier attempts."""
+
+    instant: Instant
+    plan: CompactionPlan
+    tasks: tuple[CompactionTask, ...]
+    known_rollbacks: frozenset[str]
+    table_schema: str
+    run_id: int
+
+
+def run(
+    session: WriteSession,
+    instant: str | None = None,
+    *,
+    runner: Runner | None = None,
+    merger: Merger | None = None,
+    override_merger: bool = False,
+    on_progress: OnProgress | None = None,
+) -> CompactionResult:
+    """Run a pending compaction.
+
+    Args:
+        session: of the writing call.
+        instant: request time of the compaction; None for the oldest pending one.
+        runner: runs the tasks; None for threads of this process.
+        merger: the merger that the table needs.
+        override_merger: whether the merger may differ from the table's.
+        on_progress: called with the progress.
+
+    Raises:
+        ConflictError: another writer runs the compaction, rolled it back, or changed its file groups.
+        InvalidQueryError: no compaction is pending at that time, or the merger is not the table's.
+        InvalidTableError: the plan does not fit the table.
+        UnsupportedFeatureError: the table has a feature that is not handled.
+        MergeError: the table needs a merger that was not supplied, or versions do not merge.
+        CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
+        StorageError: the store refused; the compaction is back to requested.
+    """
+    began = time.monotonic()
+    if runner is not None and not isinstance(runner, Runner):
+        raise UnsupportedFeatureError(
+            f"Compaction by an engine of type {type(runner).__name__}.", hint="Leave it out, or give one with run()."
+        )
+    snapshot = _recover(session, instant)
+    check_merger(snapshot.config, merger, override=override_merger)
+    chosen = _choose(snapshot, instant)
+    if chosen is None:
+        return CompactionResult()
+    MetadataTable.check(snapshot, session.settings.metadata_mode)  # before a heartbeat leaves its folder
+    with turn_missing_into_conflict(session, snapshot), guard_run(session, chosen.request_time) as alive:
+        begun = _begin(session, chosen.request_time, merger, alive)
+        with take_back_on_failure(lambda error: _abort(session, begun, error, alive)):
+            results = _run_tasks(begun, runner or LocalRunner(), on_progress, began)
+            alive.ensure_alive()
+            done = complete_instant(session, alive, _CompactionCompletion(session, begun, results))
+        remove_leftovers(session.files, done.request_time, results, "The compaction is complete", begun.run_id)
+    completion_time = done.completion_time or ""
+    return CompactionResult.of(chosen.request_time, completion_time, results, time.monotonic() - began)
+
+
+def _recover(session: WriteSession, instant: str | None) -> Snapshot:
+    """Finish pending rollbacks, that of the compaction too, and return the table after that."""
+    snapshot = session.look()
+    first = snapshot.timeline.timeline.select_pending_compactions().instants[:1]
+    chosen = instant or (first[0].request_time if first else None)
+    if chosen is None and not snapshot.config.is_merge_on_read:
+        return snapshot  # such a table never has a plan
+    check_compactable(snapshot)
+    return session.look() if finish_rollbacks(session, snapshot, chosen) else snapshot
+
+
+def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
+    """Return the pending compaction of a request time; None if none is pending and none was named.
+
+    Raises:
+        InvalidQueryError: no compaction is pending at that time.
+    """
+    pending = snapshot.timeline.timeline.select_pending_compactions()
+    if instant is None:
+        return pending.instants[0] if len(pending) else None
+    found = pending.find(instant)
+    if found is None:
+        other = snapshot.timeline.timeline.find(instant)
+        state = "There is no compaction" if other is None else f"A {other.action} is {other.state}, not pending,"
+        known = ", ".join(each.request_time for each in pending) or "none"
+        raise InvalidQueryError(f"{state} at {instant[:40]!r}.", hint=f"Pending compactions: {known}.")
+    return found
+
+
+def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: GuardedRun) -> _OpenCompaction:
+    with session.hold_lock() as holding:
+        snapshot = session.look()
+        pending = snapshot.timeline.timeline.select_pending_compactions().find(instant)
+        if pending is None:
+            raise ConflictError("Another writer finished the compaction, or took it back.", instant=instant)
+        plan = snapshot.timeline.read_compaction_plan(pending)
+        _check(snapshot, instant)
+        MetadataTable.check(snapshot, session.settings.metadata_mode)
+        select_strategy(snapshot.config, session.settings.options, merger, writing=False)
+        slices = find_planned_slices(snapshot, plan, instant)
+        begun = _plan_tasks(session, snapshot, pending, plan, slices, merger)
+        groups = [task.group for task in begun.tasks]
+        holding.ensure_held()
+        forget_finished(session, snapshot)
+        undo_attempt(session, snapshot, pending, groups, partial(alive.ensure_own, holding))
+        remove_scratch_files(session.files, {partition for partition, _ in groups})
+        holding.ensure_held()
+        begin_instant(session, snapshot, begun.instant, alive, holding)
+    return begun
+
+
+def _check(snapshot: Snapshot, instant: str) -> None:
+    check_compactable(snapshot)
+    check_pending_writes(snapshot, instant)
+    running = [each for each in list_rollbacks_of(snapshot, instant) if not each.is_completed]
+    if running:
+        raise ConflictError(
+            "A rollback of the compaction is under way.", instant=instant, rollback=running[0].request_time
+        )
+
+
+def _plan_tasks(
+    session: WriteSession,
+    snapshot: Snapshot,
+    pending: Instant,
+    plan: CompactionPlan,
+    slices: Sequence[FileSlice],
+    merger: Merger | None,
+) -> _OpenCompaction:
+    schema = load_output_schema(snapshot)
+    facts = CommitFacts(
+        files=snapshot.files,
+        config=snapshot.bare_config,
+        instant=pending.request_time,
+        action=COMPACTION,
+        run_id=make_run_id(),
+        schema=schema,
+        file=choose_codec(session.settings.file, snapshot, slices),
+    )
+    options = ReadOptions(
+        memory_limit=COMPACTION_MEMORY.read(session.settings.options) or None, options=session.settings.options
+    )
+    tasks = tuple(
+        CompactionTask(
+            file_slice=each,
+            info=snapshot.read_info(each).as_stored(schema.arrow, schema.defaults),
+            facts=facts,
+            index=index,
+            merger=merger,
+            options=options,
+        )
+        for index, each in enumerate(slices)
+    )
+    known = frozenset(each.request_time for each in list_rollbacks_of(snapshot, pending.request_time))
+    return _OpenCompaction(replace(pending, state=REQUESTED), plan, tasks, known, schema.table, facts.run_id)
+
+
+class _ProgressMeter:
+    """Adds up the results of tasks and reports the progress."""
+
+    def __init__(self, begun: _OpenCompaction, on_progress: OnProgress | None, began: float) -> None:
+        self._sizes = {task.group: task.size for task in begun.tasks}
+        self._instant = begun.instant.request_time
+        self._tell = on_progress
+        self._began = began
+        self._guard = ThreadLock()
+        self._rows = 0
+        self._done: dict[GroupKey, TaskResult] = {}
+
+    def on_rows(self, rows: int) -> None:
+        """Count rows that a task wrote."""
+        with self._guard:
+            self._rows += rows
+            self._report()
+
+    def on_result(self, result: TaskResult) -> None:
+        """Count a finished task. Of several attempts at one task the first counts."""
+        with self._guard:
+            self._done.setdefault(result.group, result)
+            self._rows = max(self._rows, sum(each.stat.num_writes for each in self._done.values()))
+            self._report()
+
+    @property
+    def results(self) -> list[TaskResult]:
+        """One result for each finished file group."""
+        return list(self._done.values())
+
+    def _report(self) -> None:
+        if self._tell is not None:
+            self._tell(
+                Progress(
+                    instant=self._instant,
+                    file_groups=len(self._sizes),
+                    file_groups_done=len(self._done),
+                    bytes_total=sum(self._sizes.values()),
+                    bytes_done=sum(self._sizes[group] for group in self._done),
+                    rows=self._rows,
+                    seconds=time.monotonic() - self._began,
+                )
+            )
+
+
+def _run_tasks(
+    begun: _OpenCompaction, runner: Runner, on_progress: OnProgress | None, began: float
+) -> list[TaskResult]:
+    """Run all tasks, the largest first."""
+    meter = _ProgressMeter(begun, on_progress, began)
+    tasks = sorted(begun.tasks, key=lambda task: task.size, reverse=True)
+    for result in runner.run(tasks, meter.on_rows):
+        meter.on_result(result)
+    groups = {task.group for task in begun.tasks}
+    if {result.group for result in meter.results} != groups:
+        raise ConflictError("The engine did not run every task.", instant=begun.instant.request_time)
+    return meter.results
+
+
+@dataclass(frozen=True, slots=True)
+class _CompactionCompletion:
+    """How a compaction completes."""
+
+    session: WriteSession
+    begun: _OpenCompaction
+    results: Sequence[TaskResult]
+    adds_files: bool = True
+    can_run_again: bool = True
+
+    @property
+    def known_rollbacks(self) -> frozenset[str]:
+        """Rollbacks of earlier attempts."""
+        return self.begun.known_rollbacks
+
+    def check_still_ours(self, now: Snapshot) -> Instant:
+        """Check that no other writer changed the compaction, its plan or its file groups."""
+        begun, instant = self.begun, self.begun.instant.request_time
+        found = now.timeline.timeline.find(instant, COMMIT)
+        if found is None or found.action != COMPACTION or found.state != INFLIGHT:
+            state = "gone" if found is None else found.state
+            raise ConflictError(f"Another writer changed the compaction while it ran: it is {state}.", instant=instant)
+        if now.timeline.read_compaction_plan(found) != begun.plan:
+            raise ConflictError("Another writer changed the compaction's plan while it ran.", instant=instant)
+        later = {each.request_time for each in list_rollbacks_of(now, instant)} - begun.known_rollbacks
+        if later:
+            raise ConflictError("Another writer rolled the compaction back.", instant=instant, rollback=min(later))
+        _check(now, instant)
+        _find_slices(now, begun)
+        return found
+
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+        """Check the files of the results and remove those of other attempts."""
+        files, instant = self.session.files, self.begun.instant.request_time
+        groups = [task.group for task in self.begun.tasks]
+        listed = list_files_of_instant(files, instant, groups)
+        for result in self.results:
+            if listed.get(result.path) != result.stat.file_size_in_bytes:
+                raise ConflictError(
+                    "A file of the compaction was removed or changed while it ran.", instant=instant, path=result.path
+                )
+        remove_files(files, instant, groups, keep={result.path for result in self.results}, check=ensure_own)
+        return FileChanges(added=collect_sizes(self.results))
+
+    def make_content(self, now: Snapshot) -> bytes:
+        """Return the commit metadata."""
+        extra = {**self.begun.plan.extra_metadata, RUN_ID: str(self.begun.run_id), SCHEMA_KEY: self.begun.table_schema}
+        stats = collect_stats(self.results)
+        metadata = CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, compacted=True, write_stats=stats)
+        return write_commit_metadata(metadata, now.config.timeline_layout)
+
+    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+        """Check the plan's file groups again."""
+        _find_slices(after, self.begun)
+
+
+def _find_slices(now: Snapshot, begun: _OpenCompaction) -> list[FileSlice]:
+    return find_planned_slices(now, begun.plan, begun.instant.request_time)
+
+
+def _abort(session: WriteSession, begun: _OpenCompaction, error: BaseException, alive: GuardedRun) -> None:
+    """Take the compaction back to requested, and note on the error what could not be removed."""
+    instant = begun.instant.request_time
+    try:
+        remove_files_of_run(session.files, instant, begun.run_id)
+        with session.hold_lock() as holding:
+            snapshot = session.look()
+            found = snapshot.timeline.timeline.select_pending_compactions().find(instant)
+            if found is not None and found.state == INFLIGHT:
+                groups = [task.group for task in begun.tasks]
+                undo_attempt(session, snapshot, found, groups, partial(alive.ensure_own, holding))
+    except HoodieError as problem:
+        error.add_note(f"What the compaction wrote was not all removed: {problem} The next run of it will do that.")

@@ -1,0 +1,132 @@
+"""Merge one file slice into one new base file (Hudi ``HoodieCompactor.compact``, ``FileGroupReaderBasedMergeHandle``).
+
+A task is small and picklable, so that any engine can run it. It may run more than once, also twice at the same time:
+each attempt writes a file with a new write token in its name, and announces it by a marker first. The driver commits
+the file of one attempt and removes the others.
+
+Rows come from ``FileGroupReader`` with the table's merger. Unchanged base rows come first, in the base file's order, so
+that the statistics of their row groups stay useful. Changed rows and rows that only the log has follow. Meta columns
+are those of the winning record, except the file name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import from_texts
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.names import FILE_NAME_FIELD, MarkerType, make_base_file_name
+from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.writer.handles.data_file import CommitFacts, DataFile
+from hoodie_py.writer.handles.markers import Marker
+from hoodie_py.writer.handles.result import TaskResult
+
+OnRows = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """One operation of a compaction plan.
+
+    Attributes:
+        file_slice: the files that the plan names, and no others.
+        info: facts for reading them, with columns in the types of files.
+        facts: facts of the compaction's commit.
+        index: number of the task.
+        merger: used instead of the table's merge mode.
+        options: settings of the read.
+    """
+
+    file_slice: FileSlice
+    info: ReadInfo
+    facts: CommitFacts
+    index: int
+    merger: Merger | None = None
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Partition path and file id."""
+        return self.file_slice.partition_path, self.file_slice.file_id
+
+    @property
+    def size(self) -> int:
+        """Bytes of the slice's files, a measure of the work."""
+        base = self.file_slice.base_file
+        return (0 if base is None else base.size) + self.log_bytes
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the slice's log files, which are held in memory while they merge."""
+        return sum(log.size for log in self.file_slice.log_files)
+
+    def run(self, on_rows: OnRows | None = None) -> TaskResult:
+        """Write the new base file.
+
+        Args:
+            on_rows: called with the number of rows of each written batch.
+
+        Raises:
+            HoodieError: a file is missing, corrupt or not supported, versions do not merge, or the store refuses.
+                Readers do not see what was written.
+        """
+        began = time.monotonic()
+        name = make_base_file_name(self.file_slice.file_id, self.facts.make_token(self.index), self.facts.instant)
+        marker = Marker(self.file_slice.partition_path, name, MarkerType.MERGE)
+        reader = FileGroupReader(self.file_slice, self.info, None, self.merger, self.options)
+        try:
+            with DataFile(self.facts, marker) as file:
+                writer = self.facts.open_base_writer(file.sink)
+                for batch in _set_file_name(reader.to_batches(), name):
+                    writer.write(batch)
+                    if on_rows is not None:
+                        on_rows(batch.num_rows)
+                rows = writer.close().rows
+                size = file.publish()
+        except HoodieError as error:
+            raise error.locate(
+                file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None
+            ) from error.__cause__
+        return TaskResult(self._make_stat(marker, rows, size, reader.stats), self.size, time.monotonic() - began)
+
+    def _make_stat(self, marker: Marker, rows: int, size: int, stats: ReadStats) -> WriteStat:
+        base = self.file_slice.base_file
+        return WriteStat(
+            file_id=self.file_slice.file_id,
+            path=marker.path,
+            prev_commit="null" if base is None else base.instant,
+            num_writes=rows,
+            num_deletes=stats.deletes,
+            num_update_writes=stats.updates,
+            num_inserts=stats.inserts,
+            total_write_bytes=size,
+            partition_path=self.file_slice.partition_path,
+            total_log_records=stats.log_records,
+            total_updated_records_compacted=stats.updates + stats.inserts + stats.deletes,
+            total_log_blocks=stats.blocks,
+            total_corrupt_log_block=stats.corrupt_blocks,
+            total_rollback_blocks=stats.rollback_blocks,
+            file_size_in_bytes=size,
+            prev_base_file=None if base is None else base.name,
+            total_log_files_compacted=len(self.file_slice.log_files),
+            total_log_size_compacted=stats.log_bytes,
+        )
+
+
+def _set_file_name(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+    """Yield the batches with the new file's name in the meta column."""
+    names = from_texts([name], pa.string())
+    for batch in batches:
+        if len(names) < batch.num_rows:
+            names = pa.repeat(names[0], batch.num_rows)
+        at = batch.schema.get_field_index(FILE_NAME_FIELD)
+        yield batch.set_column(at, FILE_NAME_FIELD, names.slice(0, batch.num_rows))

@@ -1,0 +1,1 @@
+"""Files of a write: new base files, rewritten ones, log files, markers."""

@@ -1,0 +1,219 @@
+"""Write one data file of a commit: announce it with a marker, write it elsewhere, put it into the table whole.
+
+Engines repeat a task, or run it twice at once. So every attempt writes a file with its own name; the driver commits one
+attempt's file and removes the others'.
+
+An attempt that outlives its commit must leave no file, because nobody would remove it. The rule has two parts:
+
+* The file appears only while its marker exists. Whoever undoes the write deletes the files that markers name.
+* A marker stays only if the instant is still inflight after the marker was written. Whoever undoes a write looks for
+  markers once more after it has deleted the inflight file; later nobody looks.
+
+Write a new file to memory, or to a local scratch file once it is large, then put it into the table.
+
+The table gets the file whole and by create-if-absent: no file is overwritten, and no part of a file appears.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+from dataclasses import dataclass, field
+from tempfile import NamedTemporaryFile
+from types import TracebackType
+from typing import IO, Self, cast
+
+from hoodie_py.errors import ConflictError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.names import parse_base_file_name
+from hoodie_py.formats.parquet.base_writer import DEFAULT_CODEC, BaseFileWriter
+from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.writer.handles.markers import Marker, Markers
+from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.settings import FileSettings
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+
+_TOKEN_BITS = 31
+IN_MEMORY = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFacts:
+    """Hold what all data files of one commit have in common; small and picklable.
+
+    Attributes:
+        files: the table's files.
+        config: its properties.
+        instant: request time of the commit.
+        action: of the pending instant.
+        run_id: random number of the run; part of the files' names.
+        schema: of the files.
+        file: settings of base files.
+    """
+
+    files: TableFiles
+    config: TableConfig
+    instant: str
+    action: str
+    run_id: int
+    schema: OutputSchema
+    file: FileSettings = field(default_factory=FileSettings)
+
+    @property
+    def inflight(self) -> Instant:
+        """The commit's instant while its tasks run."""
+        return Instant(self.instant, None, self.action, INFLIGHT)
+
+    def make_token(self, index: int) -> str:
+        """Make a write token for an attempt at task number ``index``."""
+        return f"{index}-{self.run_id}-{secrets.randbits(_TOKEN_BITS)}"
+
+    def open_base_writer(self, sink: IO[bytes]) -> BaseFileWriter:
+        """Open a writer of one of the commit's base files."""
+        return BaseFileWriter(
+            sink,
+            self.schema.arrow,
+            self.schema.avro,
+            codec=self.file.codec or DEFAULT_CODEC,
+            level=self.file.level,
+            row_group_bytes=self.file.row_group_bytes,
+            bloom=self.file.bloom,
+        )
+
+
+def make_run_id() -> int:
+    """Make a random number that tells this run from others."""
+    return secrets.randbits(_TOKEN_BITS)
+
+
+def parse_run_id(name: str) -> int | None:
+    """Return the run id in a base file's name; None if the name has none."""
+    parsed = parse_base_file_name(name)
+    parts = [] if parsed is None else parsed.write_token.split("-")
+    return int(parts[1]) if len(parts) == 3 and parts[1].isascii() and parts[1].isdigit() else None
+
+
+class DataFile:
+    """Write a new data file. Entering the block announces it; ``publish`` puts it into the table.
+
+    Args:
+        facts: of the commit.
+        marker: names the file; no other attempt has the name.
+    """
+
+    def __init__(self, facts: CommitFacts, marker: Marker) -> None:
+        self._facts = facts
+        self._marker = marker
+        self._markers = Markers(facts.files, facts.instant)
+        self._output = OutputFile(facts.files, marker.path)
+
+    @property
+    def sink(self) -> IO[bytes]:
+        """The stream to write the content to."""
+        return self._output.sink
+
+    def publish(self) -> int:
+        """Put the file into the table and return its size in bytes.
+
+        Raises:
+            ConflictError: the commit was completed or rolled back while the task ran; the file does not exist then.
+            CommitStateUnknownError: the store did not say whether the file was written.
+            StorageError: the store refused.
+        """
+        if not self._markers.is_announced(self._marker):
+            raise self._make_outlived_error()
+        size = self._output.publish()
+        if not self._markers.is_announced(self._marker) or not self._is_under_way():
+            self._facts.files.delete_with_checksum(self._marker.path)
+            self._markers.remove(self._marker)
+            raise self._make_outlived_error()
+        return size
+
+    def __enter__(self) -> Self:
+        self._markers.announce(self._marker)
+        inflight = TimelineWriter(self._facts.files, self._facts.config).locate(self._facts.inflight)
+        if not self._facts.files.exists(inflight):
+            self._markers.remove(self._marker)
+            raise self._make_outlived_error()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._output.close()
+
+    def _is_under_way(self) -> bool:
+        """Whether the commit is still inflight: neither completed nor rolled back."""
+        facts = self._facts
+        names = (each.name for each in facts.files.list(facts.config.find_timeline_folder()))
+        of_instant = [name for name in names if name.startswith(facts.instant)]
+        timeline = Timeline.from_file_names(of_instant, facts.config.timeline_layout)
+        return timeline.find(facts.instant, facts.inflight.comparable_action) == facts.inflight
+
+    def _make_outlived_error(self) -> ConflictError:
+        return ConflictError(
+            "The commit was finished or taken back while one of its tasks ran.", instant=self._facts.instant
+        )
+
+
+class OutputFile:
+    """Write a file that appears in the table only when it is published.
+
+    Args:
+        files: the table's files.
+        path: of the file; nobody else uses the name.
+        in_memory: bytes; larger content goes to a scratch file in the temporary folder.
+    """
+
+    def __init__(self, files: TableFiles, path: str, in_memory: int = IN_MEMORY) -> None:
+        self._files = files
+        self._path = path
+        self._most = in_memory
+        self._memory = io.BytesIO()
+        self._scratch: IO[bytes] | None = None
+        self._size = 0
+
+    @property
+    def sink(self) -> IO[bytes]:
+        """The stream to write the content to; it can only append."""
+        return cast("IO[bytes]", self)
+
+    def write(self, data: bytes) -> int:
+        """Append bytes."""
+        if self._scratch is None and self._size + len(data) > self._most:
+            self._scratch = NamedTemporaryFile(prefix="hoodie-")  # noqa: SIM115 - closed by ``close``
+            self._scratch.write(self._memory.getbuffer())
+            self._memory = io.BytesIO()
+        (self._memory if self._scratch is None else self._scratch).write(data)
+        self._size += len(data)
+        return len(data)
+
+    def publish(self) -> int:
+        """Put the file into the table and return its size in bytes.
+
+        Raises:
+            ConflictError: a file with that name exists.
+            CommitStateUnknownError: the store did not say whether the file was written.
+            StorageError: the store refused.
+        """
+        if self._scratch is None:
+            self._files.put_if_absent(self._path, self._memory.getvalue(), unique=True)
+        else:
+            self._scratch.flush()
+            self._files.create_from(self._path, self._scratch.name)
+        return self._size
+
+    def close(self) -> None:
+        """Delete the scratch file."""
+        if self._scratch is not None:
+            self._scratch.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

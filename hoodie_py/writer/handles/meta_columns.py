@@ -1,0 +1,105 @@
+"""Put Hudi's meta columns in front of the data columns of a file's rows (Hudi ``HoodieRecord``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import from_numpy, join_chunks, repeat_value
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.names import (
+    COMMIT_SEQNO_FIELD,
+    COMMIT_TIME_FIELD,
+    FILE_NAME_FIELD,
+    META_FIELDS,
+    OPERATION_FIELD,
+    PARTITION_PATH_FIELD,
+    RECORD_KEY_FIELD,
+)
+from hoodie_py.writer.records import WriteRecords
+
+_BATCH_ROWS = 65_536
+_BATCH_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RowStamp:
+    """Hold the values of the meta columns of one file's new rows, without their keys.
+
+    Attributes:
+        instant: of the commit.
+        index: number of the task; makes sequence numbers unique between files.
+        partition_path: of the file.
+        file_name: of a base file; the file id in a log file.
+    """
+
+    instant: str
+    index: int
+    partition_path: str
+    file_name: str
+
+    def make_sequence_numbers(self, first: int, count: int) -> pa.Array:
+        """Make the sequence numbers of rows: instant, task, and the row's number in the file."""
+        numbers = from_numpy(np.arange(first, first + count)).cast(pa.string())
+        return pc.binary_join_element_wise(f"{self.instant}_{self.index}_", numbers, "")
+
+    def make_columns(self, keys: pa.Array, first: int) -> dict[str, pa.Array]:
+        """Make the meta columns of rows with these keys.
+
+        Args:
+            keys: record keys.
+            first: number of the first row in the file.
+        """
+        count = len(keys)
+        return {
+            COMMIT_TIME_FIELD: repeat_value(self.instant, pa.string(), count),
+            COMMIT_SEQNO_FIELD: self.make_sequence_numbers(first, count),
+            RECORD_KEY_FIELD: keys,
+            PARTITION_PATH_FIELD: repeat_value(self.partition_path, pa.string(), count),
+            FILE_NAME_FIELD: repeat_value(self.file_name, pa.string(), count),
+        }
+
+
+def make_file_batches(
+    records: WriteRecords, schema: pa.Schema, stamp: RowStamp, first: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Yield records as rows of a file, in batches.
+
+    Args:
+        records: with all data columns.
+        schema: of the file.
+        stamp: for the meta columns.
+        first: number of the first row in the file.
+
+    Raises:
+        InvalidTableError: the records lack a column.
+    """
+    missing = find_missing_columns(records, schema)
+    if missing:
+        raise InvalidTableError("the rows to write lack a column of the table", column=missing[0])
+    row_bytes = records.rows.nbytes // max(1, len(records)) + 1
+    at_once = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+    for start in range(0, len(records), at_once):
+        count = min(at_once, len(records) - start)
+        rows = records.rows.slice(start, count)
+        meta = stamp.make_columns(join_chunks(records.keys.slice(start, count)), first + start)
+        columns = [_pick_column(meta, rows, field, count) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def find_missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:
+    """Return the data columns of a file that the records lack; deletes by key have few columns."""
+    there = {*META_FIELDS, OPERATION_FIELD, *records.rows.schema.names}
+    return [name for name in schema.names if name not in there]
+
+
+def _pick_column(meta: dict[str, pa.Array], rows: pa.Table, field: pa.Field, count: int) -> pa.Array:
+    if field.name in meta:
+        return meta[field.name]
+    if field.name == OPERATION_FIELD and field.name not in rows.schema.names:
+        return pa.nulls(count, field.type)
+    return join_chunks(rows.column(field.name))

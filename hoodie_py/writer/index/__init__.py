@@ -1,0 +1,1 @@
+"""Where a record key lies: look-ups in files, buckets, tagging."""

@@ -1,0 +1,111 @@
+"""Tell from footers which base files may hold some of the keys to look up (Hudi ``HoodieBloomIndex``).
+
+A file is skipped if no key lies between its least and greatest key, in Java's order of strings, or if its bloom filter
+has none of the keys in that range. A file whose footer lacks these facts is not skipped. All keys are sorted only if
+that can skip files: a sample is compared with the file's range first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie_py.arrow.arrays import from_numpy, to_booleans
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.formats.parquet.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
+from hoodie_py.formats.parquet.bloom import BloomFilter
+from hoodie_py.formats.parquet.key_range import make_comparable
+
+_SAMPLE = 64
+_ROWS_A_PROBE = 32  # reading 32 keys of a file takes as long as looking up one key in its bloom filter
+
+
+class KeyFilter:
+    """Say which files may hold some of the keys; safe to use from several threads.
+
+    Args:
+        keys: distinct strings, without nulls.
+    """
+
+    def __init__(self, keys: pa.Array) -> None:
+        self._keys = keys
+        self._lock = Lock()
+        step = max(1, len(keys) // _SAMPLE)
+        self._sample = make_comparable(keys.take(from_numpy(np.arange(0, len(keys), step))))
+
+    def may_hold(self, footer: pq.FileMetaData) -> bool:
+        """Say whether a base file may hold one of the keys; False is certain.
+
+        Raises:
+            CorruptFileError: a bloom filter that is damaged.
+        """
+        said = {name.decode("latin-1"): value for name, value in (footer.metadata or {}).items()}
+        rows, bounds = footer.num_rows, _read_bounds(said)
+        if bounds is None:
+            return self._may_be_in_bloom(said, rows, self._keys)
+        share = _count_between(self._sample, bounds) / len(self._sample)
+        if share and (BLOOM_KEY not in said or len(self._keys) * share * _ROWS_A_PROBE > rows):
+            return True
+        first, last = self._find_span(bounds)
+        if first == last:
+            return False
+        return self._may_be_in_bloom(said, rows, self._keys.take(self._sorted[0].slice(first, last - first)))
+
+    def _may_be_in_bloom(self, said: Mapping[str, bytes], rows: int, keys: pa.Array) -> bool:
+        """Ask a file's bloom filter, if its kind is known and asking for all keys is faster than reading the file."""
+        text, kind = said.get(BLOOM_KEY), said.get(BLOOM_TYPE_KEY)
+        if text is None or len(keys) * _ROWS_A_PROBE > rows:
+            return True
+        try:
+            bloom = BloomFilter.from_text(text.decode("latin-1"), None if kind is None else kind.decode("latin-1"))
+        except UnsupportedFeatureError:
+            return True
+        return bool(bloom.may_contain(keys).any())
+
+    @cached_property
+    def _sorted(self) -> tuple[pa.Array, pa.Array]:
+        comparable = make_comparable(self._keys)
+        order = pc.sort_indices(comparable)
+        return order, comparable.take(order)
+
+    def _find_span(self, bounds: tuple[bytes, bytes]) -> tuple[int, int]:
+        """Return where the keys between two bounds begin and end in sorted order."""
+        with self._lock:  # one thread sorts, the others wait for its result
+            ordered = self._sorted[1]
+        return _bisect(ordered, bounds[0], after=False), _bisect(ordered, bounds[1], after=True)
+
+
+def _read_bounds(said: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
+    """Read a file's least and greatest key, as bytes that compare as Java compares the strings."""
+    least, greatest = said.get(MIN_KEY), said.get(MAX_KEY)
+    if least is None or greatest is None:
+        return None
+    try:
+        both = make_comparable(pa.array([least.decode(), greatest.decode()]))
+    except UnicodeDecodeError:  # a range that cannot be read leaves the file in
+        return None
+    return both[0].as_py(), both[1].as_py()
+
+
+def _count_between(keys: pa.Array, bounds: tuple[bytes, bytes]) -> int:
+    low, high = (pa.scalar(bound, keys.type) for bound in bounds)
+    return int(to_booleans(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).sum())
+
+
+def _bisect(ordered: pa.Array, bound: bytes, *, after: bool) -> int:
+    """Count the sorted keys before a bound; ``after`` counts keys equal to it, too."""
+    low, high = 0, len(ordered)
+    while low < high:
+        middle = (low + high) // 2
+        key = ordered[middle].as_py()
+        if key < bound or (after and key == bound):
+            low = middle + 1
+        else:
+            high = middle
+    return low

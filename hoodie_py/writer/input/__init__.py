@@ -1,0 +1,1 @@
+"""Rows on their way in: columns, types, values that fit."""

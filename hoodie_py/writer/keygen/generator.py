@@ -1,0 +1,315 @@
+"""Make record keys and partition paths of rows, character for character as Java Hudi does.
+
+Agrees with Hudi's column key generators (``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator`` and others),
+``KeyGenUtils`` and ``KeyGenerator.constructRecordKey``:
+
+* A single key field gives the text of its value. Several fields, and the complex generator, give ``f1:v1,f2:v2``, with
+  ``__null__`` and ``__empty__`` for missing and empty values. A key whose fields are all null or empty is an error.
+* A partition field gives the text of its value, or ``__HIVE_DEFAULT_PARTITION__`` for null and empty values. The
+  table's properties say whether the value is URL-encoded and has ``field=`` before it. A timestamp key generator gives
+  a formatted time.
+* The text of a date is ISO, a decimal's has all digits of its scale. A timestamp's is its microseconds. One with a zone
+  may give the text of Java's ``Timestamp`` instead, in milliseconds and in the writer's zone: Java's row writer
+  (``bulk_insert``) always does so, except for the custom generator; its other writers follow an option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import join_chunks
+from hoodie_py.arrow.fields import find_field_type, read_field_values
+from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.config.table_config import TableConfig, find_timestamp_keygen_settings
+from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
+from hoodie_py.options import input as input_keys
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.keygen.timestamp import PartitionTime
+from hoodie_py.writer.keygen.timestamp_text import format_java_timestamps
+from hoodie_py.writer.row_errors import refuse_rows
+
+_NULL, _EMPTY = "__null__", "__empty__"
+_PLAIN_KEY = ("SIMPLE", "TIMESTAMP")
+_HANDLED = (*_PLAIN_KEY, "COMPLEX", "NON_PARTITION", "CUSTOM")
+_FIRST_WITH_NAMED_KEYS = 9  # from this table version on, a complex key of one field always names the field
+_BAD_PATH = (
+    r"(^|[/\\])\.{0,2}([/\\]|$)|^\.hoodie([/\\]|$)|[:\x00]"  # empty, . or .., Hudi's own folder, no path in Java
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGenerator:
+    """Make record keys and partition paths.
+
+    Attributes:
+        key_fields: in order.
+        named: whether a key is ``f1:v1,f2:v2``.
+        partition_fields: in path order.
+        times: the format of each partition field that is a formatted time.
+        hive_style, url_encode: the style of partition paths.
+        times_in_millis: partition fields whose values count milliseconds, as files keep them.
+        slashed_dates: whether ``-`` becomes ``/`` in the parts of the path.
+        text_zone: the zone of timestamps written as texts; None if they are written as microseconds.
+    """
+
+    key_fields: tuple[str, ...]
+    named: bool
+    partition_fields: tuple[str, ...] = ()
+    times: Mapping[str, PartitionTime] | None = None
+    hive_style: bool = False
+    url_encode: bool = False
+    slashed_dates: bool = False
+    text_zone: str | None = None
+    times_in_millis: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_config(
+        cls, config: TableConfig, options: Mapping[str, str] | None = None, timezone: str | None = None
+    ) -> KeyGenerator:
+        """Make the key generator that a table's properties name.
+
+        Args:
+            config: the table's properties.
+            options: the write's.
+            timezone: the writer's zone, for timestamps written as texts; None for UTC.
+
+        Raises:
+            UnsupportedFeatureError: the key generator is not handled.
+            InvalidTableError: the table's fields do not fit its key generator.
+            InvalidQueryError: the table does not say how keys are made, and the options do not either.
+        """
+        given = options or {}
+        fields = config.record_key_fields
+        typed = any(type_ is not None for type_ in config.partition_field_types[:1])
+        generator = config.key_generator or infer_key_generator(fields, config.partition_fields, typed=typed)
+        if not fields:
+            raise UnsupportedFeatureError("Writing to a table whose keys writers make up.", table=config.name)
+        if generator not in _HANDLED:
+            raise UnsupportedFeatureError(f"Writing with the key generator {generator[:100]}.", table=config.name)
+        if generator in _PLAIN_KEY and len(fields) > 1:
+            raise InvalidTableError(f"key generator {generator} takes one key field", table=config.name)
+        as_texts = input_keys.CONSISTENT_TIMESTAMPS.read(given)
+        partitioned = generator != "NON_PARTITION"
+        partition_fields = config.partition_fields if partitioned else ()
+        return cls(
+            key_fields=fields,
+            named=len(fields) > 1 or (generator == "COMPLEX" and _is_single_key_named(config, given)),
+            partition_fields=partition_fields,
+            times=_read_partition_times(config, generator, given),
+            hive_style=config.hive_style_partitioning,
+            url_encode=config.url_encode_partitioning,
+            slashed_dates=config.slash_separated_date_partitioning
+            and (generator == "CUSTOM" or len(partition_fields) == 1),
+            text_zone=(timezone or "UTC") if as_texts else None,
+        )
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot, options: Mapping[str, str]) -> KeyGenerator:
+        """Make the key generator of a table; errors as for ``from_config``.
+
+        Args:
+            snapshot: the table.
+            options: the write's.
+        """
+        found = cls.from_config(snapshot.config, options, snapshot.timezone)
+        if not found.times:
+            return found
+        units = {
+            name: None if snapshot.times is None else find_field_type(snapshot.times, name) for name in found.times
+        }
+        in_millis = {name for name, type_ in units.items() if type_ is not None and type_.unit == "ms"}
+        return replace(found, times_in_millis=frozenset(in_millis))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The fields that record keys and partition paths are made of."""
+        return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
+
+    def find_time(self, name: str) -> PartitionTime | None:
+        """Return the time format of a partition field; None if its text is used."""
+        return (self.times or {}).get(name)
+
+    def make_keys(self, table: pa.Table) -> pa.ChunkedArray:
+        """Make the record key of every row.
+
+        Raises:
+            InvalidQueryError: a key field is missing, or rows have no key; names the first rows.
+            UnsupportedFeatureError: keys cannot be made of a key field's type.
+        """
+        texts = [
+            format_values(_read_column(table, name, "record key"), name, self.text_zone) for name in self.key_fields
+        ]
+        columns = ",".join(self.key_fields)
+        missing = [pc.fill_null(pc.equal(each, ""), True) for each in texts]
+        nowhere = missing[0]
+        for each in missing[1:]:
+            nowhere = pc.and_(nowhere, each)
+        refuse_rows(nowhere, "Rows whose record key is null or empty.", column=columns)
+        if not self.named:
+            return texts[0]
+        parts: list[pa.ChunkedArray | pa.Scalar] = []
+        for at, (name, text) in enumerate(zip(self.key_fields, texts, strict=True)):
+            parts.append(pa.scalar(f"{',' if at else ''}{name}:"))
+            parts.append(pc.fill_null(pc.if_else(pc.equal(text, ""), _EMPTY, text), _NULL))
+        return _join_columns(parts, "")
+
+    def make_partition_paths(self, table: pa.Table) -> pa.ChunkedArray:
+        """Make the relative partition path of every row.
+
+        Raises:
+            InvalidQueryError: a partition field is missing, or a value cannot be part of a path; names the first rows.
+            UnsupportedFeatureError: paths cannot be made of a partition field's type.
+        """
+        if not self.partition_fields:
+            return pa.chunked_array([pa.repeat(pa.scalar(""), table.num_rows)])
+        parts: list[pa.ChunkedArray | pa.Scalar] = []
+        for at, name in enumerate(self.partition_fields):
+            values = _read_column(table, name, "partition")
+            if at:
+                parts.append(pa.scalar("/"))
+            parts.append(self._make_path_part(name, values))
+        return parts[0] if len(parts) == 1 else _join_columns(parts, "")
+
+    def _make_path_part(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        time = self.find_time(name)
+        if name in self.times_in_millis:
+            values = values.cast(pa.timestamp("ms", values.type.tz), safe=False)
+        if time is None:
+            texts = format_values(values, name, self.text_zone)
+        elif self.text_zone is not None and pa.types.is_timestamp(values.type):
+            raise UnsupportedFeatureError(
+                f"{input_keys.CONSISTENT_TIMESTAMPS} beside a timestamp key generator over a timestamp.", column=name
+            )
+        else:
+            texts = time.format_texts(values, name)
+        coded = texts.combine_chunks().dictionary_encode()  # each distinct text is made once: few partitions, many rows
+        distinct = [self._format_part(name, each.as_py(), time is not None) for each in coded.dictionary]
+        spelt = pa.array([*distinct, self._format_part(name, None, time is not None)], pa.string())
+        found = spelt.take(pc.fill_null(coded.indices, len(distinct)))
+        bad = pc.match_substring_regex(spelt, _BAD_PATH)
+        if time is None and not self.hive_style and not self.url_encode:
+            bad = pc.or_(bad, pc.match_substring(spelt, "="))  # Java takes it for hive style, shows the text behind it
+        if pc.any(bad).as_py():
+            refuse_rows(
+                bad.take(pc.fill_null(coded.indices, len(distinct))),
+                "Values that cannot be part of a partition path: empty folders, '.', '..', '.hoodie', colons, NUL, '=' "
+                "in a table whose paths are not in hive style.",
+                column=name,
+                values=values,
+                hint="Make the table with URL-encoded partition paths, or change the values.",
+            )
+        return pa.chunked_array([found])
+
+    def _format_part(self, name: str, text: str | None, is_time: bool) -> str:
+        part = text or DEFAULT_PARTITION
+        if self.url_encode:
+            part = escape_partition_value(part)
+        if self.hive_style:
+            part = f"{name}={part}"
+        if self.slashed_dates and not is_time and not part.startswith("-"):
+            part = part.replace("-", "/")
+        return part
+
+
+def format_values(values: pa.ChunkedArray, name: str, text_zone: str | None = None) -> pa.ChunkedArray:
+    """Return every value's text in keys; null stays null.
+
+    Args:
+        values: a column in the table's type.
+        name: of the column.
+        text_zone: the zone for texts of timestamps that have a zone; None for their microseconds.
+
+    Raises:
+        InvalidQueryError: a time is outside the range that has a text; names the first rows.
+        UnsupportedFeatureError: keys cannot be made of the type.
+    """
+    type_ = values.type
+    if pa.types.is_string(type_):
+        return values
+    if pa.types.is_timestamp(type_):
+        if text_zone is not None and type_.tz is not None:
+            return format_java_timestamps(values, name, text_zone)
+        return values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64()).cast(pa.string())
+    if (
+        pa.types.is_integer(type_)
+        or pa.types.is_boolean(type_)
+        or pa.types.is_date32(type_)
+        or pa.types.is_decimal(type_)
+        or pa.types.is_null(type_)
+    ):
+        return values.cast(pa.string())
+    raise UnsupportedFeatureError(f"Keys and partition paths made of a column of type {type_}.", column=name)
+
+
+def _read_column(table: pa.Table, name: str, role: str) -> pa.ChunkedArray:
+    if find_field_type(table.schema, name) is None:
+        raise InvalidQueryError(
+            f"The {role} field {name!r} is not in the rows.",
+            hint=f"They have the columns {', '.join(table.schema.names[:20])}.",
+            column=name,
+        )
+    return read_field_values(table, name)
+
+
+def _join_columns(parts: list[pa.ChunkedArray | pa.Scalar], separator: str) -> pa.ChunkedArray:
+    whole = [join_chunks(each) if isinstance(each, pa.ChunkedArray) else each for each in parts]
+    return pa.chunked_array([pc.binary_join_element_wise(*whole, separator)])
+
+
+def infer_key_generator(key_fields: Sequence[str], partition_fields: Sequence[str], *, typed: bool) -> str:
+    """Infer the key generator of a table that does not name one (Hudi ``KeyGenUtils.inferKeyGeneratorType``).
+
+    Args:
+        key_fields: of record keys.
+        partition_fields: of partition paths.
+        typed: whether partition fields have types, as only those of a custom key generator do.
+    """
+    if not partition_fields:
+        return "NON_PARTITION"
+    if typed:
+        return "CUSTOM"
+    return "COMPLEX" if len(partition_fields) > 1 or len(key_fields) > 1 else "SIMPLE"
+
+
+def _is_single_key_named(config: TableConfig, options: Mapping[str, str]) -> bool:
+    """Whether a complex key of one field names the field; below version 9 the table does not say.
+
+    Hudi 0.14.1 to 1.0.2 did not name it, releases before and after do. So Hudi 1.2.0 asks for an option as well.
+    """
+    if config.version >= _FIRST_WITH_NAMED_KEYS:
+        return True
+    told = input_keys.COMPLEX_KEY_VALUE_ONLY.read_given(options) is not None
+    if not told and input_keys.COMPLEX_KEY_CHECK.read(options):
+        raise InvalidQueryError(
+            "The table has the complex key generator with one key field, which releases of Hudi encode differently.",
+            hint=f"Look at its _hoodie_record_key and set {input_keys.COMPLEX_KEY_VALUE_ONLY} to false where keys are "
+            "'field:value', to true where they are bare values.",
+            table=config.name,
+        )
+    return not input_keys.COMPLEX_KEY_VALUE_ONLY.read(options)
+
+
+def _read_partition_times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, PartitionTime]:
+    """Return each timestamp field's format: from the table, else from the options, as Flink stores none."""
+    if generator == "TIMESTAMP":
+        fields = config.partition_fields
+    elif generator == "CUSTOM":
+        unknown = [type_ for type_ in config.partition_field_types if type_ not in ("SIMPLE", "TIMESTAMP")]
+        if unknown:
+            raise UnsupportedFeatureError(
+                "Writing with a custom key generator whose table does not record the types of its partition fields.",
+                table=config.name,
+            )
+        typed = zip(config.partition_fields, config.partition_field_types, strict=True)
+        fields = tuple(name for name, type_ in typed if type_ == "TIMESTAMP")
+    else:
+        return {}
+    settings = {**find_timestamp_keygen_settings(options), **config.timestamp_keygen}
+    try:
+        return {name: PartitionTime.from_settings(settings) for name in fields}
+    except InvalidTableError as error:
+        raise error.locate(table=config.name) from None

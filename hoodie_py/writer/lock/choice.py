@@ -1,0 +1,94 @@
+"""Choose the lock that a table's writers share, by Hudi's option keys (``hoodie.write.lock.*``).
+
+Without a lock provider, and with Java's in-process one, no writers on other machines are expected. Then a lock of this
+machine excludes its threads and processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.options import locks as lock_keys
+from hoodie_py.options import write as write_keys
+from hoodie_py.writer.lock.file_system import LOCK_FILE, FileSystemLock
+from hoodie_py.writer.lock.lock import Lock, NoLock
+from hoodie_py.writer.lock.machine import MachineLock
+from hoodie_py.writer.lock.storage import StorageLock
+
+_OWN_LOCK = "Pass a lock of your own as lock=: an object with acquire(timeout), renew() and release()."
+
+
+def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None = None) -> Lock:
+    """Return the lock that the options name.
+
+    Args:
+        options: Hudi's writer options.
+        files: the table's files.
+        lock: the user's own lock; it wins over the options.
+
+    Raises:
+        UnsupportedFeatureError: the lock provider is not handled, or is not safe on the table's store.
+        InvalidQueryError: several writers are declared without a lock provider, or an option has a bad value.
+    """
+    if lock is not None:
+        return lock
+    provider = write_keys.LOCK_PROVIDER.read(options)
+    mode = write_keys.CONCURRENCY_MODE.read(options)
+    if provider is None and mode != write_keys.SINGLE_WRITER:
+        raise InvalidQueryError(
+            f"{write_keys.CONCURRENCY_MODE}={mode} needs {write_keys.LOCK_PROVIDER}: the one of the other writers."
+        )
+    if provider is None or provider == lock_keys.IN_PROCESS_PROVIDER:
+        return MachineLock(files)
+    if provider == lock_keys.NOOP_PROVIDER:
+        return NoLock()
+    if provider == lock_keys.FILE_SYSTEM_PROVIDER:
+        return _make_file_system_lock(options, files)
+    if provider == lock_keys.STORAGE_PROVIDER:
+        return _make_storage_lock(options, files)
+    raise UnsupportedFeatureError(f"The lock provider {provider}.", hint=_OWN_LOCK)
+
+
+def read_wait_seconds(options: Mapping[str, str]) -> float:
+    """Return how many seconds to wait for a lock. Raises InvalidQueryError."""
+    return lock_keys.WAIT_MS.read(options) / 1000
+
+
+def _read_pause(options: Mapping[str, str]) -> float:
+    return lock_keys.RETRY_WAIT_MS.read(options) / 1000
+
+
+def _make_file_system_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
+    if files.local_path("") is None and not files.uri.startswith("memory:"):
+        raise UnsupportedFeatureError(
+            f"The lock provider {lock_keys.FILE_SYSTEM_PROVIDER} on {urlsplit(files.uri).scheme}://, where Java cannot "
+            "create its file atomically.",
+            hint=f"All writers should use {lock_keys.STORAGE_PROVIDER} there.",
+        )
+    place, path = _find_lock_file(lock_keys.FILE_SYSTEM_PATH.read(options), files)
+    expire = lock_keys.FILE_SYSTEM_EXPIRE.read(options)
+    return FileSystemLock(place, path, expire_minutes=expire, pause=_read_pause(options))
+
+
+def _find_lock_file(folder: str | None, files: TableFiles) -> tuple[TableFiles, str]:
+    """Return the lock file in a folder of the local disk; None is the table's own ``.hoodie``."""
+    if folder is None:
+        return files, LOCK_FILE
+    split = urlsplit(folder)
+    if split.scheme not in {"", "file"} or not split.path.startswith("/"):
+        raise InvalidQueryError(f"{lock_keys.FILE_SYSTEM_PATH}={folder} is no absolute local path.")
+    return TableFiles.open(unquote(split.path) if split.scheme else folder), "lock"
+
+
+def _make_storage_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
+    if files.local_path("") is not None:
+        raise UnsupportedFeatureError(
+            f"The lock provider {lock_keys.STORAGE_PROVIDER} on local disks, which have no conditional writes.",
+            hint=f"All writers should use {lock_keys.FILE_SYSTEM_PROVIDER} there.",
+        )
+    validity = lock_keys.STORAGE_VALIDITY.read(options)
+    renew_every = lock_keys.STORAGE_RENEW.read(options)
+    return StorageLock(files, validity=validity, renew_every=renew_every, pause=_read_pause(options))

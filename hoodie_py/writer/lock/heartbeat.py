@@ -1,0 +1,282 @@
+"""Heartbeats: a writer shows that it is alive (Hudi ``HoodieHeartbeatClient``).
+
+A writer rewrites ``.hoodie/.heartbeat/<instant>`` every interval. Another writer that finds the instant pending judges
+by the age of this file. It cannot judge by a lock, because the two may use different locks. A writer that leaves its
+instant pending leaves the file too.
+
+Java looks at the age only. Here the content names the writer's process. So a writer notices that another one took over
+its instant, and a dead process of this machine is recognised at once. Unlike Java, this package spares an instant
+without a file while its writer may just have begun.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, HoodieWarning, StorageError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.options import locks as lock_keys
+from hoodie_py.writer.lock.process_identity import ProcessIdentity
+
+HEARTBEAT_FOLDER = f"{METADATA_FOLDER}/.heartbeat"
+
+LEFT_FOR_JAVA = b"This write had failed when a later one completed.\n"
+"""Content of a file that no writer of the instant made: see ``leave_heartbeats``."""
+ENDED = b"The writer of this instant ended and left it pending.\n"
+
+_LONGEST = 2048
+_AT_WORK: set[bytes] = set()  # contents of the heartbeats that this process keeps
+
+
+class Heartbeat:
+    """Keeps an instant alive while a block runs. Start it under the table's lock.
+
+    Args:
+        files: the table's files.
+        instant: request time.
+        options: Hudi's writer options: interval and tolerable misses.
+        now: returns the time in seconds since 1970.
+
+    Attributes:
+        stays: whether the instant is still pending when the block ends. Then the file stays.
+        ends_at_once: whether a file that stays says that its writer has ended. Otherwise it grows old, as Java's does:
+            the store may still carry out a request that it did not answer, and other writers wait for that.
+        was_there: whether a dead writer of the instant had left a file.
+
+    Raises:
+        ConflictError: on entering the block: another writer keeps the instant alive.
+    """
+
+    def __init__(
+        self,
+        files: TableFiles,
+        instant: str,
+        options: Mapping[str, str] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.stays = False
+        self.ends_at_once = False
+        self.was_there = False
+        self._files = files
+        self._instant = instant
+        self._path = f"{HEARTBEAT_FOLDER}/{instant}"
+        self._interval, self.tolerance = _read_times(options or {})
+        self._now = now
+        self._content = ProcessIdentity.read_own().to_bytes(str(uuid.uuid4()))
+        self._last = 0.0
+        self._lost = False
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def ensure_alive(self) -> None:
+        """Check that no other writer can have judged this one dead.
+
+        Raises:
+            ConflictError: at some time the last beat was too old, or the file is not this writer's any more.
+        """
+        if not self._lost and self._now() - self._last <= self.tolerance and self._is_own():
+            return
+        raise ConflictError(
+            "The heartbeat stopped, so another writer may be rolling this one back.",
+            hint="Try again.",
+            instant=self._instant,
+        )
+
+    def __enter__(self) -> Self:
+        self.was_there = self._files.exists(self._path)
+        if self.was_there and is_alive(self._files, self._instant, tolerance=self.tolerance, now=self._now):
+            raise ConflictError(
+                "A writer keeps the instant alive: it is at work on this instant.", instant=self._instant
+            )
+        self._beat()
+        _AT_WORK.add(self._content)
+        self._thread = threading.Thread(target=self._keep_beating, name="hoodie-heartbeat", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self.ends_at_once or not self.stays:
+            _AT_WORK.discard(self._content)
+        try:
+            self._leave_file()
+        except HoodieError as problem:
+            # What the block did is done. An error here would hide how it ended.
+            warnings.warn(f"A heartbeat was not removed: {problem}", HoodieWarning, stacklevel=2)
+
+    def _leave_file(self) -> None:
+        """Remove the file, or leave it as the attributes say."""
+        if not self._is_own():
+            return  # another writer undid the instant: the file is gone, or that writer's
+        if not self.stays:
+            self._files.delete_with_checksum(self._path)
+        elif self.ends_at_once:
+            self._files.put(self._path, ENDED)
+
+    def _keep_beating(self) -> None:
+        while not self._lost and not self._over.wait(self._interval):
+            try:
+                # A process that was stopped for long wakes up here. Others may have judged it dead.
+                self._lost = self._now() - self._last > self.tolerance or not self._is_own()
+                if not self._lost:
+                    self._beat()
+            except StorageError:
+                continue  # a missed beat; `ensure_alive` reports too many of them
+
+    def _beat(self) -> None:
+        began = self._now()
+        self._files.put(self._path, self._content)
+        self._last = began
+
+    def _is_own(self) -> bool:
+        try:
+            return self._files.read(self._path, len(self._content) + 1) == self._content
+        except FileMissingError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class WriterLife:
+    """Whether the writer of a pending instant is alive.
+
+    Attributes:
+        is_alive: its heartbeat is fresh.
+        may_live: it has no heartbeat, but began too short a time ago to be judged dead.
+        until: seconds since 1970; without another beat the writer counts as dead after that.
+    """
+
+    is_alive: bool
+    may_live: bool
+    until: float
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the writer is dead, so that its instant may be undone."""
+        return not self.is_alive and not self.may_live
+
+
+def read_life(
+    files: TableFiles,
+    instant: str,
+    begun: str,
+    options: Mapping[str, str] | None = None,
+    now: Callable[[], float] = time.time,
+) -> WriterLife:
+    """Find out whether the writer of a pending instant may be at work. Locks do not count: they may not be shared.
+
+    Args:
+        files: the table's files.
+        instant: request time.
+        begun: path of the instant's file on the timeline.
+        options: Hudi's writer options: interval and tolerable misses.
+        now: returns the time in seconds since 1970.
+
+    Raises:
+        StorageError: the store did not say.
+    """
+    tolerance = _read_times(options or {})[1]
+    path = f"{HEARTBEAT_FOLDER}/{instant}"
+    content = _read_content(files, path)
+    if content is not None and content != LEFT_FOR_JAVA:
+        written = _read_write_time(files, path, now)
+        fresh = now() - written <= tolerance
+        return WriterLife(fresh and not _is_by_ended_writer(content), False, written + tolerance)
+    written = _read_write_time(files, begun, now)
+    return WriterLife(False, now() - written <= tolerance, written + tolerance)
+
+
+def is_alive(
+    files: TableFiles,
+    instant: str,
+    options: Mapping[str, str] | None = None,
+    now: Callable[[], float] = time.time,
+    *,
+    tolerance: float | None = None,
+) -> bool:
+    """Whether a writer keeps this instant alive.
+
+    Raises:
+        StorageError: the store did not say.
+    """
+    path = f"{HEARTBEAT_FOLDER}/{instant}"
+    content = _read_content(files, path)
+    if content is None or content == LEFT_FOR_JAVA or _is_by_ended_writer(content):
+        return False
+    limit = _read_times(options or {})[1] if tolerance is None else tolerance
+    return now() - _read_write_time(files, path, now) <= limit
+
+
+def remove_finished(files: TableFiles, timeline: Timeline, options: Mapping[str, str] | None = None) -> None:
+    """Remove heartbeat files of completed instants, and old files of instants that are not on the timeline.
+
+    Call it under the table's lock.
+    """
+    try:
+        found = files.list(HEARTBEAT_FOLDER)
+    except FileMissingError:
+        return
+    for info in found:
+        instant = timeline.find(info.name)
+        if info.is_dir or not info.name.isdigit() or (instant is not None and not instant.is_completed):
+            continue
+        if instant is not None or not is_alive(files, info.name, options):
+            files.delete_with_checksum(info.path)
+
+
+def leave_heartbeats(files: TableFiles, failed: Iterable[Instant]) -> None:
+    """Leave a heartbeat file for each failed write that is still pending, before something later completes.
+
+    If writers clean up eagerly, Java rolls back a pending write before its next one. Past a later commit it does so
+    only if it finds the write's heartbeat file, however old (Hudi ``BaseRollbackActionExecutor``).
+    """
+    for instant in failed:
+        path = f"{HEARTBEAT_FOLDER}/{instant.request_time}"
+        if not files.exists(path):
+            files.put(path, LEFT_FOR_JAVA)
+
+
+def _is_by_ended_writer(content: bytes) -> bool:
+    if content == ENDED:
+        return True
+    writer = ProcessIdentity.from_bytes(content)
+    if writer is None or content in _AT_WORK:
+        return False
+    return writer == ProcessIdentity.read_own() or writer.has_ended()
+
+
+def _read_content(files: TableFiles, path: str) -> bytes | None:
+    """Return the content of a heartbeat file: None without a file, b"" if it is too long to be this package's."""
+    try:
+        found = files.read(path, _LONGEST + 1)
+        return found if len(found) <= _LONGEST else b""
+    except FileMissingError:
+        return None
+
+
+def _read_write_time(files: TableFiles, path: str, now: Callable[[], float]) -> float:
+    """Return when a file was written, in seconds since 1970: 0 without a file, now if the store does not know."""
+    try:
+        modified = files.stat(path).modified
+    except FileMissingError:
+        return 0.0
+    return now() if modified is None else modified / 1000
+
+
+def _read_times(options: Mapping[str, str]) -> tuple[float, float]:
+    """Return interval and tolerance in seconds."""
+    interval = lock_keys.HEARTBEAT_INTERVAL_MS.read(options) / 1000
+    return interval, interval * lock_keys.HEARTBEAT_MISSES.read(options)

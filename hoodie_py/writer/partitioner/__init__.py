@@ -1,0 +1,1 @@
+"""Which file group new records go to."""

@@ -1,0 +1,139 @@
+"""Assign the records of a write to files, by operation and index: look keys up, then choose files.
+
+Agrees with the operations of Hudi's ``BaseSparkCommitActionExecutor``: tagging by the index, then a partitioner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import from_numpy
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.options.write import BULK_INSERT_SORT, INSERT_DUPLICATES
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.index.key_lookup import KeyLookup
+from hoodie_py.writer.index.tagging import tag
+from hoodie_py.writer.keygen.generator import KeyGenerator
+from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, assign_new_bucket_files, assign_new_files
+from hoodie_py.writer.precombine.combine import needs_combining
+from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
+from hoodie_py.writer.settings import WriteSettings
+
+LOOKED_UP = (WriteOperation.UPSERT, WriteOperation.DELETE)
+OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
+_SHOWN = 5
+
+
+def assign_records(
+    records: WriteRecords,
+    snapshot: Snapshot,
+    operation: WriteOperation,
+    settings: WriteSettings,
+    merger: Merger | None = None,
+    lookup: KeyLookup | None = None,
+) -> AssignedRecords:
+    """Assign each record to a file.
+
+    Args:
+        records: one for each key if the operation combines records.
+        snapshot: the table.
+        operation: what the write does.
+        settings: of the call.
+        merger: decides instead of the table's merge mode.
+        lookup: finds keys in the table; None: reads the table's files.
+
+    Raises:
+        InvalidQueryError: the table has a key to insert, and the options forbid that; or an option is not valid.
+        HoodieError: see ``tag``.
+    """
+
+    def tag_records() -> TaggedRecords:
+        generator = KeyGenerator.from_snapshot(snapshot, settings.options)
+        return tag(snapshot, records, settings, merger, generator.make_partition_paths, lookup)
+
+    file_bytes = settings.plan.max_file_size
+    is_bucket = settings.index.is_bucket
+    if settings.index.consistent and operation in OVERWRITES:
+        raise UnsupportedFeatureError(
+            f"The operation {operation.value} on a table with consistent hashing, whose file groups stay.",
+            hint="Delete the rows, then upsert.",
+        )
+    if is_bucket and operation in OVERWRITES:
+        return assign_new_bucket_files(tag_records(), file_bytes)
+    if is_bucket or operation in LOOKED_UP:
+        return assign_files(tag_records(), snapshot, file_bytes, 0 if is_bucket else settings.small_file_bytes)
+    if operation is WriteOperation.BULK_INSERT:
+        return assign_new_files(_sort(records, BULK_INSERT_SORT.read(settings.options)), file_bytes)
+    if operation is WriteOperation.INSERT and (policy := read_duplicate_policy(settings.options)) != "none":
+        return assign_new_files(_apply_duplicate_policy(tag_records(), policy), file_bytes)
+    return assign_new_files(records, file_bytes)
+
+
+def needs_insert_conflict_check(operation: WriteOperation, settings: WriteSettings) -> bool:
+    """Say whether a concurrent insert into the same partition may bring the same key, or the same new bucket.
+
+    A write that looks keys up takes a key for new because it did not find it.
+    """
+    return operation in LOOKED_UP or settings.index.is_bucket
+
+
+def needs_lookup(operation: WriteOperation, settings: WriteSettings) -> bool:
+    """Say whether the write looks keys up in the table's files."""
+    if settings.index.is_bucket:
+        return False
+    drops = operation is WriteOperation.INSERT and read_duplicate_policy(settings.options) != "none"
+    return operation in LOOKED_UP or drops
+
+
+def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
+    """Say whether each record goes into a new file, in any order, whatever the other records and keys."""
+    if operation is not WriteOperation.BULK_INSERT or needs_combining(operation, settings.options):
+        return False
+    if settings.index.is_bucket:
+        return False
+    return BULK_INSERT_SORT.read(settings.options) == "NONE"
+
+
+def read_duplicate_policy(options: Mapping[str, str]) -> str:
+    """Return what happens to inserts of keys that the table has: none, drop or fail.
+
+    Raises:
+        InvalidQueryError: the option has another value.
+    """
+    return INSERT_DUPLICATES.read(options)
+
+
+def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:
+    """Return the file groups that an overwrite replaces: those of some partitions, or all."""
+    found: dict[str, tuple[str, ...]] = {}
+    for each in snapshot.view.list_slices(None, partitions):
+        found[each.partition_path] = (*found.get(each.partition_path, ()), each.file_id)
+    return found
+
+
+def _apply_duplicate_policy(tagged: TaggedRecords, policy: str) -> WriteRecords:
+    """Drop or refuse inserts of keys that the table has."""
+    records, file_ids = tagged.records, tagged.file_ids
+    if file_ids.null_count == len(records):
+        return records
+    if policy == "fail":
+        known = records.keys.filter(file_ids.is_valid())
+        raise InvalidQueryError(
+            f"{len(known)} of the keys to insert are in the table already, such as "
+            f"{', '.join(map(repr, known.slice(0, _SHOWN).to_pylist()))}.",
+            hint=f"Upsert them, or set {INSERT_DUPLICATES} to drop.",
+        )
+    return records.take(from_numpy(np.flatnonzero(file_ids.is_null().to_numpy(zero_copy_only=False))))
+
+
+def _sort(records: WriteRecords, mode: str) -> WriteRecords:
+    """Sort a bulk insert by partition path and record key, so that base files have narrow key ranges."""
+    if mode == "NONE" or records.partition_paths is None:
+        return records
+    columns = pa.table({"partition": records.partition_paths, "key": records.keys})
+    return records.take(pc.sort_indices(columns, sort_keys=[("partition", "ascending"), ("key", "ascending")]))

@@ -1,0 +1,1 @@
+"""What the versions of one key in a batch become."""

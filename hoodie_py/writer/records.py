@@ -1,0 +1,118 @@
+"""Hold the records of a write between its steps: rows with their keys, later with their locations.
+
+All columns have one entry for each record, in the order in which the records came. For records of one key that order is
+the order of their versions. (Hudi ``HoodieRecord``.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import join_chunks, to_booleans
+
+
+class WriteOperation(StrEnum):
+    """List the operations of a write; the values are those of Hudi's option (Hudi ``WriteOperationType``)."""
+
+    UPSERT = "upsert"
+    INSERT = "insert"
+    BULK_INSERT = "bulk_insert"
+    DELETE = "delete"
+    INSERT_OVERWRITE = "insert_overwrite"
+    INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
+
+    @property
+    def recorded(self) -> str:
+        """The operation's name in commit metadata."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRecords:
+    """Hold records to write or to delete.
+
+    Attributes:
+        rows: data columns, in the order and types of files, without meta columns. Deletes by key have only key,
+            partition and ordering columns, or no columns at all.
+        keys: string; record keys.
+        partition_paths: string; relative partition paths as on disk, "" in a table without partitions. None for deletes
+            by bare keys, whose keys are looked up in all partitions.
+        deletes: bool, no nulls; which records are deletes. None if no record is.
+        ordering: values of the table's ordering fields, one column a field, in its types. Empty when commit time
+            decides, or when deletes bring none.
+        made_of: the fields that keys and partition paths were made of; empty if the caller gave them as such.
+    """
+
+    rows: pa.Table
+    keys: pa.ChunkedArray
+    partition_paths: pa.ChunkedArray | None
+    deletes: pa.ChunkedArray | None = None
+    ordering: tuple[pa.ChunkedArray, ...] = ()
+    made_of: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        columns = [self.keys, *self.ordering]
+        columns += [each for each in (self.partition_paths, self.deletes) if each is not None]
+        lengths = {len(each) for each in columns}
+        if self.rows.num_columns:
+            lengths.add(self.rows.num_rows)
+        if len(lengths) != 1:
+            raise ValueError(f"columns of different lengths: {sorted(lengths)}")
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def delete_mask(self) -> np.ndarray:
+        """Which records are deletes, as booleans; a new array that the caller may change."""
+        if self.deletes is None:
+            return np.zeros(len(self), bool)
+        return to_booleans(join_chunks(self.deletes))
+
+    def take(self, indices: pa.Array | pa.ChunkedArray | np.ndarray) -> WriteRecords:
+        """Return the records at some places, in the order of the places.
+
+        Args:
+            indices: integers from 0 to ``len(self)`` - 1, no nulls; repeats are allowed.
+        """
+        at = indices if isinstance(indices, pa.Array | pa.ChunkedArray) else pa.array(indices, pa.int64())
+        return WriteRecords(
+            rows=self.rows.take(at) if self.rows.num_columns else self.rows,
+            keys=_as_chunked(self.keys.take(at)),
+            partition_paths=None if self.partition_paths is None else _as_chunked(self.partition_paths.take(at)),
+            deletes=None if self.deletes is None else _as_chunked(self.deletes.take(at)),
+            ordering=tuple(_as_chunked(each.take(at)) for each in self.ordering),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedRecords:
+    """Hold records with their locations in the table.
+
+    Attributes:
+        records: the records.
+        file_ids: string; file group of each record's key, null where the key is new.
+        base_instants: string; instant of the base file that has the key, null if no base file has it.
+        positions: int64; row number in that base file, below 0 if it is unknown or there are several.
+    """
+
+    records: WriteRecords
+    file_ids: pa.Array
+    base_instants: pa.Array
+    positions: np.ndarray
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.records), len(self.file_ids), len(self.base_instants), len(self.positions)}
+        if len(lengths) != 1:
+            raise ValueError(f"columns of different lengths: {sorted(lengths)}")
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+def _as_chunked(values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])

@@ -1,0 +1,1 @@
+"""Rollbacks: ours, and those that somebody began and did not finish."""

@@ -1,0 +1,121 @@
+"""Remove what an unfinished attempt at a compaction left (Hudi ``HoodieTable.rollbackInflightCompaction``).
+
+Such an attempt leaves base files of the compaction's instant, markers that name them, an inflight file and perhaps a
+commit in the metadata table. Readers see nothing of this. The data files go first and the inflight file last, so that
+an interrupted removal can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import METADATA_FOLDER, parse_base_file_name
+from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.partitions import list_folders
+from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.handles.data_file import parse_run_id
+from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.metadata_table.metadata_table import undo_metadata_commit
+from hoodie_py.writer.timeline.session import WriteSession
+
+
+def list_files_of_instant(files: TableFiles, instant: str, groups: Iterable[GroupKey]) -> dict[str, int]:
+    """List the base files that an instant left in file groups, with their sizes in bytes.
+
+    Args:
+        files: the table's files.
+        instant: request time of the compaction.
+        groups: partition path and file id of each group in its plan.
+    """
+    wanted = set(groups)
+    partitions = sorted({partition for partition, _ in wanted})
+    found: dict[str, int] = {}
+    for partition, listing in zip(partitions, list_folders(files, partitions), strict=True):
+        for info in listing:
+            name = None if info.is_dir or info.name.startswith(".") else parse_base_file_name(info.name)
+            if name is not None and name.instant == instant and (partition, name.file_id) in wanted:
+                found[info.path] = info.size
+    return found
+
+
+def remove_files(
+    files: TableFiles,
+    instant: str,
+    groups: Collection[GroupKey],
+    keep: Collection[str] = (),
+    check: Callable[[], object] | None = None,
+) -> int:
+    """Delete the base files that attempts at a compaction wrote, and return how many were deleted.
+
+    Args:
+        files: the table's files.
+        instant: request time of the compaction.
+        groups: partition path and file id of each group in its plan.
+        keep: paths that stay.
+        check: called between the listing and the deletion; raises if the run has lost the lock or its heartbeat.
+            Another process may have run the compaction again then, and its files have the same instant.
+
+    Raises:
+        ConflictError: by ``check``.
+    """
+    announced = {
+        marker.path for marker in Markers(files, instant).list_announced() if _is_file_of(marker.path, instant)
+    }
+    listed = list_files_of_instant(files, instant, groups).keys()
+    if check is not None:
+        check()
+    for path in sorted((announced | listed) - set(keep)):
+        files.delete_with_checksum(path)
+    return len(listed - set(keep))
+
+
+def remove_files_of_run(files: TableFiles, instant: str, run_id: int) -> None:
+    """Delete the files that one run announced, and no file of another run of the same compaction."""
+    markers = Markers(files, instant)
+    for marker in markers.list_announced():
+        if _is_file_of(marker.path, instant) and parse_run_id(marker.file_name) == run_id:
+            files.delete_with_checksum(marker.path)
+            markers.remove(marker)
+
+
+def remove_scratch_files(files: TableFiles, partitions: Iterable[str]) -> int:
+    """Remove temporary files that killed writers left on a local disk, and return how many files that were.
+
+    Args:
+        files: the table's files.
+        partitions: paths of the partitions to look into, besides ``.hoodie``.
+    """
+    return sum(map(files.remove_scratch, (METADATA_FOLDER, *sorted(partitions))))
+
+
+def undo_attempt(
+    session: WriteSession,
+    snapshot: Snapshot,
+    pending: Instant,
+    groups: Collection[GroupKey],
+    check: Callable[[], object] | None = None,
+) -> int:
+    """Take an inflight compaction back to requested, and return how many data files were removed.
+
+    Call it under the table's lock, when no process runs the compaction.
+
+    Args:
+        session: of the writing call.
+        snapshot: the current table.
+        pending: the pending instant.
+        groups: partition path and file id of each group in its plan.
+        check: as for ``remove_files``.
+    """
+    undo_metadata_commit(session.files, pending.request_time, check)
+    removed = remove_files(session.files, pending.request_time, groups, check=check)
+    Markers(session.files, pending.request_time).remove_all()
+    if pending.state == INFLIGHT:
+        session.open_timeline(snapshot).remove(pending)
+    return removed
+
+
+def _is_file_of(path: str, instant: str) -> bool:
+    name = parse_base_file_name(path.rpartition("/")[2])
+    return name is not None and name.instant == instant

@@ -1,0 +1,219 @@
+"""Finish a pending rollback of this package, or of a Java Hudi that died over it (Hudi ``BaseRollbackActionExecutor``).
+
+Java deletes the data files, tells its metadata table, removes the rolled-back instant, and completes the rollback last.
+So any part of the instant may be left, also its completed file, if a user rolled a completed commit back. Until the
+rollback is complete, Java finishes it before each write, and cannot do so once a later instant has completed.
+
+* The rest of the instant is removed. If the plan is of a compaction, the compaction goes back to requested.
+* If the metadata table has a commit of the rollback, the data files were removed before.
+* If the metadata table has compacted the instant's entries (Java fails there), a commit of the rollback removes the
+  files from it.
+* A completed commit on which later commits rest cannot be rolled back. Such a rollback has done nothing, so a caller
+  that names the rollback removes it from the timeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import replace
+
+from hoodie_py.errors import FileMissingError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.timeline.instants import (
+    COMMIT,
+    COMPACTION,
+    DELTA_COMMIT,
+    INFLIGHT,
+    REPLACE_COMMIT,
+    REQUESTED,
+    ROLLBACK,
+    SAVEPOINT,
+    Instant,
+)
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER
+from hoodie_py.writer.metadata_table.metadata_table import (
+    MetadataTable,
+    is_compacted_in_metadata,
+    is_recorded_in_metadata,
+    undo_metadata_commit,
+)
+from hoodie_py.writer.rollback.attempt import undo_attempt
+from hoodie_py.writer.rollback.record import Files, complete_rollback, delete_files
+from hoodie_py.writer.rollback.written_files import find_written_files
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.pending import PendingRollback
+
+_COMPLETED = COMMIT, DELTA_COMMIT, REPLACE_COMMIT
+
+
+def finish_rollback(
+    session: WriteSession,
+    snapshot: Snapshot,
+    begun: PendingRollback,
+    check: Callable[[], object],
+    *,
+    named: bool = False,
+) -> tuple[str, int]:
+    """Finish a rollback. Call it under the table's lock, when no process works on it or on its instant.
+
+    Args:
+        session: of the writing call.
+        snapshot: the current table.
+        begun: the rollback.
+        check: called before files of a compaction are deleted; raises if the run has lost the lock or its heartbeat, as
+            another process may run the compaction again then.
+        named: whether the caller named this rollback itself. Then a rollback that cannot be finished is removed.
+
+    Returns:
+        What is left of the instant, "gone" or "requested", and how many data files were removed. "rollback" means that
+        nothing was done, and that the rollback is removed.
+
+    Raises:
+        UnsupportedFeatureError: later commits rest on the completed commit, or only Java Hudi can undo the rest of the
+            instant.
+        CommitStateUnknownError: the store did not say whether the rollback was recorded.
+        StorageError: the store refused; the next call continues the rollback.
+    """
+    problem = _find_problem(snapshot, begun)
+    if not begun.target or (problem is not None and named):
+        _withdraw(session, snapshot, begun)
+        return ROLLBACK, 0
+    if problem is not None:
+        raise problem
+    metadata = MetadataTable(session, snapshot) if is_compacted_in_metadata(snapshot, begun.target) else None
+    left = _reopen_completed(session, snapshot, begun)
+    if left is not None and left.action == COMPACTION:
+        plan = snapshot.timeline.read_compaction_plan(left)
+        groups = [(each.partition_path, each.file_id) for each in plan.operations]
+        if begun.action == COMPACTION:
+            removed = undo_attempt(session, snapshot, left, groups, check)
+            complete_rollback(session, snapshot, _begin_if_requested(session, snapshot, begun), left, begun.files)
+            return REQUESTED, removed
+        check_removable(snapshot, left, groups)
+    return "gone", _undo(session, begun, left or Instant(begun.target, None, begun.action, INFLIGHT), metadata)
+
+
+def remove_instant(session: WriteSession, snapshot: Snapshot, pending: Instant) -> None:
+    """Remove an instant's markers, its heartbeat and its timeline files, the requested one last."""
+    Markers(session.files, pending.request_time).remove_all()
+    session.files.delete_with_checksum(f"{HEARTBEAT_FOLDER}/{pending.request_time}")
+    writer = session.open_timeline(snapshot)
+    for state in (INFLIGHT, REQUESTED):
+        writer.remove(replace(pending, state=state))
+
+
+def check_removable(snapshot: Snapshot, compaction: Instant, groups: Collection[GroupKey]) -> None:
+    """Refuse to remove a compaction if log files carry its instant. From table version 8 on none do.
+
+    Raises:
+        UnsupportedFeatureError: names the file.
+    """
+    if not snapshot.view.visibility.logs_carry_base_instant:
+        return
+    for group in snapshot.view.list_file_groups(sorted({partition for partition, _ in groups})):
+        for log in group.log_files:
+            if log.name.instant == compaction.request_time:
+                raise UnsupportedFeatureError(
+                    f"Removing a compaction plan on table version {snapshot.config.version} once log files are "
+                    "named after it.",
+                    hint="Run the compaction. Where a write that failed named them, roll that back first.",
+                    instant=compaction.request_time,
+                    path=log.path,
+                )
+
+
+def _find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeatureError | None:
+    """Return why a completed commit cannot be rolled back, or None (Hudi ``validateRollbackCommitSequence``)."""
+    timeline = snapshot.timeline.timeline
+    found = timeline.find(begun.target, *_COMPLETED)
+    if found is None or not found.is_completed:
+        return None
+    later = timeline.select_writes().select_after(begun.target)
+    if begun.action == COMPACTION:
+        why = "it was pending when the rollback was planned"
+    elif timeline.find(begun.target, SAVEPOINT) is not None:
+        why = "a savepoint keeps it"
+    elif len(later):
+        why = f"{later.instants[0].request_time} came later"
+    else:
+        return None
+    rollback = begun.instant.request_time
+    return UnsupportedFeatureError(
+        f"Finishing the rollback of a completed {found.action}: {why}, so Java Hudi cannot do it either.",
+        hint=f"It has done nothing yet: roll back {rollback} itself to take it off the timeline.",
+        instant=begun.target,
+        rollback=rollback,
+    )
+
+
+def _withdraw(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> None:
+    timeline = session.open_timeline(snapshot)
+    for state in (INFLIGHT, REQUESTED):
+        timeline.remove(replace(begun.instant, state=state))
+
+
+def _reopen_completed(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant | None:
+    """Return the pending instant, or None if it is gone. A completed one becomes pending first, as in Java."""
+    found = snapshot.timeline.timeline.find(begun.target, *_COMPLETED)
+    if found is None or not found.is_completed:
+        return found
+    session.open_timeline(snapshot).remove(found)
+    return session.look().timeline.timeline.find(begun.target, *_COMPLETED)
+
+
+def _undo(session: WriteSession, begun: PendingRollback, target: Instant, metadata: MetadataTable | None) -> int:
+    snapshot, rollback = session.look(), begun.instant.request_time
+    files: Files = begun.files
+    if not is_recorded_in_metadata(snapshot, rollback):
+        files = _join_files(snapshot, begun)
+        undo_metadata_commit(session.files, rollback)
+        if metadata is None:
+            undo_metadata_commit(session.files, begun.target)
+        delete_files(session.files, files)
+        _remove_rollback_blocks(session.files, rollback)
+        if metadata is not None:
+            metadata.commit(rollback, added={}, deleted=files)
+    complete_rollback(session, snapshot, _begin_if_requested(session, snapshot, begun), target, files)
+    remove_instant(session, snapshot, target)
+    Markers(session.files, rollback).remove_all()
+    return sum(map(len, files.values()))
+
+
+def _begin_if_requested(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant:
+    return begun.instant if begun.instant.state == INFLIGHT else session.open_timeline(snapshot).begin(begun.instant)
+
+
+def _join_files(snapshot: Snapshot, begun: PendingRollback) -> Files:
+    """Return the instant's files: those that exist, and those that the plan names."""
+    found = {partition: set(names) for partition, names in find_written_files(snapshot, begun.target).items()}
+    for partition, names in begun.files.items():
+        own = {name for name in names if _is_named_after(name, begun.target)}
+        if own:
+            found.setdefault(partition, set()).update(own)
+    return {partition: tuple(sorted(names)) for partition, names in sorted(found.items())}
+
+
+def _is_named_after(name: str, instant: str) -> bool:
+    parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
+    return parsed is not None and parsed.instant == instant
+
+
+def _remove_rollback_blocks(files: TableFiles, rollback: str) -> None:
+    """Remove log files with rollback blocks that Java's attempt wrote, up to table version 6.
+
+    The blocks that they undo are deleted by now, and the metadata table does not know these files.
+    """
+    for marker in Markers(files, rollback).list_announced():
+        if parse_log_file_name(marker.file_name) is None:
+            continue
+        with suppress(FileMissingError):
+            blocks = list(iterate_blocks(read_bounded(files, marker.path, "log_bytes")))
+            if all(isinstance(each, LogBlock) and each.type is BlockType.COMMAND for each in blocks):
+                files.delete_with_checksum(marker.path)

@@ -1,0 +1,143 @@
+"""Undo failed writes before the next write begins (Hudi ``BaseHoodieTableServiceClient.rollbackFailedWrites``).
+
+A write has failed if its heartbeat stopped, or if it has none and began long ago. A lock says nothing about it, as the
+other writer may use another lock. If a pending write may still be at work, it is skipped if other writers are declared;
+otherwise this write is refused. Pending compactions and clusterings stay: they are run again.
+
+Pending rollbacks are finished first, whoever began them. Java does so before each write, and cannot do it once a later
+instant has completed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError
+from hoodie_py.formats.timeline.instants import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, Instant
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.lock.heartbeat import WriterLife, read_life
+from hoodie_py.writer.refusals import check_writable
+from hoodie_py.writer.rollback.rollback import rollback
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.pending import (
+    PendingRollback,
+    is_clustering,
+    list_pending_rollbacks,
+    list_pending_writes,
+    list_rollbacks_of,
+)
+from hoodie_py.writer.transaction.second_look import remove_undone
+
+_MOST_FAILED = 200  # each rollback lists the whole table and waits for the clock's skew
+
+
+def undo_failed_writes(session: WriteSession) -> Snapshot:
+    """Roll back failed writes and return the table after that.
+
+    Raises:
+        ConflictError: a pending write is at work, or may be.
+        UnsupportedFeatureError: the table cannot be written here, or only Java Hudi can roll a write back.
+        StorageError: the store refused.
+    """
+    snapshot = session.look()
+    check_writable(snapshot)
+    if remove_undone(session, snapshot) | finish_rollbacks(session, snapshot):
+        snapshot = session.look()
+    pending = list_pending_writes(snapshot)
+    _check_number(pending)
+    failed = [each for each in pending if _has_failed(session, snapshot, each)]
+    for instant in failed:
+        with suppress(InvalidQueryError):  # another writer completed or undid it since the look
+            rollback(session, instant.request_time)
+    return session.look() if pending else snapshot
+
+
+def finish_rollbacks(session: WriteSession, snapshot: Snapshot, compaction: str | None = None) -> bool:
+    """Finish pending rollbacks, and return whether there were any. Beside declared writers only old ones count.
+
+    Args:
+        session: of the writing call.
+        snapshot: the current table.
+        compaction: request time of a compaction that is about to run; its rollback is finished too.
+
+    Raises:
+        ConflictError: a writer is at work on an instant that is rolled back.
+        UnsupportedFeatureError: a rollback cannot be finished here.
+        StorageError: the store refused.
+    """
+    begun = list_rollbacks_to_finish(snapshot, compaction)
+    if session.multi_writer:
+        begun = [each for each in begun if _is_old(session, snapshot, each.instant)]
+    for each in begun:
+        with suppress(InvalidQueryError):  # another writer finished it since the look
+            rollback(session, each.instant.request_time if not each.target else each.target)
+    return bool(begun)
+
+
+def list_rollbacks_to_finish(snapshot: Snapshot, compaction: str | None = None) -> list[PendingRollback]:
+    """Return the rollbacks to finish before another instant completes, those of the newest instants first.
+
+    The rollback of a pending compaction or clustering can wait until the next run of that instant, which finishes it.
+    So only the rollback of the compaction in the argument counts.
+    """
+    begun = [each for each in list_pending_rollbacks(snapshot) if not _can_wait(snapshot, each, compaction)]
+    return sorted(begun, key=lambda each: each.target, reverse=True)
+
+
+def _can_wait(snapshot: Snapshot, begun: PendingRollback, compaction: str | None) -> bool:
+    found = snapshot.timeline.timeline.find(begun.target, COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
+    if found is None:
+        return False
+    if begun.action == COMPACTION:
+        return found.is_completed or begun.target != compaction
+    return not found.is_completed and is_clustering(snapshot, found)
+
+
+def _is_old(session: WriteSession, snapshot: Snapshot, rollback: Instant) -> bool:
+    path = session.open_timeline(snapshot).locate(rollback)
+    return read_life(session.files, rollback.request_time, path, session.settings.options).is_over
+
+
+def _check_number(failed: list[Instant]) -> None:
+    if len(failed) > _MOST_FAILED:
+        raise InvalidTableError(
+            f"{len(failed)} writes are pending, more than the {_MOST_FAILED} that one write rolls back.",
+            hint="If they are real, roll them back one by one, or let Java Hudi do it.",
+            instant=failed[0].request_time,
+        )
+
+
+def _has_failed(session: WriteSession, snapshot: Snapshot, instant: Instant) -> bool:
+    """Whether a pending write has failed. Raises ConflictError if it may be at work and no other writer is declared."""
+    begun = session.open_timeline(snapshot).locate(instant)
+    life = read_life(session.files, instant.request_time, begun, session.settings.options)
+    if life.is_over or any(each.is_completed for each in list_rollbacks_of(snapshot, instant.request_time)):
+        return True  # a completed rollback has removed all but the instant's timeline files
+    if session.multi_writer or _has_ended(session, instant):
+        return False
+    raise _make_kept_out_error(instant, life)
+
+
+def _has_ended(session: WriteSession, instant: Instant) -> bool:
+    """Whether a write has completed or gone since the timeline was loaded."""
+    now = session.look().timeline.timeline.find(instant.request_time, instant.action)
+    return now is None or now.is_completed
+
+
+def _make_kept_out_error(instant: Instant, life: WriterLife) -> ConflictError:
+    until = datetime.fromtimestamp(life.until, UTC)
+    if life.is_alive:
+        return ConflictError(
+            "A writer keeps the instant alive.",
+            hint="Write once it has finished. If it was killed on another machine, it counts as dead after "
+            f"{until:%H:%M:%S} UTC.",
+            action=instant.action,
+            instant=instant.request_time,
+        )
+    return ConflictError(
+        "A pending write began so short a time ago that its writer may be at work, although it shows no sign of life.",
+        hint=f"Write after {until:%H:%M:%S} UTC. If its writer has certainly ended, roll the instant back.",
+        action=instant.action,
+        instant=instant.request_time,
+    )

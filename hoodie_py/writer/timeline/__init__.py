@@ -1,0 +1,1 @@
+"""New instants and the files of the timeline that tell of them."""

@@ -1,0 +1,99 @@
+"""One call that writes to a table: its settings, the table's lock and a clock (Hudi ``TransactionManager``).
+
+The rule: a decision about the timeline is made under the lock, from a snapshot that was loaded under the lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.table.timeline.time_travel import parse_zone
+from hoodie_py.writer.lock.choice import choose_lock, read_wait_seconds
+from hoodie_py.writer.lock.lock import HeldLock, Lock, NoLock, hold
+from hoodie_py.writer.lock.machine import MachineLock
+from hoodie_py.writer.settings import WriteSettings
+from hoodie_py.writer.timeline.clock import InstantClock
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+
+RUN_ID = "hoodie_py.run"
+"""Extra metadata of a commit: the run that made it. No other commit has the same bytes, so a writer knows its own."""
+PLAN_ID = "hoodie_py.plan"
+"""Extra metadata of a plan, for the same purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSession:
+    """What a writing call works with.
+
+    Attributes:
+        files: the table's files.
+        timezone: zone of new instants if the table's zone is LOCAL; None for UTC.
+        settings: the call's options.
+        clock: makes instants and completion times.
+        lock: the table's lock.
+        multi_writer: whether the options declare other writers, or name a lock that they may share.
+    """
+
+    files: TableFiles
+    timezone: str | None
+    settings: WriteSettings
+    clock: InstantClock
+    lock: Lock
+    multi_writer: bool = False
+
+    @classmethod
+    def open(
+        cls,
+        snapshot: Snapshot,
+        *,
+        options: Mapping[str, object] | None = None,
+        strategy: str | None = None,
+        lock: Lock | None = None,
+    ) -> WriteSession:
+        """Prepare a call; nothing is written yet.
+
+        Args:
+            snapshot: any state of the table.
+            options: Hudi's writer options.
+            strategy: compaction strategy, which wins over the options'.
+            lock: the user's own lock, if the options' lock provider is not handled.
+
+        Raises:
+            InvalidQueryError: an option's value is out of range, or the time zone is unknown.
+            UnsupportedFeatureError: a lock provider that is not handled.
+        """
+        settings = WriteSettings.from_options(options, strategy)
+        zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
+        clock = InstantClock(zone, settings.clock_skew_ms)
+        chosen = choose_lock(settings.options, snapshot.files, lock)
+        others = settings.multi_writer or not isinstance(chosen, MachineLock | NoLock)
+        return cls(snapshot.files, snapshot.timezone, settings, clock, chosen, others)
+
+    def look(self) -> Snapshot:
+        """Load the current table."""
+        return open_snapshot(self.files, timezone=self.timezone)
+
+    @contextmanager
+    def hold_lock(self) -> Iterator[HeldLock]:
+        """Hold the table's lock.
+
+        Raises:
+            ConflictError: another writer holds it, or this one lost it.
+        """
+        with hold(self.lock, read_wait_seconds(self.settings.options)) as holding:
+            yield holding
+
+    def open_timeline(self, snapshot: Snapshot) -> TimelineWriter:
+        """Return the writer of the table's timeline files."""
+        return TimelineWriter(self.files, snapshot.config)
+
+
+def find_newest_time(timeline: Timeline) -> str:
+    """Return the latest request or completion time on a timeline, "" for an empty one."""
+    times = (max(each.request_time, each.completion_time or "") for each in timeline)
+    return max(times, default="")

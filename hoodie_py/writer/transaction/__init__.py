@@ -1,0 +1,1 @@
+"""What every change of a table goes through: heartbeats, pending instants, the look after a commit."""

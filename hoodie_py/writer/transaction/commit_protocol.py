@@ -1,0 +1,232 @@
+"""The protocol by which an instant completes (Hudi ``BaseActionExecutor``, ``BaseHoodieClient``).
+
+Every write, compaction and clean takes these steps, in this order:
+
+1. Under the table's lock: look at the table, check it, create the requested and the inflight file (``begin_instant``).
+2. Without the lock: work. A heartbeat shows that the run is alive (``run_guard``). Readers see nothing of the work yet.
+3. Under the lock again: load the table again. Check that the instant is still this run's and that no other writer
+   changed what the run read. Check the files, and remove those of lost attempts. Then write the metadata table, then
+   create the completed file. That file is the commit.
+4. Still under the lock: look once more, as this process may have slept during step 3 (``second_look``).
+
+In step 3 the run checks that it still has the lock and the heartbeat: before the metadata table, and right before the
+completed file. ``complete_instant`` is steps 3 and 4. Each operation does step 1 itself.
+
+A failure before the commit is taken back (``take_back_on_failure``), unless the store did not say whether it created a
+file: the commit may have landed then, so nothing is removed. If it did not land, the next write rolls it back.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.handles.data_file import parse_run_id
+from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.lock.heartbeat import leave_heartbeats
+from hoodie_py.writer.lock.lock import HeldLock
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, Names, Sizes
+from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+from hoodie_py.writer.transaction.pending import list_pending_writes
+from hoodie_py.writer.transaction.run_guard import GuardedRun
+from hoodie_py.writer.transaction.second_look import CompletedInstant
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """What an instant does to the table's files.
+
+    Attributes:
+        added: sizes in bytes of new files, by partition path and name.
+        deleted: names of files that go, by partition path.
+    """
+
+    added: Sizes = field(default_factory=dict)
+    deleted: Names = field(default_factory=dict)
+
+
+class Completion(Protocol):
+    """The steps in which writes, compactions and cleans differ."""
+
+    @property
+    def adds_files(self) -> bool:
+        """Whether Java cannot roll back an older failed write once this instant has completed."""
+        ...
+
+    @property
+    def can_run_again(self) -> bool:
+        """Whether another process runs the same instant again once it judges this run dead."""
+        ...
+
+    @property
+    def known_rollbacks(self) -> frozenset[str]:
+        """Request times of rollbacks of the instant's earlier attempts."""
+        ...
+
+    def check_still_ours(self, now: Snapshot) -> Instant:
+        """Check that the instant is this run's and that no other writer conflicts; return the inflight instant."""
+        ...
+
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+        """Check this run's files and remove those of lost attempts.
+
+        ``ensure_own`` raises if the run has lost the lock or its heartbeat. Call it between the listing and the removal
+        if ``can_run_again``: then another run's files may have the same instant.
+        """
+        ...
+
+    def make_content(self, now: Snapshot) -> bytes:
+        """Return the content of the completed file."""
+        ...
+
+    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+        """Raise a HoodieError if a commit between two snapshots conflicts with this instant."""
+        ...
+
+
+def begin_instant(
+    session: WriteSession, now: Snapshot, requested: Instant, alive: GuardedRun, holding: HeldLock, content: bytes = b""
+) -> Instant:
+    """Create the inflight file of a requested instant, check that this run may go on, and return the inflight instant.
+
+    Args:
+        session: of the writing call.
+        now: the current table.
+        requested: the instant, whose requested file this run has seen or created.
+        alive: the run's heartbeat.
+        holding: the table's lock.
+        content: of the inflight file.
+
+    Raises:
+        ConflictError: another writer runs the instant, or may have judged this run dead while this process slept.
+        CommitStateUnknownError: the store did not say whether it created the file.
+        StorageError: the store refused.
+    """
+    timeline = session.open_timeline(now)
+    inflight = timeline.begin(requested, content)
+    try:
+        alive.ensure_own(holding)
+    except HoodieError:
+        # Another writer may have removed the requested file before the inflight file was there. An inflight file alone
+        # has no plan: readers could not tell what it is about.
+        if not session.files.exists(timeline.locate(requested)):
+            timeline.remove(inflight)
+        raise
+    return inflight
+
+
+def complete_instant(session: WriteSession, alive: GuardedRun, run: Completion) -> Instant:
+    """Complete an instant, look once more, and return it.
+
+    Args:
+        session: of the writing call; its lock is not held.
+        alive: the run's heartbeat.
+        run: what is special about the operation.
+
+    Raises:
+        ConflictError: another writer conflicts with the instant, or judged this run dead.
+        CommitStateUnknownError: it is unknown whether the commit landed, or whether it stays.
+        StorageError: the store refused.
+    """
+    with session.hold_lock() as holding:
+        ensure_own = partial(alive.ensure_own, holding)
+        now = session.look()
+        inflight = run.check_still_ours(now)
+        changes = run.settle_files(now, ensure_own)
+        if run.adds_files and not session.multi_writer:
+            leave_heartbeats(session.files, (each for each in list_pending_writes(now) if each != inflight))
+        ensure_own()
+        metadata = MetadataTable(session, now)
+        with _forget_if_lost(metadata) if run.can_run_again else nullcontext():
+            metadata.commit(inflight.request_time, added=changes.added, deleted=changes.deleted)
+            completion_time = session.clock.take(find_newest_time(now.timeline.timeline))
+            content = run.make_content(now)
+            ensure_own()  # the last thing before the commit
+            instant = session.open_timeline(now).complete(inflight, completion_time, content)
+        completed = CompletedInstant(
+            session, now, metadata, inflight, instant, run.known_rollbacks, partial(run.check_overlap, now)
+        )
+        doubt = completed.find_doubt(holding, alive)
+    if doubt is not None:
+        raise completed.settle(doubt)  # after the block: this takes the lock itself
+    return instant
+
+
+@contextmanager
+def _forget_if_lost(metadata: MetadataTable) -> Iterator[None]:
+    """Remove this run's entries in the metadata table if it loses the instant before the completed file.
+
+    Another process may have run the instant again. Both runs' entries in the metadata table would count.
+    """
+    try:
+        yield
+    except ConflictError:
+        metadata.forget_own()
+        raise
+
+
+@contextmanager
+def take_back_on_failure(take_back: Callable[[BaseException], None]) -> Iterator[None]:
+    """Take an operation back if the block fails, unless its commit may have landed.
+
+    Args:
+        take_back: removes what the operation wrote; it notes on the error what it could not remove.
+    """
+    try:
+        yield
+    except CommitStateUnknownError:
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        take_back(error)
+        raise
+
+
+def collect_sizes(results: Sequence[TaskResult]) -> dict[str, dict[str, int]]:
+    """Return the sizes in bytes of the new files, by partition path and name."""
+    sizes: dict[str, dict[str, int]] = {}
+    for result in results:
+        name = result.path.rpartition("/")[2]
+        sizes.setdefault(result.stat.partition_path, {})[name] = result.stat.file_size_in_bytes
+    return sizes
+
+
+def collect_stats(results: Sequence[TaskResult]) -> dict[str, tuple[WriteStat, ...]]:
+    """Return the write statistics for a commit's metadata: by partition path, ordered by file id."""
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for result in sorted(results, key=lambda each: each.group):
+        partition = result.stat.partition_path
+        stats[partition] = (*stats.get(partition, ()), result.stat)
+    return stats
+
+
+def remove_leftovers(
+    files: TableFiles, instant: str, results: Sequence[TaskResult], what: str, run_id: int | None = None
+) -> None:
+    """Remove the markers of a commit that has landed, and files that late attempts published while it was made.
+
+    Args:
+        files: the table's files.
+        instant: request time.
+        results: of the attempts that count.
+        what: the beginning of the warning if the store refuses, as in "The write is committed".
+        run_id: whose files go; None for those of all runs.
+    """
+    markers = Markers(files, instant)
+    written = {result.path for result in results}
+    try:
+        for marker in markers.list_announced():
+            if marker.path not in written and run_id in (None, parse_run_id(marker.file_name)):
+                files.delete_with_checksum(marker.path)
+        markers.remove_all()
+    except HoodieError as error:
+        warnings.warn(HoodieWarning(f"{what}, its markers are still there: {error}"), stacklevel=4)

@@ -1,0 +1,125 @@
+"""Write a user's data: read it, make keys, combine rows of one key, look keys up, place records, commit (Hudi
+``BaseHoodieWriteClient``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow.compute as pc
+
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.commit.commit_records import Write, commit_records
+from hoodie_py.writer.commit.result import WriteResult
+from hoodie_py.writer.index.bucket_locations import check_buckets
+from hoodie_py.writer.index.delete_filter import make_deletes_by_filter
+from hoodie_py.writer.index.key_spelling import check_spelling
+from hoodie_py.writer.index.table_index import resolve_table_index
+from hoodie_py.writer.input.to_records import make_records
+from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
+from hoodie_py.writer.partitioner.assign import assign_files
+from hoodie_py.writer.partitioner.by_operation import (
+    OVERWRITES,
+    assign_records,
+    list_replaced_groups,
+    needs_insert_conflict_check,
+)
+from hoodie_py.writer.precombine.combine import combine, needs_combining
+from hoodie_py.writer.records import WriteOperation, WriteRecords
+from hoodie_py.writer.rollback.recovery import undo_failed_writes
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.moved_on import turn_missing_into_conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Makes one write.
+
+    Args:
+        session: of the call.
+        merger: used instead of the table's merge mode.
+        extra_metadata: of the commit.
+    """
+
+    session: WriteSession
+    merger: Merger | None = None
+    extra_metadata: Mapping[str, str] | None = None
+
+    def write(self, data: Any, operation: WriteOperation) -> WriteResult:
+        """Write rows, or delete the records of rows or keys.
+
+        Args:
+            data: anything with an Arrow stream, pandas, polars, or a list of dicts; for deletes also a list of keys.
+            operation: what to do with it.
+
+        Raises:
+            HoodieError: see ``HoodieTable.upsert``.
+        """
+        snapshot = undo_failed_writes(self.session)
+        with turn_missing_into_conflict(self.session, snapshot):
+            session = resolve_table_index(self.session, snapshot, operation, self.merger)
+            return replace(self, session=session).carry_out(data, snapshot, operation)
+
+    def carry_out(self, data: Any, snapshot: Snapshot, operation: WriteOperation) -> WriteResult:
+        """Write with the index of the session's settings; arguments and errors as for ``write``.
+
+        Args:
+            data: as for ``write``.
+            snapshot: the table, without failed writes.
+            operation: what to do with it.
+        """
+        settings = self.session.settings
+        records, schema = make_records(data, snapshot, settings.options, operation)
+        write = self._make_write(snapshot, operation, schema)
+        if not len(records) and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+            return WriteResult(operation)
+        touched = _list_partitions(records)
+        check_buckets(snapshot, settings, touched, self.merger)
+        if operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+            check_spelling(snapshot, settings.options, records.made_of, touched, self.merger)
+        if needs_combining(operation, settings.options):
+            records = combine(records, snapshot, settings, self.merger)
+        if operation in OVERWRITES:
+            write = replace(write, replaced=list_replaced_groups(snapshot, _list_overwritten(records, operation)))
+        return commit_records(write, assign_records(records, snapshot, operation, settings, self.merger))
+
+    def delete_where(self, chosen: str | pc.Expression) -> WriteResult:
+        """Delete the rows that match a filter.
+
+        Args:
+            chosen: Spark SQL text or a pyarrow expression.
+
+        Raises:
+            HoodieError: see ``HoodieTable.delete``.
+        """
+        snapshot = undo_failed_writes(self.session)
+        if snapshot.instant is None:
+            return WriteResult(WriteOperation.DELETE)
+        with turn_missing_into_conflict(self.session, snapshot):
+            tagged = make_deletes_by_filter(snapshot, chosen, self.session.settings.options, self.merger)
+            write = self._make_write(snapshot, WriteOperation.DELETE, load_output_schema(snapshot))
+            file_bytes = self.session.settings.plan.max_file_size
+            return commit_records(write, assign_files(tagged, snapshot, file_bytes))
+
+    def _make_write(self, snapshot: Snapshot, operation: WriteOperation, schema: OutputSchema) -> Write:
+        return Write(
+            session=self.session,
+            snapshot=snapshot,
+            operation=operation,
+            schema=schema,
+            merger=self.merger,
+            looked_up=needs_insert_conflict_check(operation, self.session.settings),
+            extra_metadata=self.extra_metadata or {},
+        )
+
+
+def _list_overwritten(records: WriteRecords, operation: WriteOperation) -> list[str] | None:
+    """Return the partitions whose rows an overwrite replaces; None for all."""
+    return None if operation is WriteOperation.INSERT_OVERWRITE_TABLE else _list_partitions(records)
+
+
+def _list_partitions(records: WriteRecords) -> list[str]:
+    return [] if records.partition_paths is None else records.partition_paths.unique().to_pylist()

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import random
+import zipfile
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.hfile.hfile import Entry, read_file_info, read_hfile, write_hfile
+from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
+from tests.corpus import WHOLE
+
+entries = st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(max_size=60), max_size=30).map(
+    lambda pairs: list(pairs.items())
+)
+
+
+@given(entries, st.text(max_size=20))
+def test_entries_read_back_in_the_order_of_their_keys(some: list[Entry], schema: str) -> None:
+    data = write_hfile(some, schema=schema, created_ms=7)
+    assert read_hfile(data) == sorted(some)
+    info = read_file_info(memoryview(data))
+    assert info["schema"].decode() == schema
+    assert info["hfile.CREATE_TIME_TS"] == (7).to_bytes(8, "big")
+
+
+def test_the_layout_is_that_of_hbase() -> None:
+    data = write_hfile([(b"b", b"two"), (b"a", b"")], schema="S", created_ms=0)
+    first = b"\0\0\0\x0d\0\0\0\0" + b"\0\x01a\0\x7f" + b"\xff" * 7 + b"\x04" + b"\0"
+    second = b"\0\0\0\x0d\0\0\0\x03" + b"\0\x01b\0\x7f" + b"\xff" * 7 + b"\x04" + b"two\0"
+    size = len(first + second)
+    header = b"DATABLK*" + (size + 4).to_bytes(4, "big") + size.to_bytes(4, "big") + b"\xff" * 8
+    header += b"\0" + (16384).to_bytes(4, "big") + (33 + size).to_bytes(4, "big")
+    assert data.startswith(header + first + second + bytes(4) + b"IDXROOT2")
+    root = data.index(b"IDXROOT2") + 33
+    assert data[root : root + 16] == bytes(8) + (33 + size + 4).to_bytes(4, "big") + b"\x03\0\x01a"
+    assert data[-4096:].startswith(b'TRABLK"$')
+    assert data[-4:] == b"\0\0\0\x03"
+
+
+def test_much_goes_into_several_blocks_and_long_keys_are_indexed() -> None:
+    some = [(b"%04d" % i + b"k" * 300, bytes(400_000)) for i in range(9)]
+    data = write_hfile(some, schema="", created_ms=0)
+    assert data.count(b"DATABLK*") == 3
+    assert b"\x8e\x01\x32\x01\x300000kk" in data  # Hadoop's varint of 306, then the length and the key
+    assert read_hfile(data) == some
+
+
+@pytest.mark.parametrize("some", [[(b"a", b""), (b"a", b"x")], [(b"", b"")], [(b"x" * 32768, b"")]])
+def test_keys_that_cannot_be_stored_are_refused(some: list[Entry]) -> None:
+    with pytest.raises(ValueError, match="key"):
+        write_hfile(some, schema="", created_ms=0)
+
+
+@cache
+def files_of_java() -> tuple[bytes, ...]:
+    """HFiles of metadata tables: base files, and blocks of log files."""
+    return tuple(_files_of_java())
+
+
+def _files_of_java() -> Iterator[bytes]:
+    found = False
+    for place in sorted(WHOLE.glob("*m*d*t*/table.zip")):
+        with zipfile.ZipFile(place) as archive:
+            for path in archive.namelist():
+                if path.endswith(".hfile"):
+                    yield archive.read(path)
+                elif "/.hoodie/metadata/" in path and ".log." in path:
+                    for block in iterate_blocks(archive.read(path)):
+                        if isinstance(block, LogBlock) and block.type is BlockType.HFILE_DATA:
+                            yield bytes(block.content)
+                found = True
+    if not found:
+        pytest.skip(f"NOT TESTED: there are no reference tables with a metadata table in {WHOLE}")
+
+
+def test_files_of_java_are_read_and_written_again() -> None:
+    for data in files_of_java():
+        some = read_hfile(data)
+        info = read_file_info(data)
+        assert [key for key, _ in some] == sorted(key for key, _ in some)
+        again = write_hfile(some, schema=info.get("schema", b"").decode(), created_ms=0)
+        assert read_hfile(again) == some
+        mine = read_file_info(again)
+        assert mine.keys() <= info.keys() | {"schema"}
+        for name in ("hfile.LASTKEY", "hfile.AVG_VALUE_LEN", "KEY_VALUE_VERSION", "MAX_MEMSTORE_TS_KEY"):
+            assert info[name].startswith(mine[name]), name  # HBase adds ten bytes to the last key
+    assert len(files_of_java()) > 50
+
+
+def test_damaged_files_are_refused_or_read_but_never_break_out() -> None:
+    data = write_hfile([(b"k%d" % i, b"v" * i) for i in range(40)], schema="S" * 99, created_ms=1)
+    rng = random.Random(5)
+    seeds = [data, *(one for one in files_of_java() if len(one) < 20_000)][:12]
+    for _ in range(3000):
+        broken = bytearray(rng.choice(seeds))
+        end = len(broken)
+        for _ in range(rng.choice((1, 1, 2, 6))):
+            spot = rng.choice((rng.randrange(end), end - 4096 + rng.randrange(160)))
+            broken[spot] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))
+        try:
+            read_hfile(bytes(broken))
+            read_file_info(bytes(broken))
+        except HoodieError:
+            continue
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 4095, 4096, 5000])
+def test_cut_files_are_refused(cut: int) -> None:
+    data = write_hfile([(b"a", b"x" * 2000)], schema="S", created_ms=1)
+    with pytest.raises(CorruptFileError):
+        read_hfile(data[:cut])
+
+
+def test_what_is_not_supported_is_named() -> None:
+    data = write_hfile([(b"a", b"x")], schema="S", created_ms=1)
+    with pytest.raises(UnsupportedFeatureError, match="version 2"):
+        read_hfile(data[:-1] + b"\x02")
+    deleted = data.replace(b"\xff" * 7 + b"\x04x", b"\xff" * 7 + b"\x08x")
+    with pytest.raises(UnsupportedFeatureError, match="puts"):
+        read_hfile(deleted)
+    trailer = data.rindex(b"\x60\x02")  # field 12: the codec
+    with pytest.raises(UnsupportedFeatureError, match="compression number 3"):
+        read_hfile(data[: trailer + 1] + b"\x03" + data[trailer + 2 :])

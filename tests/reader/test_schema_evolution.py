@@ -1,0 +1,118 @@
+"""Columns are brought to the wanted schema by name and widened as Hudi allows; all else is refused."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.reader.schema_evolution import conform_array, conform_batch, format_java_float
+
+US = pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("values", "source", "target", "expected"),
+    [
+        ([1, None], pa.int32(), pa.int64(), [1, None]),
+        ([1, 2**53 + 1], pa.int64(), pa.float64(), [1.0, float(2**53)]),
+        ([1.1, None, float("inf"), -0.0, 1e-45], pa.float32(), pa.float64(), [1.1, None, float("inf"), -0.0, 1e-45]),
+        ([7, -1, None], pa.int64(), pa.string(), ["7", "-1", None]),
+        ([1.0, 1e10, 1.5e-5], pa.float64(), pa.string(), ["1.0", "1.0E10", "1.5E-5"]),
+        ([True], pa.bool_(), pa.string(), ["true"]),
+        ([datetime.date(1969, 12, 31)], pa.date32(), pa.string(), ["1969-12-31"]),
+        (["é"], pa.string(), pa.binary(), ["é".encode()]),
+        ([b"x"], pa.binary(), pa.string(), ["x"]),
+        ([Decimal("1.50")], pa.decimal128(5, 2), pa.decimal128(20, 4), [Decimal("1.5000")]),
+        ([3], pa.int32(), pa.decimal128(12, 2), [Decimal("3.00")]),
+        ([None, None], pa.null(), pa.list_(pa.int32()), [None, None]),
+        ([["a"], None, []], pa.list_(pa.string()), pa.list_(pa.field("element", pa.string())), [["a"], None, []]),
+    ],
+)
+def test_promotions(values: list[Any], source: pa.DataType, target: pa.DataType, expected: list[Any]) -> None:
+    result = conform_array(pa.array(values, source), target)
+    assert result.type == target
+    assert result.to_pylist() == expected
+
+
+def test_timestamps_change_their_unit() -> None:
+    millis = pa.array([1, -1], pa.timestamp("ms", "UTC"))
+    assert conform_array(millis, US).cast(pa.int64()).to_pylist() == [1000, -1000]
+    nanos = pa.array([1999], pa.timestamp("ns"))
+    assert conform_array(nanos, pa.timestamp("us")).cast(pa.int64()).to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (pa.int64(), pa.int32()),
+        (pa.float64(), pa.int64()),
+        (pa.string(), pa.int32()),
+        (pa.list_(pa.int32()), pa.int32()),
+        (pa.struct([("a", pa.int32())]), pa.string()),
+        (US, pa.int64()),
+    ],
+)
+def test_what_does_not_widen_is_refused(source: pa.DataType, target: pa.DataType) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="not readable"):
+        conform_array(pa.nulls(1, source), target)
+
+
+def test_nested_fields_go_by_name_at_every_depth_even_in_slices() -> None:
+    source = pa.struct([("b", pa.int32()), ("a", pa.string())])
+    target = pa.struct([("a", pa.string()), ("c", pa.float64()), ("b", pa.int64())])
+    rows: list[Any] = [{"b": 1, "a": "x"}, None, {"b": None, "a": None}, {"b": 4, "a": "y"}]
+    want: list[Any] = [
+        {"a": "x", "c": None, "b": 1},
+        None,
+        {"a": None, "c": None, "b": None},
+        {"a": "y", "c": None, "b": 4},
+    ]
+    array = pa.array(rows, source)
+    assert conform_array(array, target).to_pylist() == want
+    assert conform_array(array.slice(1, 2), target).to_pylist() == want[1:3]
+    lists = pa.array([[rows[0], rows[3]], None, [], [None]], pa.list_(source))
+    assert conform_array(lists.slice(1), pa.list_(target)).to_pylist() == [None, [], [None]]
+    assert conform_array(lists, pa.list_(target)).to_pylist()[0] == [want[0], want[3]]
+    maps = pa.array([[("k", rows[0])], None, [("m", None), ("n", rows[3])]], pa.map_(pa.string(), source))
+    assert conform_array(maps.slice(2), pa.map_(pa.string(), target)).to_pylist() == [[("m", None), ("n", want[3])]]
+
+
+def test_missing_columns_are_null_or_their_default_and_order_is_the_schemas() -> None:
+    batch = pa.RecordBatch.from_pydict({"a": pa.array([1, 2], pa.int32()), "extra": [0, 0]})
+    schema = pa.schema([("new", pa.int64()), ("a", pa.int64()), ("other", pa.string())])
+    result = conform_batch(batch, schema, {"new": 5})
+    assert result.to_pydict() == {"new": [5, 5], "a": [1, 2], "other": [None, None]}
+    assert conform_batch(batch, pa.schema([])).num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (100.0, "100.0"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (1234567.0, "1234567.0"),
+        (12345678.0, "1.2345678E7"),
+        (1e7, "1.0E7"),
+        (9999999.5, "9999999.5"),
+        (-2.5e300, "-2.5E300"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+        (123.456, "123.456"),
+        (4.9e-324, "4.9E-324"),
+    ],
+)
+def test_floats_print_as_in_java(value: float, text: str) -> None:
+    assert format_java_float(value, single=False) == text
+
+
+def test_single_floats_print_their_own_shortest_text() -> None:
+    assert format_java_float(float(pa.scalar(0.1, pa.float32()).as_py()), single=True) == "0.1"

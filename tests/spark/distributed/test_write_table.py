@@ -1,0 +1,261 @@
+"""Distributed writes without Spark give the same tables as writes in one process."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
+
+from hoodie_py import CorruptFileError, HoodieError, HoodieTable, InvalidQueryError, StorageError
+from hoodie_py.spark.distributed.payloads import _hash_murmur3, choose_labels
+from tests.spark.troubled_writes import FailsLast, LosesRows, RunsTwice
+from tests.spark.write_engine import write_by_hand
+from tests.writer.compaction_tables import leftovers, orphans
+from tests.writer.written_tables import SCHEMA, Kind
+
+INDEXES = {
+    "SIMPLE": {},
+    "GLOBAL_SIMPLE": {"hoodie__index__type": "GLOBAL_SIMPLE"},
+    "BUCKET": {"hoodie__index__type": "BUCKET", "hoodie__bucket__index__num__buckets": "4"},
+}
+# Versions, types and indexes hardly touch each other, so every pair of them is here once, not every combination.
+CASES = [
+    *((Kind(9, True, True), index) for index in INDEXES),
+    (Kind(9, False, True), "BUCKET"),
+    (Kind(9, False, False), "SIMPLE"),
+    (Kind(8, True, False), "GLOBAL_SIMPLE"),
+    (Kind(8, False, True), "SIMPLE"),
+    (Kind(6, True, True), "SIMPLE"),
+    (Kind(6, False, False), "BUCKET"),
+]
+
+
+def rows(numbers: Any, ts: int, name: str = "n", part: int | None = None) -> pa.Table:
+    """Rows whose keys are numbers, in three partitions."""
+    made = [
+        {"id": f"k{each:03}", "part": f"p{(each if part is None else part) % 3}", "ts": ts, "name": f"{name}{each}"}
+        for each in numbers
+    ]
+    return pa.Table.from_pylist(made, SCHEMA)
+
+
+def seen(where: Path) -> list[tuple[Any, ...]]:
+    """The rows of a table, sorted."""
+    table = HoodieTable.open(where).scan(SCHEMA.names).to_arrow()
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+def steps(seed: int) -> list[tuple[str, pa.Table]]:
+    """Return the operations with their data and options."""
+    lot = random.Random(seed)
+    some = sorted(lot.sample(range(90), 40))
+    late = pa.concat_tables([rows(some, 20, "late"), rows(range(80, 120), 3), rows(range(80, 100), 3, "again")])
+    gone = rows(range(0, 30, 4), 30)
+    marked = late.slice(0, 10).append_column("_hoodie_is_deleted", pa.array([True] * 10))
+    return [
+        ("upsert", rows(range(60), 5)),
+        ("upsert", pa.concat_tables([rows(range(40, 90), 1, "old"), rows(range(30, 50), 6, "new")])),
+        ("delete", gone),
+        ("upsert", late),
+        ("insert", rows(range(200, 210), 1)),
+        ("bulk_insert", rows(range(210, 230), 1)),
+        ("upsert", marked.drop_columns(["_hoodie_is_deleted"])),
+        ("insert_overwrite", rows(range(300, 320), 1, part=1)),
+        ("upsert", rows(range(310, 330), 9, "after")),
+        ("insert_overwrite_table", rows(range(15), 1)),
+        ("upsert", rows(range(20), 2, "last")),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "index"), CASES, ids=str)
+def test_every_operation_gives_what_one_process_gives(tmp_path: Path, kind: Kind, index: str) -> None:
+    kind.create(tmp_path / "ours")
+    kind.create(tmp_path / "want")
+    options = {name.replace("__", "."): value for name, value in INDEXES[index].items()}
+    for operation, data in steps(7):
+        want = getattr(HoodieTable.open(tmp_path / "want"), operation)(data, options=options)
+        parts = [data.slice(0, 17), data.slice(17)]
+        ours = write_by_hand(tmp_path / "ours", parts, operation, **INDEXES[index])
+        assert seen(tmp_path / "ours") == seen(tmp_path / "want"), operation
+        counts = [(each.rows_inserted, each.rows_updated, each.rows_deleted) for each in (ours, want)]
+        assert counts[0] == counts[1], operation
+        assert ours.groups_replaced or operation not in ("insert_overwrite", "insert_overwrite_table")
+        assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
+
+
+def test_moves_between_partitions(tmp_path: Path) -> None:
+    for name in ("ours", "want"):
+        Kind(9, True).create(tmp_path / name)
+    options = {"hoodie.index.type": "GLOBAL_SIMPLE"}
+    for data in (rows(range(30), 5), rows(range(10, 20), 6, "moved", part=0), rows(range(5, 15), 4, "late", part=1)):
+        HoodieTable.open(tmp_path / "want").upsert(data, options=options)
+        write_by_hand(tmp_path / "ours", [data], hoodie__index__type="GLOBAL_SIMPLE")
+        assert seen(tmp_path / "ours") == seen(tmp_path / "want")
+
+
+def test_deletes_that_do_not_say_where(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(30), 5)])
+    result = write_by_hand(tmp_path, [pa.table({"id": ["k003", "k004", "k999"]})], "delete")
+    assert result.rows_deleted == 2
+    assert len(seen(tmp_path)) == 28
+
+
+def test_the_table_s_types_survive_the_shuffle(tmp_path: Path) -> None:
+    import datetime as dt
+    import decimal
+
+    data = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int64()),
+            "d": pa.array([dt.date(2026, 1, 1), None]),
+            "t": pa.array([dt.datetime(2026, 1, 1, tzinfo=dt.UTC), None], pa.timestamp("us", "UTC")),
+            "n": pa.array([decimal.Decimal("1.25"), None], pa.decimal128(10, 2)),
+            "s": pa.array([{"a": [1, None], "m": [("k", 2.5)]}, None], pa.struct(
+                [("a", pa.list_(pa.int32())), ("m", pa.map_(pa.string(), pa.float64()))])),
+            "b": pa.array([b"\x00\xff", None]),
+        }
+    )  # fmt: skip
+    HoodieTable.create(tmp_path, data.schema, record_key="id")
+    write_by_hand(tmp_path, [data.slice(0, 1), data.slice(1)])
+    found = HoodieTable.open(tmp_path).scan(data.schema.names).to_arrow().sort_by("id")
+    assert found.to_pylist() == data.to_pylist()
+
+
+def test_new_records_make_as_many_files_as_they_fill(tmp_path: Path) -> None:
+    Kind(9, False, partitioned=False).create(tmp_path)
+    result = write_by_hand(tmp_path, [rows(range(2000), 1)], shards=16, hoodie__parquet__max__file__size="10000")
+    assert 4 < result.file_groups <= 16
+    again = write_by_hand(tmp_path, [rows(range(5000, 5010), 1)], hoodie__parquet__max__file__size="1000000")
+    assert again.file_groups == 1  # into an existing small file
+    assert len(HoodieTable.open(tmp_path).file_slices()) == result.file_groups
+    assert len(seen(tmp_path)) == 2010
+
+
+def base_files(where: Path) -> list[Path]:
+    return [each for each in where.rglob("*.parquet") if ".hoodie" not in each.parts]
+
+
+def test_a_bulk_insert_writes_in_its_first_step(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    parts = [rows(range(100), 1), rows(range(100, 130), 1, part=2)]
+    result = write_by_hand(tmp_path, parts, "bulk_insert")
+    assert (result.rows_inserted, result.file_groups) == (130, 4)  # three partitions in one task, one in the other
+    assert len(base_files(tmp_path)) == 4
+    assert seen(tmp_path) == sorted(tuple(row.values()) for row in pa.concat_tables(parts).to_pylist())
+
+
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_a_bulk_insert_s_files_are_cut_by_size(tmp_path: Path, partitioned: bool) -> None:
+    Kind(9, False, partitioned).create(tmp_path)
+    result = write_by_hand(tmp_path, [rows(range(900), 1)], "bulk_insert", hoodie__parquet__max__file__size="2000")
+    assert 4 < result.file_groups < 30
+    assert len(seen(tmp_path)) == 900
+
+
+def test_a_bulk_insert_puts_task_s_rows_together_as_asked(tmp_path: Path) -> None:
+    Kind(9, True, partitioned=False).create(tmp_path)
+    parts = [rows(range(at, at + 10), 1) for at in range(0, 50, 10)]
+    assert write_by_hand(tmp_path, parts, "bulk_insert").file_groups == 5
+    one = write_by_hand(tmp_path, parts, "bulk_insert", hoodie__bulkinsert__shuffle__parallelism="1")
+    assert one.file_groups == 1
+
+
+def test_a_sorted_or_combined_bulk_insert_is_shuffled(tmp_path: Path) -> None:
+    Kind(9, True, partitioned=False).create(tmp_path)
+    twice = pa.concat_tables([rows(range(20), 1), rows(range(20), 2)])
+    assert write_by_hand(tmp_path, [twice], "bulk_insert", hoodie__bulkinsert__sort__mode="GLOBAL_SORT").instant
+    assert len(seen(tmp_path)) == 40
+    combined = {"hoodie__combine__before__insert": "true"}
+    assert write_by_hand(tmp_path, [twice], "bulk_insert", **combined).rows_inserted == 20
+    assert len(seen(tmp_path)) == 60
+
+
+def test_a_bulk_insert_that_fails_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    bad = rows(range(3), 2).set_column(0, "id", pa.array(["a", None, "c"]))
+    with pytest.raises(InvalidQueryError, match="null or empty"):
+        write_by_hand(tmp_path, [rows(range(10), 1), bad], "bulk_insert")
+    assert write_by_hand(tmp_path, [SCHEMA.empty_table()], "bulk_insert").instant is None
+    assert list(HoodieTable.open(tmp_path).timeline) == []
+    assert (base_files(tmp_path), orphans(tmp_path), leftovers(tmp_path)) == ([], [], [])
+
+
+@pytest.mark.parametrize("policy", ["drop", "fail"])
+def test_inserts_of_known_keys(tmp_path: Path, policy: str) -> None:
+    Kind(9, True).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(10), 1)])
+    options = {"hoodie__datasource__insert__dup__policy": policy}
+    if policy == "fail":
+        with pytest.raises(InvalidQueryError, match="in the table already"):
+            write_by_hand(tmp_path, [rows(range(5, 15), 2)], "insert", **options)
+    else:
+        write_by_hand(tmp_path, [rows(range(5, 15), 2)], "insert", **options)
+    assert len(seen(tmp_path)) == (10 if policy == "fail" else 15)
+
+
+def test_rows_that_do_not_fit_leave_the_table_as_it_was(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(10), 1)])
+    before = HoodieTable.open(tmp_path).timeline
+    bad = rows(range(3), 2).set_column(0, "id", pa.array(["a", None, "c"]))
+    with pytest.raises(InvalidQueryError, match="null or empty") as caught:
+        write_by_hand(tmp_path, [bad])
+    assert any("Traceback" in note for note in caught.value.__notes__)
+    assert list(HoodieTable.open(tmp_path).timeline) == list(before)
+
+
+def test_files_that_cannot_be_read_are_seen_in_time(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(10), 1)])
+    before = list(HoodieTable.open(tmp_path).timeline)
+    [base, *_] = tmp_path.rglob("*.parquet")
+    base.write_bytes(b"PAR1 not at all PAR1")
+    with pytest.raises(CorruptFileError) as caught:
+        write_by_hand(tmp_path, [rows(range(10), 2)])
+    assert any("Traceback" in note for note in caught.value.__notes__)
+    assert list(HoodieTable.open(tmp_path).timeline) == before
+
+
+def test_rows_that_change_between_steps_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Kind(9, True).create(tmp_path)
+    monkeypatch.setattr("tests.spark.write_engine.WriteFiles", LosesRows)
+    with pytest.raises(HoodieError, match="must not change"):
+        write_by_hand(tmp_path, [rows(range(10), 1)])
+    assert list(HoodieTable.open(tmp_path).timeline) == []
+    assert (orphans(tmp_path), leftovers(tmp_path)) == ([], [])
+
+
+def test_files_of_other_attempts_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Kind(9, True).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(30), 1)])
+    before = seen(tmp_path)
+    monkeypatch.setattr("tests.spark.write_engine.WriteFiles", FailsLast)
+    with pytest.raises(StorageError, match="went away"):
+        write_by_hand(tmp_path, [rows(range(10, 40), 2)])
+    assert (seen(tmp_path), orphans(tmp_path), leftovers(tmp_path)) == (before, [], [])
+    monkeypatch.setattr("tests.spark.write_engine.WriteFiles", RunsTwice)
+    result = write_by_hand(tmp_path, [rows(range(10, 40), 2)])
+    assert (result.rows_updated, result.rows_inserted) == (20, 10)
+    assert (len(seen(tmp_path)), orphans(tmp_path), leftovers(tmp_path)) == (40, [], [])
+
+
+def test_labels_are_distinct_in_spark_s_hash() -> None:
+    # hash(0), hash(1), hash(42) as Spark's SQL gives them
+    assert _hash_murmur3(np.array([0, 1, 42], np.uint32)).astype(np.int32).tolist() == [933211791, -559580957, 29417773]
+    for count in (1, 2, 7, 200):
+        assert len(set(choose_labels(count))) == count
+
+
+def test_no_rows_write_nothing(tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
+    assert write_by_hand(tmp_path, [SCHEMA.empty_table()]).instant is None
+    write_by_hand(tmp_path, [rows(range(10), 1)])
+    assert write_by_hand(tmp_path, [SCHEMA.empty_table()], "insert_overwrite_table").groups_replaced == 3
+    assert seen(tmp_path) == []

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
+from hoodie_py.writer.clean.plan import CleanSettings, check_plan, make_plan
+from tests.writer.clean_tables import Names, at
+
+BY_VERSIONS = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+
+
+def planned(names: Names, commits: int | None = 1, **options: str) -> CleanPlan | None:
+    return make_plan(names.snapshot(), CleanSettings.of(options, commits)).plan
+
+
+@pytest.fixture(params=[9, 6])
+def names(tmp_path: Path, request: pytest.FixtureRequest) -> Names:
+    """A group with base files at 1, 3 and 5 and log files in between, on either layout."""
+    made = Names(tmp_path / "t", request.param)
+    for number in (1, 3, 5):
+        made.base("f-0", number)
+        made.done(number, "commit" if number > 1 else "deltacommit")
+        made.log("f-0", number + 1 if request.param == 9 else number)
+        made.done(number + 1)
+    return made
+
+
+def test_a_plan_for_each_number_of_commits(names: Names) -> None:
+    second = names.log("f-0", 2 if names.version == 9 else 1)
+    plan = planned(names, 2)
+    assert plan is not None
+    assert (plan.earliest_instant_to_retain, plan.earliest_action) == (at(5), "commit")
+    assert plan.last_completed_commit_timestamp == at(6)
+    assert plan.files == {"p": (f"f-0_0-0-0_{at(1)}.parquet", Path(second).name)}
+    assert plan.policy == "KEEP_LATEST_COMMITS"
+    for commits, slices in ((1, 2), (3, 1), (4, 0), (6, 0), (7, 0)):
+        found = make_plan(names.snapshot(), CleanSettings.of({}, commits))
+        assert len(found.report.removed) == slices
+        assert (found.plan is None) is (slices == 0)
+
+
+def test_the_report_tells_why(names: Names) -> None:
+    report = make_plan(names.snapshot(), CleanSettings.of({}, 2)).report
+    assert "would remove 1 of 3 file slices (2 files, 8 bytes)" in str(report)
+    assert f"retain what commit {at(5)} and later ones read" in str(report)
+    assert f"- p/f-0 of {at(1)}: it is older than what is retained; 2 files, 8 bytes" in repr(report)
+    assert "still reads it" in report._repr_html_()
+
+
+def test_file_versions(names: Names) -> None:
+    plan = planned(names, None, **BY_VERSIONS)
+    assert plan is not None
+    assert plan.earliest_instant_to_retain is None
+    assert len(plan.files["p"]) == 4
+    assert planned(names, None, **{**BY_VERSIONS, "hoodie.clean.fileversions.retained": "3"}) is None
+
+
+def test_a_pending_write_holds_the_earliest_commit_back(names: Names) -> None:
+    names.pending(4, "deltacommit")
+    for path in names.timeline.glob(f"{at(4)}*.deltacommit"):
+        path.unlink()
+    assert planned(names) is None  # back to commit 3, which still reads 1
+    report = make_plan(names.snapshot(), CleanSettings.of({}, 1)).report
+    assert report.earliest == at(3)
+
+
+def test_a_pending_write_before_everything(tmp_path: Path) -> None:
+    names = Names(tmp_path / "t")
+    names.pending(1)
+    for number in (2, 3, 4):
+        names.base("f-0", number)
+        names.done(number, "commit")
+    assert make_plan(names.snapshot(), CleanSettings.of({}, 1)).report.earliest is None
+
+
+def test_what_a_pending_compaction_names_stays(names: Names) -> None:
+    names.planned(7, "f-0", names.base("f-0", 5), names.log("f-0", 6 if names.version == 9 else 5))
+    names.done(8)
+    for options in ({}, BY_VERSIONS):
+        fates = make_plan(names.snapshot(), CleanSettings.of(options, 1)).report.slices
+        assert [each.removed for each in fates] == [True, True, False, False]
+        assert fates[2].reason == f"compaction {at(7)} is pending"
+
+
+def test_what_a_savepoint_names_stays(names: Names) -> None:
+    names.saved(1, names.base("f-0", 1))
+    for options in ({}, BY_VERSIONS):
+        plan = planned(names, 1, **options)
+        assert plan is not None
+        assert plan.extra_metadata["savepointed_timestamps"] == at(1)
+        assert plan.files["p"][0] == f"f-0_0-0-0_{at(3)}.parquet"
+        assert len(plan.files["p"]) == 2
+
+
+def test_replaced_groups(tmp_path: Path) -> None:
+    names = Names(tmp_path / "t")
+    names.base("old-0", 1)
+    names.done(1, "deltacommit")
+    names.base("new-0", 2)
+    names.done(2, "replacecommit", b'{"partitionToReplaceFileIds": {"p": ["old-0"]}, "partitionToWriteStats": {}}')
+    names.done(3)
+    names.done(4)
+    plan = planned(names, 1)
+    assert plan is not None
+    assert plan.files == {"p": (f"old-0_0-0-0_{at(1)}.parquet",)}
+    assert planned(names, 3) is None
+
+
+def test_an_earlier_clean_is_not_taken_back(tmp_path: Path) -> None:
+    from hoodie_py.formats.timeline.writers import write_clean_metadata
+
+    names = Names(tmp_path / "t")
+    for number in (1, 2, 3, 4):
+        names.base("f-0", number)
+        names.done(number, "commit")
+    names.done(5, "clean", write_clean_metadata(CleanMetadata(at(5), 0, at(4), at(4))))
+    assert make_plan(names.snapshot(), CleanSettings.of({}, 2)).report.earliest == at(4)
+
+
+def test_nothing_committed(tmp_path: Path) -> None:
+    assert planned(Names(tmp_path / "t")) is None
+
+
+def test_files_of_unfinished_writes_stay(names: Names) -> None:
+    orphans = {names.base("f-0", 8), names.base("g-0", 8), names.log("g-0", 8)}
+    names.pending(8)
+    for options in ({}, BY_VERSIONS):
+        plan = planned(names, 1, **options)
+        assert plan is not None
+        assert {Path(path).name for path in orphans}.isdisjoint(plan.files["p"])
+
+
+@pytest.mark.parametrize(
+    ("options", "commits", "error"),
+    [
+        ({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS"}, None, UnsupportedFeatureError),
+        ({"hoodie.cleaner.policy": "nonsense"}, None, InvalidQueryError),
+        ({"hoodie.clean.commits.retained": "x"}, None, InvalidQueryError),
+        ({"hoodie.clean.commits.retained": "0"}, None, InvalidQueryError),
+        ({}, 0, InvalidQueryError),
+        ({"hoodie.cleaner.fileversions.retained": "-1"}, None, InvalidQueryError),
+    ],
+)
+def test_bad_settings(options: dict[str, str], commits: int | None, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        CleanSettings.of(options, commits)
+
+
+def test_settings_by_older_names() -> None:
+    assert CleanSettings.of({"hoodie.cleaner.commits.retained": "4"}).commits == 4
+    assert CleanSettings.of({"hoodie.cleaner.commits.retained": "4"}, 2).commits == 2
+    assert CleanSettings.of({}) == CleanSettings("KEEP_LATEST_COMMITS", 10, 3)
+
+
+@pytest.mark.parametrize(
+    ("properties", "feature"),
+    [
+        ({"hoodie.table.cdc.enabled": "true"}, "change data capture"),
+        ({"hoodie.bootstrap.base.path": "/elsewhere"}, "bootstrapped"),
+    ],
+)
+def test_refused_tables(tmp_path: Path, properties: dict[str, str], feature: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=feature):
+        planned(Names(tmp_path / "t", **properties))
+
+
+def test_a_pending_restore_is_refused(names: Names) -> None:
+    names.pending(9, "restore")
+    with pytest.raises(UnsupportedFeatureError, match="restore"):
+        planned(names)
+
+
+def test_a_plan_that_removes_what_is_needed_is_refused(names: Names) -> None:
+    snapshot = names.snapshot()
+    for path in (names.base("f-0", 5), names.log("f-0", 6 if names.version == 9 else 5)):
+        with pytest.raises(InvalidTableError, match="the newest file slice"):
+            check_plan(snapshot, CleanPlan(files={"p": (Path(path).name,)}))
+    check_plan(snapshot, CleanPlan(files={"p": (f"f-0_0-0-0_{at(1)}.parquet", "gone.parquet"), "no/such": ("x",)}))
+    with pytest.raises(UnsupportedFeatureError, match="removes partitions"):
+        check_plan(snapshot, CleanPlan(partitions_to_delete=("p",)))
+    names.saved(1, names.base("f-0", 1))
+    with pytest.raises(InvalidTableError, match="savepoint"):
+        check_plan(names.snapshot(), CleanPlan(files={"p": (f"f-0_0-0-0_{at(1)}.parquet",)}))

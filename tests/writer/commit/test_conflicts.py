@@ -1,0 +1,109 @@
+"""Which commits of others go together with a write, and which do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.errors import ConflictError
+from hoodie_py.files import TableFiles
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
+from hoodie_py.writer.records import WriteOperation
+from tests.writer.compaction_tables import QUICK
+from tests.writer.written_tables import Kind, put, records, row
+
+
+def look(base: Path) -> Snapshot:
+    return open_snapshot(TableFiles.open(base))
+
+
+def start(base: Path, version: int = 9) -> Snapshot:
+    Kind(version, True).create(base)
+    put(base, records([row(i) for i in range(4)]), WriteOperation.INSERT)
+    put(base, records([row(0, 2)]))
+    return look(base)
+
+
+def group(snapshot: Snapshot, partition: str) -> tuple[str, str]:
+    [found] = [each for each in snapshot.file_slices() if each.partition_path == partition]
+    return found.partition_path, found.file_id
+
+
+def test_nothing_happened(tmp_path: Path) -> None:
+    before = start(tmp_path)
+    claims = Claims(frozenset({group(before, "p0"), group(before, "p1")}), {}, frozenset({"p0", "p1"}))
+    check_conflicts(claims, before, look(tmp_path))
+
+
+def test_another_log_file_of_the_group(tmp_path: Path) -> None:
+    before = start(tmp_path)
+    put(tmp_path, records([row(0, 3)]))
+    now = look(tmp_path)
+    check_conflicts(Claims(frozenset({group(before, "p1")})), before, now)
+    for claims in (
+        Claims(frozenset({group(before, "p0")})),
+        Claims(replaced={"p0": (group(before, "p0")[1],)}),
+    ):
+        with pytest.raises(ConflictError, match="changed a file group") as caught:
+            check_conflicts(claims, before, now)
+        assert caught.value.where["partition"] == "p0"
+        assert caught.value.where["file_group"] == group(before, "p0")[1]
+        assert caught.value.where["instant"] == now.timeline.list_completed_writes()[-1].request_time
+
+
+def test_the_group_was_replaced(tmp_path: Path) -> None:
+    before = start(tmp_path)
+    replaced = {"p0": (group(before, "p0")[1],)}
+    put(tmp_path, records([row(6)]), WriteOperation.INSERT_OVERWRITE, replaced=replaced)
+    now = look(tmp_path)
+    check_conflicts(Claims(frozenset({group(before, "p1")})), before, now)
+    with pytest.raises(ConflictError):
+        check_conflicts(Claims(frozenset({group(before, "p0")})), before, now)
+
+
+def test_new_keys_in_the_same_partition(tmp_path: Path) -> None:
+    before = start(tmp_path)
+    put(tmp_path, records([row(6)]))
+    now = look(tmp_path)
+    with pytest.raises(ConflictError, match="the same new keys"):
+        check_conflicts(Claims(new_keys_in=frozenset({"p0"})), before, now)
+    check_conflicts(Claims(new_keys_in=frozenset({"p1"})), before, now)
+    check_conflicts(Claims(new_keys_in=frozenset({"p0"}), looked_up=False), before, now)
+
+
+@pytest.mark.parametrize("version", [9, 8, 6])
+def test_a_compaction_is_a_conflict_where_logs_name_the_slice(version: int, tmp_path: Path) -> None:
+    before = start(tmp_path, version)
+    claims = Claims(frozenset({group(before, "p0")}))
+    for step in (HoodieTable.schedule_compaction, HoodieTable.run_compaction):
+        step(HoodieTable.open(tmp_path), options=QUICK)
+        if version == 6:
+            with pytest.raises(ConflictError):
+                check_conflicts(claims, before, look(tmp_path))
+        else:
+            check_conflicts(claims, before, look(tmp_path))
+
+
+@pytest.mark.parametrize("version", [9, 8, 6])
+def test_a_compaction_before_the_write_has_an_instant_is_a_conflict(version: int, tmp_path: Path) -> None:
+    """It may have removed a key that the write found in the old base file."""
+    before = start(tmp_path, version)
+    HoodieTable.open(tmp_path).compact(options=QUICK)
+    compacted = group(before, "p0")
+    with pytest.raises(ConflictError, match="file group"):
+        check_conflicts(Claims(frozenset({compacted})), before, look(tmp_path), beginning=True)
+    check_conflicts(Claims(), before, look(tmp_path), beginning=True)
+
+
+def test_groups_of_a_pending_compaction_are_not_replaced(tmp_path: Path) -> None:
+    start(tmp_path)
+    table = HoodieTable.open(tmp_path)
+    planned = table.schedule_compaction(options=QUICK)
+    with pytest.raises(ConflictError, match="about to rewrite") as caught:
+        table.insert_overwrite_table([row(1)], options=QUICK)
+    assert caught.value.where["instant"] == planned
+    table.insert_overwrite([row(1)], options=QUICK)
+    assert table.run_compaction(options=QUICK).instant == planned

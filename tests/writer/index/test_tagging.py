@@ -1,0 +1,220 @@
+"""Where records belong: keys of reference tables find their file groups, and random batches those of a dict."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hoodie_py import HoodieTable, HoodieWarning, register_merger
+from hoodie_py.errors import ConflictError, InvalidQueryError
+from hoodie_py.reader.merge import registry
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.writer.index import key_lookup
+from hoodie_py.writer.index.tagging import tag
+from hoodie_py.writer.records import TaggedRecords, WriteRecords
+from hoodie_py.writer.settings import WriteSettings
+from integration.corpus_mergers import CORPUS_MERGERS
+from tests.corpus import corpus_names, load_case, unpack
+from tests.writer.compaction_tables import writable
+
+UNREADABLE = ("bootstrap_", "nometa_", "schema_on_read", "blocks_hfile", "old15_blocks_hfile", "blocks_mixed_mor_v6")
+NOT_HERE = ("clustering_pending_", "null_ordering_bigint_", "custom_cancel_deviations_", "partition_metafile_")
+TABLES = [name for name in corpus_names() if not name.startswith((*UNREADABLE, *NOT_HERE))]
+SIMPLE = WriteSettings.from_options({})
+GLOBAL = WriteSettings.from_options({"hoodie.index.type": "GLOBAL_SIMPLE"})
+BUCKETS = WriteSettings.from_options({"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"})
+
+
+@pytest.fixture(autouse=True)
+def mergers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", [])
+    for merger in CORPUS_MERGERS.values():
+        register_merger(merger)
+    warnings.simplefilter("ignore", HoodieWarning)  # a torn block in one of the tables
+
+
+def _column(values: list[str]) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(values, pa.string())])
+
+
+def _records(keys: list[str], partitions: list[str] | None) -> WriteRecords:
+    return WriteRecords(pa.table({}), _column(keys), None if partitions is None else _column(partitions))
+
+
+def _stored(base: Path) -> pa.Table:
+    """Keys, partitions and file ids of all rows."""
+    meta = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
+    table = HoodieTable.open(base).scan(columns=meta).to_arrow()
+    ids = [name.split("_")[0] for name in table.column(2).to_pylist()]
+    return pa.table({"key": table.column(0), "partition": table.column(1), "file_id": pa.array(ids, pa.string())})
+
+
+def _check_positions(snapshot: Snapshot, tagged: TaggedRecords) -> None:
+    """The row that a position names has the key, and is of the base file that the instant names."""
+    bases = {
+        (each.partition_path, each.file_id): each.base_file
+        for each in snapshot.view.list_slices()
+        if each.base_file is not None
+    }
+    paths = tagged.records.partition_paths
+    assert paths is not None
+    keys: dict[str, list[str]] = {}
+    for at in np.flatnonzero(tagged.positions >= 0).tolist():
+        base = bases[paths[at].as_py(), tagged.file_ids[at].as_py()]
+        assert tagged.base_instants[at].as_py() == base.instant
+        if base.path not in keys:
+            local = snapshot.files.local_path(base.path)
+            keys[base.path] = pq.read_table(local, columns=["_hoodie_record_key"]).column(0).to_pylist()
+        assert keys[base.path][int(tagged.positions[at])] == tagged.records.keys[at].as_py()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_key_finds_the_group_that_holds_it(name: str, tmp_path: Path) -> None:
+    base = unpack(name, tmp_path)
+    stored, snapshot = _stored(base), open_snapshot(base)
+    tagged = tag(snapshot, WriteRecords(pa.table({}), stored.column(0), stored.column(1)), SIMPLE)
+    if not name.startswith("duplicate_keys_"):  # whose records come once for each row
+        assert tagged.file_ids.to_pylist() == stored.column(2).to_pylist()
+    assert set(zip(tagged.records.keys.to_pylist(), tagged.file_ids.to_pylist(), strict=True)) == set(
+        zip(stored.column(0).to_pylist(), stored.column(2).to_pylist(), strict=True)
+    )
+    _check_positions(snapshot, tagged)
+    if len(set(stored.column(0).to_pylist())) == stored.num_rows:
+        everywhere = tag(snapshot, WriteRecords(pa.table({}), stored.column(0), stored.column(1)), GLOBAL)
+        assert everywhere.file_ids.to_pylist() == stored.column(2).to_pylist()
+
+
+@pytest.mark.parametrize("name", [each for each in TABLES if each.startswith("logonly_bucket_")])
+def test_buckets_are_where_java_put_keys(name: str, tmp_path: Path) -> None:
+    base = unpack(name, tmp_path)
+    stored, snapshot = _stored(base), open_snapshot(base)
+    tagged = tag(snapshot, WriteRecords(pa.table({}), stored.column(0), stored.column(1)), BUCKETS)
+    assert tagged.file_ids.to_pylist() == stored.column(2).to_pylist()
+
+
+RANDOM = ("basic_mor_v9_part", "event_time_deletes_mor_v6", "many_row_groups_mor_v9", "urlenc_partitions_mor_v9")
+
+
+@cache
+def _table(name: str) -> tuple[Path, dict[tuple[str, str], str]]:
+    base = unpack(name, Path(mkdtemp(prefix="tagging-")))
+    stored = _stored(base).to_pylist()
+    return base, {(row["partition"], row["key"]): row["file_id"] for row in stored}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+@given(data=st.data())
+@settings(max_examples=25)
+def test_random_batches_find_what_a_dict_finds(name: str, index: str, data: st.DataObject) -> None:
+    base, places = _table(name)
+    partitions = sorted({partition for partition, _ in places})
+    known = sorted(key for _, key in places)
+    batch = data.draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from([*partitions, "elsewhere"]),
+                st.sampled_from([*known, "", "~"]) | st.text("ab0", max_size=3),
+            )
+        )
+    )
+    deleted = _base_keys(base)
+    batch = [each for each in batch if each in places or each not in deleted]  # a log may have deleted it
+    records = _records([key for _, key in batch], [partition for partition, _ in batch])
+    tagged = tag(open_snapshot(base), records, WriteSettings.from_options({"hoodie.index.type": index}))
+    assert tagged.file_ids.to_pylist() == [places.get(each) for each in batch]
+
+
+@cache
+def _base_keys(base: Path) -> frozenset[tuple[str, str]]:
+    found = HoodieTable.open(base).scan(
+        columns=["_hoodie_partition_path", "_hoodie_record_key"], query_type="read_optimized"
+    )
+    return frozenset((row["_hoodie_partition_path"], row["_hoodie_record_key"]) for row in found.to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("memory", [None, "16"])
+def test_records_are_looked_up_in_passes(memory: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    base, places = _table("basic_mor_v9_part")
+    monkeypatch.setattr(key_lookup.KeyLookup, "keys_at_once", property(lambda _: 3))
+    if memory is None:
+        monkeypatch.setattr(key_lookup, "_AT_ONCE", 2)
+        monkeypatch.setattr(key_lookup, "_TIMES", 1)
+    batch = [*places, ("p0", "none")]
+    records = _records([key for _, key in batch], [partition for partition, _ in batch])
+    tagged = tag(open_snapshot(base), records, WriteSettings.from_options({"hoodie.memory.merge.max.size": memory}))
+    assert tagged.file_ids.to_pylist() == [*places.values(), None]
+    _check_positions(open_snapshot(base), tagged)
+
+
+def test_bare_keys_come_once_for_each_place(tmp_path: Path) -> None:
+    base, places = _table("basic_mor_v9_part")
+    keys = [*dict.fromkeys(key for _, key in places), "none"]
+    tagged = tag(open_snapshot(base), _records(keys, None), SIMPLE)
+    assert tagged.records.partition_paths is not None
+    pairs = zip(tagged.records.partition_paths.to_pylist(), tagged.records.keys.to_pylist(), strict=True)
+    assert dict(zip(pairs, tagged.file_ids.to_pylist(), strict=True)) == places
+
+
+def test_a_key_in_two_groups_goes_to_both(tmp_path: Path) -> None:
+    base = writable("basic_cow_v9_part", tmp_path)
+    snapshot = open_snapshot(base)
+    first = next(each for each in snapshot.view.list_slices() if each.base_file is not None)
+    assert first.base_file is not None
+    double = first.base_file.path.replace(first.file_id, "77777777" + first.file_id[8:])
+    (base / double).write_bytes((base / first.base_file.path).read_bytes())
+    row = next(each for each in _stored(base).to_pylist() if each["file_id"] == first.file_id)
+    both = sorted([first.file_id, "77777777" + first.file_id[8:]])
+    for index, partitions in ((SIMPLE, [row["partition"]] * 2), (GLOBAL, [row["partition"]] * 2), (SIMPLE, None)):
+        tagged = tag(open_snapshot(base), _records([row["key"], "none"], partitions), index)
+        assert sorted(filter(None, tagged.file_ids.to_pylist())) == both
+        assert tagged.records.keys.to_pylist()[:2] == [row["key"]] * 2
+        assert len(tagged) == (3 if partitions else 2)
+        _check_positions(open_snapshot(base), tagged)
+
+
+def test_groups_of_a_pending_clustering_take_no_updates(tmp_path: Path) -> None:
+    base = unpack("clustering_pending_cow_v9", tmp_path)
+    stored = _stored(base)
+    with pytest.raises(ConflictError, match="pending clustering"):
+        tag(open_snapshot(base), WriteRecords(pa.table({}), stored.column(0), stored.column(1)), SIMPLE)
+    new = WriteRecords(pa.table({}), _column(["new"] * stored.num_rows), stored.column(1))
+    assert tag(open_snapshot(base), new, SIMPLE).file_ids.null_count == stored.num_rows
+
+
+def test_a_new_bucket_gets_one_new_group_a_partition(tmp_path: Path) -> None:
+    base = unpack("logonly_bucket_mor_v9", tmp_path)
+    keys = [str(number) for number in range(20)]
+    tagged = tag(open_snapshot(base), _records(keys * 2, ["p0"] * 20 + ["fresh"] * 20), BUCKETS)
+    fresh = tagged.file_ids.to_pylist()[20:]
+    assert {each[:8] for each in fresh} == {"00000000", "00000001"}
+    assert len(set(fresh)) == 2
+    assert not set(fresh) & set(tagged.file_ids.to_pylist()[:20])
+
+
+def test_a_wrong_bucket_index_is_refused(tmp_path: Path) -> None:
+    one = WriteSettings.from_options({"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"})
+    base = unpack("logonly_bucket_mor_v9", tmp_path / "buckets")
+    partitions = _stored(base).column("partition").to_pylist()
+    with pytest.raises(InvalidQueryError, match="none of the 1 buckets"):
+        tag(open_snapshot(base), _records(["1"] * len(partitions), partitions), one)
+    other, places = _table("basic_mor_v9_part")
+    with pytest.raises(InvalidQueryError, match="none of the 2 buckets"):
+        tag(open_snapshot(other), _records(["1"], [next(iter(places))[0]]), BUCKETS)
+
+
+@pytest.mark.parametrize("name", [each for each in TABLES if load_case(each)["name"].startswith("empty_mor")])
+def test_an_empty_table_has_no_places(name: str, tmp_path: Path) -> None:
+    tagged = tag(open_snapshot(unpack(name, tmp_path)), _records(["a", "b"], ["p0", "p1"]), SIMPLE)
+    assert tagged.file_ids.null_count == 2
+    assert (tagged.positions == -1).all()
+    assert len(tag(open_snapshot(tmp_path / load_case(name)["name"]), _records([], []), GLOBAL)) == 0
