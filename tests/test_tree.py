@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from hoodie_py import errors
 from tests.corpus import ROOT
 
 PACKAGES = (ROOT / "hoodie_py", ROOT / "storage" / "hoodie_storage")
 MOST_LINES = 500
 VAGUE_NAMES = {"util", "utils", "common", "helper", "helpers", "misc"}
+ERRORS = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
 # A property or option key of Hudi; hoodie.properties is the name of a file.
 KEY = re.compile(r"hoodie\.(?!properties)[a-z]\S*")
 
@@ -63,6 +65,23 @@ def test_hudi_keys_are_written_in_formats_and_options_only(path: Path) -> None:
         if KEY.match(node.value)
     ]
     assert found == [], "use the names in hoodie_py.formats and hoodie_py.options"
+
+
+def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Messages of errors and warnings that begin and end with a text written there."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ERRORS and node.args:
+            message = node.args[0]
+            if isinstance(message, ast.Constant) and isinstance(message.value, str):
+                yield node.lineno, message.value
+            if isinstance(message, ast.JoinedStr):
+                yield node.lineno, "".join(v.value if isinstance(v, ast.Constant) else "{}" for v in message.values)
+
+
+@pytest.mark.parametrize("path", modules(ROOT / "hoodie_py"), ids=relative)
+def test_messages_are_sentences(path: Path) -> None:
+    found = messages(ast.parse(path.read_text()))
+    assert [(line, text) for line, text in found if text[:1].islower() or not text.endswith((".", "?", "{}"))] == []
 
 
 def test_no_module_is_a_dumping_ground() -> None:

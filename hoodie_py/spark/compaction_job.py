@@ -1,6 +1,6 @@
 """Compaction as a job for ``spark-submit`` and schedulers, like Java's ``HoodieCompactor`` of hudi-utilities::
 
-    spark-submit .../hoodie_py/spark/compact_job.py s3a://lake/trips --option hoodie.parquet.compression.codec=snappy
+    spark-submit .../hoodie_py/spark/compaction_job.py s3a://lake/trips --option hoodie.parquet.compression.codec=snappy
     python -m hoodie_py.spark.compaction_job s3a://lake/trips --remote sc://spark:15002
 
 The job makes a plan and carries it out. If there is nothing to plan, it carries out the oldest pending plan. It uses
@@ -128,7 +128,7 @@ def open_spark_session(name: str, remote: str | None = None) -> Iterator[SparkSe
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="compact_job", description="Compact a Hudi table on Spark.")
+    parser = argparse.ArgumentParser(prog="compaction_job", description="Compact a Hudi table on Spark.")
     parser.add_argument("table", help="base path of the table")
     step = parser.add_mutually_exclusive_group()
     step.add_argument("--schedule-only", action="store_true", help="save a plan and stop")

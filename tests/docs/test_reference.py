@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import hoodie_py
-from hoodie_py.testing import servers as testing
+from hoodie_py import testing
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
 

@@ -51,7 +51,7 @@ def as_merger(merger: Merger) -> RecordMerger:
     if isinstance(merger, RecordMerger):
         return merger
     if not (isinstance(merger, type) and issubclass(merger, RecordMerger)):
-        raise InvalidQueryError(f"merger must be a RecordMerger or a subclass of it, not {merger!r}.")
+        raise InvalidQueryError(f"The merger must be a RecordMerger or a subclass of it, not {merger!r}.")
     try:
         return merger()
     except Exception as error:

@@ -125,7 +125,7 @@ def make_in_list(child: Node, options: Sequence[Node]) -> Node:
         type_ = None if type_ is None else find_common_type(type_, option.type)
     if type_ is None or not is_atomic(type_):
         names = ", ".join(dict.fromkeys(format_type(node.type) for node in (child, *options)))
-        raise InvalidQueryError(f"The values of an IN list must have one common type, not {names}: {child} in (...)")
+        raise InvalidQueryError(f"The values of an IN list must have one common type, not {names}: {child} in (...).")
     type_ = pa.bool_() if pat.is_null(type_) else type_
     child, options = make_cast(child, type_), [fold(make_cast(option, type_)) for option in options]
     if all(isinstance(option, Literal) for option in options):

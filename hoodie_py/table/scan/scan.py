@@ -267,11 +267,11 @@ def make_scan(
         snapshot = snapshot.travel_to(travel)
     kind = _check_query_type(query_type or _find_asked_type(texts))
     if integrity not in ("default", "strict"):
-        raise InvalidQueryError(f"integrity must be 'default' or 'strict', not {integrity!r}.")
+        raise InvalidQueryError(f"The integrity must be 'default' or 'strict', not {integrity!r}.")
     _check_positive("batch_rows", batch_rows)
     _check_positive("memory_limit", memory_limit)
     if limit is not None and (not isinstance(limit, int) or limit < 0):
-        raise InvalidQueryError(f"limit must be a number of rows, not {limit!r}.")
+        raise InvalidQueryError(f"The limit must be a number of rows, not {limit!r}.")
     if merger is not None:
         from hoodie_py.reader.merge.registry import as_merger
 
@@ -315,7 +315,7 @@ def _choose_columns(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[s
     if columns is None:
         return tuple(schema.names)
     if isinstance(columns, str):
-        raise InvalidQueryError(f"columns must be a list of names, not the text {columns!r}.")
+        raise InvalidQueryError(f"The columns must be a list of names, not the text {columns!r}.")
     check_columns(columns, schema)
     return tuple(columns)
 

@@ -77,7 +77,9 @@ def load_config(files: TableFiles) -> TableConfig:
     if problem is not None:
         raise problem
     raise TableNotFoundError(
-        "no Hudi table here: there is no .hoodie/hoodie.properties", table=files.uri, hint="Give the table's base path."
+        "There is no Hudi table here: there is no .hoodie/hoodie.properties.",
+        table=files.uri,
+        hint="Give the table's base path.",
     )
 
 

@@ -44,7 +44,7 @@ def find_planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) 
         key = operation.partition_path, operation.file_id
         try:
             if key in found:
-                raise InvalidTableError("a compaction plan names a file group twice", hint=_PLAN_HINT)
+                raise InvalidTableError("Invalid plan: a compaction plan names a file group twice.", hint=_PLAN_HINT)
             group = groups.get(key) or FileGroup(*key, (), ())
             found[key] = _make_slice(snapshot, operation, group, instant)
             _check_current(snapshot, group, found[key], instant)
@@ -60,9 +60,9 @@ def _make_slice(snapshot: Snapshot, operation: CompactionOperation, group: FileG
     named = (_find_log_file(snapshot, name, group, operation.base_instant_time) for name in operation.delta_files)
     logs = [log for log in named if log is not None]
     if len({log.path for log in logs}) != len(logs):
-        raise InvalidTableError("a compaction plan names a log file twice", hint=_PLAN_HINT)
+        raise InvalidTableError("Invalid plan: a compaction plan names a log file twice.", hint=_PLAN_HINT)
     if base is None and not logs:
-        raise InvalidTableError("a compaction plan names a file group without files", hint=_PLAN_HINT)
+        raise InvalidTableError("Invalid plan: a compaction plan names a file group without files.", hint=_PLAN_HINT)
     start = operation.base_instant_time or (base.instant if base is not None else logs[0].name.instant)
     logs.sort(key=lambda log: log.name.sort_key)
     return FileSlice(group.partition_path, group.file_id, start, base, tuple(logs))
@@ -93,37 +93,46 @@ def _find_log_file(snapshot: Snapshot, name: str, group: FileGroup, base_instant
 
 
 def _make_foreign_error(name: str) -> InvalidTableError:
-    return InvalidTableError("a compaction plan names a file of something else", path=name[:500], hint=_PLAN_HINT)
+    return InvalidTableError(
+        "Invalid plan: a compaction plan names a file of something else.", path=name[:500], hint=_PLAN_HINT
+    )
 
 
 def _get_first(name: str, found: Sequence[T]) -> T:
     if not found:
-        raise InvalidTableError("a compaction plan names a file that is not there", path=name[:500], hint=_PLAN_HINT)
+        raise InvalidTableError(
+            "Invalid plan: a compaction plan names a file that is not there.", path=name[:500], hint=_PLAN_HINT
+        )
     return found[0]
 
 
 def _check_current(snapshot: Snapshot, group: FileGroup, planned: FileSlice, instant: str) -> None:
     visibility = snapshot.view.visibility
     if visibility.is_replaced(group.key, None):
-        raise ConflictError("a file group of the compaction plan was replaced", hint=_PLAN_HINT)
+        raise ConflictError("A file group of the compaction plan was replaced.", hint=_PLAN_HINT)
     for base in group.base_files:
         newer = planned.base_file is None or base.instant > planned.base_file.instant
         if newer and base.instant != instant and visibility.is_committed(base.instant):
-            raise ConflictError("a file group of the compaction plan has another base file now", path=base.path)
+            raise ConflictError("A file group of the compaction plan has another base file now.", path=base.path)
     if planned.base_file is not None and not visibility.is_committed(planned.base_file.instant):
-        raise InvalidTableError("a compaction plan names a base file that was never committed", hint=_PLAN_HINT)
+        raise InvalidTableError(
+            "Invalid plan: a compaction plan names a base file that was never committed.", hint=_PLAN_HINT
+        )
     named = {log.path for log in planned.log_files}
     if not visibility.logs_carry_base_instant:
         uncommitted = [log for log in planned.log_files if not visibility.is_committed(log.name.instant)]
         if uncommitted:
             raise InvalidTableError(
-                "a compaction plan names a log file of a write that has not completed", path=uncommitted[0].path
+                "Invalid plan: a compaction plan names a log file of a write that has not completed.",
+                path=uncommitted[0].path,
             )
     others = (log for log in group.log_files if log.path not in named)
     lost = next(_iterate_lost_logs(snapshot, planned, others, instant), None)
     if lost is not None:
         raise InvalidTableError(
-            "a compaction plan leaves out a log file whose rows would be lost", path=lost.path, hint=_PLAN_HINT
+            "Invalid plan: a compaction plan leaves out a log file whose rows would be lost.",
+            path=lost.path,
+            hint=_PLAN_HINT,
         )
 
 

@@ -135,7 +135,7 @@ def to_arrow_schema(schema: Any) -> pa.Schema:
         return schema
     if hasattr(schema, "__arrow_c_schema__"):
         return pa.schema(schema)
-    raise InvalidQueryError(f"schema must be an Arrow schema, not {type(schema).__name__}.")
+    raise InvalidQueryError(f"The schema must be an Arrow schema, not {type(schema).__name__}.")
 
 
 def split_field_names(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -156,7 +156,9 @@ def resolve_strategy_id(merger: Merger | None, strategy_id: str | None) -> str |
     if not named:
         raise InvalidQueryError(f"The merger {merger!r} has no strategy_id, so the table cannot name it.")
     if strategy_id not in (None, named):
-        raise InvalidQueryError("merger and merge_strategy_id name different mergers.", hint="Give one of them.")
+        raise InvalidQueryError(
+            "The arguments merger and merge_strategy_id name different mergers.", hint="Give one of them."
+        )
     return str(named)
 
 

@@ -80,7 +80,7 @@ def make_file_batches(
     """
     missing = find_missing_columns(records, schema)
     if missing:
-        raise InvalidTableError("the rows to write lack a column of the table", column=missing[0])
+        raise InvalidTableError("The rows to write lack a column of the table.", column=missing[0])
     row_bytes = records.rows.nbytes // max(1, len(records)) + 1
     at_once = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
     for start in range(0, len(records), at_once):

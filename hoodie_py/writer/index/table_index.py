@@ -257,7 +257,7 @@ def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -
     names = [each.name for each in list_folder(snapshot.files, RULES_FOLDER) if each.name.endswith(RULES_SUFFIX)]
     in_force = [name for name in sorted(names) if parse_instant(name) not in pending]
     if not in_force:
-        raise InvalidTableError("the rules for numbers of buckets are missing", path=RULES_FOLDER)
+        raise InvalidTableError("The rules for numbers of buckets are missing.", path=RULES_FOLDER)
     rules = BucketRules.from_bytes(read_bounded(snapshot.files, f"{RULES_FOLDER}/{in_force[-1]}"))
     if given is not None and given != rules.default:
         raise _make_contradiction_error(

@@ -91,7 +91,7 @@ class KeyGenerator:
         if generator not in _HANDLED:
             raise UnsupportedFeatureError(f"Writing with the key generator {generator[:100]}.", table=config.name)
         if generator in _PLAIN_KEY and len(fields) > 1:
-            raise InvalidTableError(f"key generator {generator} takes one key field", table=config.name)
+            raise InvalidTableError(f"Key generator {generator} takes one key field.", table=config.name)
         as_texts = input_keys.CONSISTENT_TIMESTAMPS.read(given)
         partitioned = generator != "NON_PARTITION"
         partition_fields = config.partition_fields if partitioned else ()

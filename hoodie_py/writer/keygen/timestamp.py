@@ -68,14 +68,14 @@ class PartitionTime:
         kind, output = settings.get(keys.TIMESTAMP_TYPE, ""), settings.get(keys.OUTPUT_DATE_FORMAT, "")
         if not kind or not output:
             raise InvalidTableError(
-                "the table does not say how its key generator spells times",
+                "The table does not say how its key generator spells times.",
                 hint=f"Give the options {_PREFIX}{keys.TIMESTAMP_TYPE} and {_PREFIX}{keys.OUTPUT_DATE_FORMAT}, and "
                 f"more of {_PREFIX}* where they differ from Hudi's defaults, as the table's other writers have them.",
             )
         unit = settings.get(keys.TIMESTAMP_UNIT, "SECONDS").upper() if kind == "SCALAR" else _UNIT_OF_TYPE.get(kind)
         known = unit is None or unit in _MILLIS_OF_UNIT or unit in _UNITS_IN_MILLI
         if not known or (unit is None and kind not in _TEXT_TYPES):
-            raise InvalidTableError("the timestamp key generator has an unknown type or unit", value=f"{kind} {unit}")
+            raise InvalidTableError("The timestamp key generator has an unknown type or unit.", value=f"{kind} {unit}")
         inputs = _parse_input_patterns(settings) if kind in _TEXT_TYPES else ()
         both = settings.get(keys.BOTH_ZONES)
         return cls(
@@ -133,7 +133,7 @@ def _parse_input_patterns(settings: Mapping[str, str]) -> tuple[TimePattern, ...
     given = settings.get(keys.INPUT_DATE_FORMAT, "")
     delimiter = settings.get(keys.INPUT_DATE_FORMAT_DELIMITER, ",")
     if not given:
-        raise InvalidTableError(f"the timestamp key generator reads texts but lacks {keys.INPUT_DATE_FORMAT}")
+        raise InvalidTableError(f"The timestamp key generator reads texts but lacks {keys.INPUT_DATE_FORMAT}.")
     if len(delimiter) != 1 or delimiter in ".^$*+?()[]{}|\\":
         raise UnsupportedFeatureError(f"Input date formats told apart by the pattern {delimiter[:20]!r}.")
     return tuple(TimePattern.parse(each.strip()) for each in given.split(delimiter) if each.strip())
@@ -148,7 +148,7 @@ def _parse_zone(name: str) -> str:
     try:
         ZoneInfo(stripped)
     except (ValueError, OSError, LookupError):
-        raise InvalidTableError("the timestamp key generator names an unknown time zone", value=name[:100]) from None
+        raise InvalidTableError("The timestamp key generator names an unknown time zone.", value=name[:100]) from None
     return stripped
 
 
