@@ -15,6 +15,7 @@ _.buffered
 _.project
 _.env
 _.spark_conf
+_.skipped_blocks
 
 # The command line: typer makes choices of enumerations; `insert_overwrite` and others are operations by name, too
 _.read_optimized

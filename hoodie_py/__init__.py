@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
     from hoodie_py.reader.merge.merger import RecordMerger
     from hoodie_py.reader.merge.registry import register_merger
-    from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-    from hoodie_py.reader.read_stats import ReadStats, SpillStats
+    from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats, SpillStats
     from hoodie_py.reader.record.batch import BufferedBatch
     from hoodie_py.reader.record.context import RecordContext
     from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
@@ -83,13 +82,13 @@ _HOMES = {
     "Progress": "hoodie_py.writer.compaction.report",
     "ReadInfo": "hoodie_py.reader.read_info",
     "ReadOptions": "hoodie_py.reader.read_info",
-    "ReadStats": "hoodie_py.reader.read_stats",
+    "ReadStats": "hoodie_py.reader.read_info",
     "RecordContext": "hoodie_py.reader.record.context",
     "RecordMerger": "hoodie_py.reader.merge.merger",
     "RollbackResult": "hoodie_py.writer.rollback.rollback",
     "Scan": "hoodie_py.table.scan.scan",
     "ScanTask": "hoodie_py.table.scan.task",
-    "SpillStats": "hoodie_py.reader.read_stats",
+    "SpillStats": "hoodie_py.reader.read_info",
     "StorageError": "hoodie_py.errors",
     "StorageLock": "hoodie_py.writer.lock.storage",
     "TableConfig": "hoodie_py.formats.config.table_config",

@@ -21,15 +21,14 @@ import pyarrow as pa
 from hoodie_py.arrow.fields import check_columns, make_nullable
 from hoodie_py.errors import CorruptFileError, HoodieError, InvalidQueryError, MergeError
 from hoodie_py.files import TableFiles
+from hoodie_py.options.read import MERGE_TYPE, SKIP_MERGE
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
 from hoodie_py.reader.base.dictionaries import Decoder
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
-from hoodie_py.reader.merge.merge_type import needs_merge
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.record import BufferedRecord
@@ -311,6 +310,15 @@ class FileGroupReader:
         except HoodieError as error:
             error.locate(file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None)
             raise
+
+
+def needs_merge(options: Mapping[str, str]) -> bool:
+    """Say whether log rows merge with base rows of their key (the default) or are appended to the base rows.
+
+    Raises:
+        InvalidQueryError: an unknown merge type.
+    """
+    return MERGE_TYPE.read(options) != SKIP_MERGE
 
 
 def split_into_portions(mask: np.ndarray, at_once: int, starts: Sequence[int]) -> Iterator[np.ndarray]:

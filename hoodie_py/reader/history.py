@@ -19,8 +19,7 @@ from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.merge.custom import CustomStrategy
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.merge.strategies import CommitTimeStrategy, MergeStrategy
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.record import DEFAULT_ORDERING
 from hoodie_py.reader.record.row_store import NO_ROW

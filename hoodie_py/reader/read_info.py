@@ -1,4 +1,4 @@
-"""The facts of a table and the settings that the reader of a file group needs: small, immutable, picklable."""
+"""What the reader of a file group needs, the facts of a table and settings (immutable, picklable); what it counts."""
 
 from __future__ import annotations
 
@@ -102,3 +102,38 @@ class ReadOptions:
     options: Mapping[str, str] = field(default_factory=dict)
     readers: int = 1
     column_threads: bool = False
+
+
+@dataclass(slots=True)
+class SpillStats:
+    """Spill files of a read: how many, and their bytes."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class ReadStats:
+    """Counts of one read of a file group (Hudi's HoodieReadStats).
+
+    Attributes:
+        base_rows: rows of the base file that were read.
+        inserts, updates, deletes: rows that only the log has, base rows that the log changed, keys the log deleted.
+        log_records: entries of all log blocks that count.
+        blocks: all log blocks.
+        skipped_blocks, corrupt_blocks, rollback_blocks: log blocks that do not count, are corrupt, are rollbacks.
+        log_bytes: bytes of log files read.
+        spill: files written to disk to stay within ``memory_limit``.
+    """
+
+    base_rows: int = 0
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    log_records: int = 0
+    blocks: int = 0
+    skipped_blocks: int = 0
+    corrupt_blocks: int = 0
+    rollback_blocks: int = 0
+    log_bytes: int = 0
+    spill: SpillStats = field(default_factory=SpillStats)

@@ -12,8 +12,9 @@ sorted, streaming and reusable record buffers:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +25,10 @@ from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import MergedRecords, Piece
 from hoodie_py.reader.buffer.folded_log import FoldedLog
-from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_group import FileGroupReader, needs_merge
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.incoming import IncomingDeletes, IncomingReader, IncomingRows
 from hoodie_py.reader.log.log_reader import LogReader
-from hoodie_py.reader.merge.merge_type import BufferKind, choose_buffer_kind
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import Readable, ReadInfo, ReadOptions
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext, Row
@@ -36,6 +36,45 @@ from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.record import BufferedRecord
 
 Records = Iterator[BufferedRecord[Row]]
+
+
+class BufferKind(StrEnum):
+    """How log rows find base rows, and in which order the result comes."""
+
+    KEY = "key"
+    POSITION = "position"
+    SORTED = "sorted"
+    UNMERGED = "unmerged"
+
+
+def choose_buffer_kind(
+    options: Mapping[str, str],
+    *,
+    streaming: bool = False,
+    sort_output: bool = False,
+    use_positions: bool = False,
+    has_base_file: bool = False,
+) -> BufferKind:
+    """Return how log rows find base rows.
+
+    Args:
+        options: the user's reader options.
+        streaming: whether the newer rows come from a writer, not from log files; they have no positions and always
+            merge.
+        sort_output: whether the result must be in key order.
+        use_positions: whether rows may be matched by position.
+        has_base_file: whether the file slice has a base file, to which positions refer.
+
+    Raises:
+        InvalidQueryError: an unknown merge type.
+    """
+    if not streaming and not needs_merge(options):
+        return BufferKind.UNMERGED
+    if sort_output:
+        return BufferKind.SORTED
+    if use_positions and has_base_file and not streaming:
+        return BufferKind.POSITION
+    return BufferKind.KEY
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hoodie_py.reader.record.mapping_context import MappingRecordContext
+from hoodie_py.reader.record.table_context import MappingRecordContext
 from hoodie_py.testing.record_merger_tests import MergerReport, RecordMergerTests
 from hoodie_py.testing.servers import LocalS3, local_s3
 

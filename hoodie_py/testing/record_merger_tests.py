@@ -40,11 +40,10 @@ from hoodie_py.reader.merge.registry import as_merger
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.delete_rules import DeleteRules
-from hoodie_py.reader.record.mapping_context import MappingRecordContext
 from hoodie_py.reader.record.record import BufferedRecord
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import RowStore
-from hoodie_py.reader.record.table_context import TableRecordContext
+from hoodie_py.reader.record.table_context import MappingRecordContext, TableRecordContext
 from hoodie_py.testing.merger_samples import LEVELS, Samples, Version
 
 __all__ = ["MergerReport", "RecordMergerTests"]

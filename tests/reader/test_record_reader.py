@@ -12,15 +12,18 @@ import pytest
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.log.framing import HeaderKey
 from hoodie_py.formats.names import LogFileName
+from hoodie_py.reader.file_group import needs_merge
 from hoodie_py.reader.file_slice import BaseFile, BlockRules, FileSlice, LogFile
 from hoodie_py.reader.log.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.record.record import DEFAULT_ORDERING, HoodieOperation
-from hoodie_py.reader.record_reader import MergeReader
+from hoodie_py.reader.record_reader import BufferKind, MergeReader, choose_buffer_kind
 from tests.formats.log_writer import data_block, delete_block
+from tests.reader.merge_cases.merge_rules import MergeRule, merge_rule
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
 AVRO: dict[str, Any] = {
@@ -140,3 +143,25 @@ def test_whether_rows_pair_by_position_is_known(tmp_path: Path) -> None:
     headers = {HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: "001"}
     without = Group(tmp_path, "ab", data_block("002", AVRO, [record("a", 9)], headers)).reader()
     assert not without.by_position
+
+
+def test_custom_does_not_look_at_the_partial_update_mode() -> None:
+    assert merge_rule(MergeMode.CUSTOM, completes=True) is MergeRule.CUSTOM
+    assert merge_rule(MergeMode.CUSTOM, completes=True, payloads=("a.B", "a.B")) is MergeRule.PAYLOAD
+
+
+@pytest.mark.parametrize("mode", list(MergeMode))
+def test_a_partial_block_decides_over_everything(mode: MergeMode) -> None:
+    assert merge_rule(mode, completes=True, partial_block=True, payloads=("a.B", "a.B")) is MergeRule.KEEP_VALUES
+
+
+def test_rows_of_a_write_always_merge() -> None:
+    skip = {"hoodie.datasource.merge.type": "Skip_Merge"}
+    assert choose_buffer_kind(skip) is BufferKind.UNMERGED
+    assert choose_buffer_kind(skip, streaming=True) is BufferKind.KEY
+    assert not needs_merge(skip)
+
+
+def test_an_unknown_merge_type_is_an_error() -> None:
+    with pytest.raises(InvalidQueryError, match="nonsense"):
+        needs_merge({"hoodie.datasource.merge.type": "nonsense"})

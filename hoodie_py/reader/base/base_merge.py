@@ -35,8 +35,7 @@ from hoodie_py.reader.base.match import (
 from hoodie_py.reader.buffer.folded_log import FoldedLog
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.record import INSERT, NO_OPERATION, UPDATE
 from hoodie_py.reader.schema_evolution import NullColumns, conform_batch

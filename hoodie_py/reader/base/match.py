@@ -10,7 +10,7 @@ it matches the row that it was written for, as in PositionBasedFileGroupRecordBu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -31,20 +31,11 @@ class Matcher(Protocol):
     """Matches the rows of a base file with log records, batch by batch in file order."""
 
     def match(self, batch: pa.RecordBatch) -> Pairs:
-        """Match the next rows of the file.
-
-        Returns:
-            (rows, records): rows counted from the batch's start, and the log record that each matches, both int64.
-        """
+        """Return those of the next rows that match, counted from the batch's start, and the log record of each."""
 
 
 class ListedMatcher:
-    """Knows the matching rows of the whole file.
-
-    Args:
-        rows: ascending row numbers of the base file.
-        records: the log record that each row matches.
-    """
+    """Knows the matching rows of the whole file, ascending, and the log record of each."""
 
     def __init__(self, rows: np.ndarray, records: np.ndarray) -> None:
         self._rows = rows
@@ -59,11 +50,7 @@ class ListedMatcher:
 
 
 class RowMatcher:
-    """Knows for each row of the file whether it matches.
-
-    Args:
-        at: for each row of the base file the number of the log record that it matches, -1 for none.
-    """
+    """Knows for each row of the whole file the number of the log record that it matches, -1 for none."""
 
     def __init__(self, at: np.ndarray) -> None:
         self._at = at
@@ -77,12 +64,7 @@ class RowMatcher:
 
 
 class KeyMatcher:
-    """Looks up the keys of each batch in the log's keys.
-
-    Args:
-        log_keys: the distinct keys of the log.
-        keys_of: returns the keys of a batch.
-    """
+    """Looks up the keys of each batch in the distinct keys of the log."""
 
     def __init__(self, log_keys: pa.Array, keys_of: Callable[[pa.RecordBatch], pa.Array]) -> None:
         self._log_keys = log_keys
@@ -112,67 +94,38 @@ NO_MATCHES = ListedMatcher(_NONE, _NONE)
 
 
 def make_position_matcher(positions: np.ndarray, base_rows: int) -> ListedMatcher:
-    """Match each log record with the row that it was written for.
-
-    Args:
-        positions: ascending row numbers of the base file, one per log record.
-        base_rows: rows of the base file.
+    """Match each log record with the row that it was written for; positions are ascending row numbers.
 
     Raises:
         CorruptFileError: a position lies beyond the file's end.
     """
-    check_positions(positions, base_rows)
+    _check_positions(positions, base_rows)
     return ListedMatcher(positions, np.arange(len(positions)))
 
 
-def find_keys(base_keys: pa.ChunkedArray, log_keys: pa.Array) -> np.ndarray:
-    """Find for each base row the log key that equals its own, -1 for none."""
+def match_base(base_keys: pa.ChunkedArray, log_keys: pa.Array, matched: np.ndarray | None) -> np.ndarray:
+    """Find for each of the next base rows the log key that it matches, -1 for none.
+
+    A base key that repeats matches on its first row only: ``matched`` says for each of the distinct log keys whether an
+    earlier row matched it, and those that match now are set. With None every row matches that has the key.
+    """
     found = index_in(base_keys, log_keys)
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
-    return to_numbers(found, -1).astype(np.int64)
-
-
-def match_base(base_keys: pa.ChunkedArray, log_keys: pa.Array, matched: np.ndarray | None = None) -> np.ndarray:
-    """Find for each base row the log key that it matches, -1 for none.
-
-    A base key that repeats matches on its first row only.
-
-    Args:
-        base_keys: record keys of the base file in row order: all, or the next ones.
-        log_keys: the distinct keys of the log.
-        matched: bool per log key, whether an earlier base row matched it; those that match now are set. None where
-            ``base_keys`` are all.
-    """
-    at = find_keys(base_keys, log_keys)
+    at = to_numbers(found, -1).astype(np.int64)
+    if matched is None:
+        return at
     hits = np.flatnonzero(at >= 0)
     codes, first = np.unique(at[hits], return_index=True)
     stays = np.zeros(len(hits), bool)
-    stays[first if matched is None else first[~matched[codes]]] = True
-    if matched is not None:
-        matched[codes] = True
+    stays[first[~matched[codes]]] = True
+    matched[codes] = True
     if not stays.all():
         at[hits[~stays]] = -1
     return at
 
 
-def match_positions(positions: np.ndarray, base_rows: int) -> np.ndarray:
-    """Find for each base row the log record that was written for its position, -1 for none.
-
-    Args:
-        positions: distinct row numbers of the base file, one per log record.
-        base_rows: rows of the base file.
-
-    Raises:
-        CorruptFileError: a position lies beyond the file's end.
-    """
-    check_positions(positions, base_rows)
-    at = np.full(base_rows, -1, np.int64)
-    at[positions] = np.arange(len(positions))
-    return at
-
-
-def check_positions(positions: np.ndarray, base_rows: int) -> None:
+def _check_positions(positions: np.ndarray, base_rows: int) -> None:
     """Raise CorruptFileError where a position lies beyond the base file's end."""
     if len(positions) and int(positions.max()) >= base_rows:
         raise CorruptFileError(
@@ -198,19 +151,16 @@ def match_base_rows(
         StorageError: the disk is full or fails.
     """
     if folded.positions is not None:
-        return _match_by_position(folded, base_rows, spill)
+        return _match_by_position(folded.starts, folded.positions, base_rows, spill)
     if len(folded.parts) == 1:
         return _match_one_part(folded, base_keys, base_rows, spill, again=again)
     return _match_part_by_part(folded, base_keys, base_rows, spill, again=again)
 
 
-def _match_by_position(folded: FoldedLog, base_rows: int, spill: Spill) -> np.ndarray:
-    positions = folded.positions or []
-    if len(positions) == 1:
-        return match_positions(positions[0], base_rows)
+def _match_by_position(starts: np.ndarray, positions: Sequence[np.ndarray], base_rows: int, spill: Spill) -> np.ndarray:
     at = spill.make_array(base_rows, np.int64, -1)
-    for start, rows in zip(folded.starts.tolist(), positions, strict=False):
-        check_positions(rows, base_rows)
+    for start, rows in zip(starts.tolist(), positions, strict=False):
+        _check_positions(rows, base_rows)
         at[rows] = np.arange(start, start + len(rows))
     return at
 
@@ -223,8 +173,7 @@ def _match_one_part(
     matched = None if again else np.zeros(len(log_keys), bool)
     done = 0
     for keys in _join_runs(base_keys, spill.budget.portion):
-        found = find_keys(keys, log_keys) if matched is None else match_base(keys, log_keys, matched)
-        at[done : done + len(keys)] = found
+        at[done : done + len(keys)] = match_base(keys, log_keys, matched)
         done += len(keys)
     return at
 
@@ -245,7 +194,7 @@ def _match_part_by_part(
         matched = None if again else np.zeros(len(part), bool)
         for batch in join_to_size(map(spill.read_copy, split_keys[number]), spill.budget.portion):
             keys = pa.chunked_array([batch.column("key")])
-            found = find_keys(keys, part.keys) if matched is None else match_base(keys, part.keys, matched)
+            found = match_base(keys, part.keys, matched)
             hits = np.flatnonzero(found >= 0)
             at[batch.column("row").to_numpy()[hits]] = start + found[hits]
     return at

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from hoodie_py.arrow.arrays import to_numbers
 from hoodie_py.arrow.compute import call
 from hoodie_py.errors import MergeError
-from hoodie_py.reader.buffer.align import number_keys, number_positions, split_into_rounds
 from hoodie_py.reader.buffer.folded_log import FoldedLog
 from hoodie_py.reader.buffer.spilled_log import SpilledEntries, count_entry_bytes
 from hoodie_py.reader.memory.spill import Spill
@@ -24,6 +24,7 @@ from hoodie_py.reader.merge.strategies import MergeStrategy
 from hoodie_py.reader.record.batch import BufferedBatch
 
 _FEW = 4  # an early fold pays if at most one of four entries is left
+_SPARSE = 64  # a table of all positions up to the largest one may be this many times longer than the entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,3 +268,50 @@ class _Fold:
         back = np.empty(len(step), np.int64)  # the inverse permutation restores the order of the pairs
         back[np.concatenate([plain, late])] = np.arange(len(step))
         return BufferedBatch.concat(halves).take(back)
+
+
+def number_keys(keys: pa.Array) -> tuple[np.ndarray, int]:
+    """Number the distinct keys in order of first appearance.
+
+    Returns:
+        (codes, count): int64 number of each entry's key, and how many keys there are.
+    """
+    encoded = call("dictionary_encode", keys)
+    return to_numbers(encoded.indices).astype(np.int64), len(encoded.dictionary)
+
+
+def number_positions(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number the distinct positions in rising order.
+
+    Returns:
+        (distinct, codes): the distinct positions, and for each entry the number of its position, both int64.
+    """
+    top = int(positions.max(initial=0)) + 1
+    if top > _SPARSE * len(positions):
+        return np.unique(positions, return_inverse=True)
+    # Marking positions in a table gives the same answer as np.unique, without its sort.
+    is_used = np.zeros(top, bool)
+    is_used[positions] = True
+    distinct = np.flatnonzero(is_used)
+    codes = np.empty(top, np.int64)
+    codes[distinct] = np.arange(len(distinct))
+    return distinct, codes[positions]
+
+
+def split_into_rounds(codes: np.ndarray, count: int) -> list[np.ndarray]:
+    """Split entries into rounds: round r holds for each key the index of its r-th version in log order, of rank r.
+
+    Args:
+        codes: key number per entry, in log order.
+        count: how many keys there are.
+    """
+    if not len(codes):
+        return []
+    # The stable sort puts the versions of a key side by side in log order, so a rank is the distance from the first.
+    order = np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes, minlength=count)
+    starts = np.cumsum(sizes) - sizes
+    ranks = np.arange(len(codes)) - np.repeat(starts, sizes)
+    by_rank = np.argsort(ranks, kind="stable")
+    bounds = np.searchsorted(ranks[by_rank], np.arange(ranks.max() + 2))
+    return [order[by_rank[bounds[r] : bounds[r + 1]]] for r in range(len(bounds) - 1)]

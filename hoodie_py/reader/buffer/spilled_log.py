@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import join_batches, to_booleans
 from hoodie_py.arrow.compute import call
-from hoodie_py.reader.buffer.folded_log import FoldedLog, HashPartition
-from hoodie_py.reader.buffer.key_hash import KeyHash
+from hoodie_py.reader.buffer.folded_log import FoldedLog, HashPartition, KeyHash
 from hoodie_py.reader.memory.spill import Spill, Spilled
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch

@@ -19,8 +19,7 @@ from hoodie_py.reader.buffer.log_buffer import LogBuffer
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.ordering import OrderingColumn
 from hoodie_py.reader.record.record import UPDATE_BEFORE, is_delete_code

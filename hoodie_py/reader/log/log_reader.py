@@ -25,19 +25,18 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.block_decoder import BlockDecoder
 from hoodie_py.reader.log.entries import SmallDataBlocks, SmallDeleteBlocks
 from hoodie_py.reader.log.log_files import ScannedBlock
-from hoodie_py.reader.log.scan import ScanStats, scan_log_files
+from hoodie_py.reader.log.scan import scan_log_files
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.merge.columns import MergeNeeds, make_merge_schema
+from hoodie_py.reader.merge.custom import list_identity_fields
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.merge.strategies import OrderedStrategy
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.delete_ordering import make_delete_ordering_column
 from hoodie_py.reader.record.delete_rules import DeleteRules
-from hoodie_py.reader.record.identity import list_identity_fields
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import RowStore
 from hoodie_py.reader.schema_evolution import Conformer, conform_batch
@@ -233,23 +232,10 @@ class LogReader:
         return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, self.info.block_times)
 
     def _scan(self) -> list[ScannedBlock]:
-        strict = self.options.integrity == "strict"
-        counts = ScanStats()
-        blocks = scan_log_files(
-            self.info.files,
-            self.file_slice.log_files,
-            self.info.rules,
-            counts,
-            self.spill,
-            strict=strict,
-            committed=self.info.committed,
+        info, logs, strict = self.info, self.file_slice.log_files, self.options.integrity == "strict"
+        return scan_log_files(
+            info.files, logs, info.rules, self._stats, self.spill, strict=strict, committed=info.committed
         )
-        self._stats.blocks = counts.blocks
-        self._stats.skipped_blocks = counts.skipped_blocks
-        self._stats.corrupt_blocks = counts.corrupt_blocks
-        self._stats.rollback_blocks = counts.rollback_blocks
-        self._stats.log_bytes = counts.bytes
-        return blocks
 
     def merge_with_base(self, base: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         """Merge base rows with the log records that they match.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, HoodieWarning
 from hoodie_py.files import TableFiles
@@ -18,46 +17,17 @@ from hoodie_py.formats.log.framing import BlockType, CorruptBlock, iterate_block
 from hoodie_py.reader.file_slice import BlockRules, LogFile
 from hoodie_py.reader.log.log_files import OpenLog, ScannedBlock, open_logs
 from hoodie_py.reader.memory.spill import Spill
-from hoodie_py.reader.read_info import CommittedFiles
+from hoodie_py.reader.read_info import CommittedFiles, ReadStats
 
 _DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA, BlockType.DELETE)
-
-
-@dataclass(slots=True)
-class ScanStats:
-    """Counts of a scan."""
-
-    files: int = 0
-    bytes: int = 0
-    blocks: int = 0
-    corrupt_blocks: int = 0
-    rollback_blocks: int = 0
-    skipped_blocks: int = 0
-
-    def add(self, other: ScanStats) -> None:
-        """Add the counts of another scan."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
-
-
-@dataclass(slots=True)
-class _BlocksByInstant:
-    """Blocks by instant, instants in order of first appearance."""
-
-    by_instant: dict[str, list[ScannedBlock]] = field(default_factory=dict)
-
-    def add(self, scanned: ScannedBlock) -> None:
-        self.by_instant.setdefault(scanned.instant, []).append(scanned)
-
-    def roll_back(self, instant: str) -> None:
-        self.by_instant.pop(instant, None)
+_Blocks = dict[str, list[ScannedBlock]]  # by instant, instants in order of first appearance
 
 
 def scan_log_files(
     files: TableFiles,
     log_files: Sequence[LogFile],
     rules: BlockRules,
-    stats: ScanStats,
+    stats: ReadStats,
     spill: Spill,
     *,
     strict: bool = False,
@@ -81,23 +51,20 @@ def scan_log_files(
         UnsupportedFeatureError: a block, log format version or command that is not supported.
     """
     while True:
-        counts = ScanStats()
+        stats.blocks = stats.skipped_blocks = stats.corrupt_blocks = stats.rollback_blocks = stats.log_bytes = 0
         try:
-            collected = _scan_files(files, log_files, rules, counts, spill, strict)
+            return _place_compacted_blocks(_scan_files(files, log_files, rules, stats, spill, strict))
         except FileMissingError:
             there = _find_files_left(files, log_files, committed)
             if there is None:
                 raise
             log_files = there
-        else:
-            stats.add(counts)
-            return _place_compacted_blocks(collected)
 
 
 def _scan_files(
-    files: TableFiles, log_files: Sequence[LogFile], rules: BlockRules, stats: ScanStats, spill: Spill, strict: bool
-) -> _BlocksByInstant:
-    collected = _BlocksByInstant()
+    files: TableFiles, log_files: Sequence[LogFile], rules: BlockRules, stats: ReadStats, spill: Spill, strict: bool
+) -> _Blocks:
+    collected: _Blocks = {}
     for log in open_logs(files, log_files, spill):
         try:
             _scan_file(log, rules, stats, collected, strict)
@@ -117,11 +84,10 @@ def _find_files_left(
     return [log for log in log_files if log not in missing]
 
 
-def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _BlocksByInstant, strict: bool) -> None:
+def _scan_file(log: OpenLog, rules: BlockRules, stats: ReadStats, collected: _Blocks, strict: bool) -> None:
     """Collect the blocks of one file; its bytes are free again when this returns, if no block needs them."""
     data = log.read()
-    stats.files += 1
-    stats.bytes += len(data)
+    stats.log_bytes += len(data)
     for block in iterate_blocks(data):
         stats.blocks += 1
         if isinstance(block, CorruptBlock):
@@ -130,23 +96,23 @@ def _scan_file(log: OpenLog, rules: BlockRules, stats: ScanStats, collected: _Bl
             _collect(collected, log.make_scanned(block), rules, stats)
 
 
-def _collect(collected: _BlocksByInstant, scanned: ScannedBlock, rules: BlockRules, stats: ScanStats) -> None:
+def _collect(collected: _Blocks, scanned: ScannedBlock, rules: BlockRules, stats: ReadStats) -> None:
     block = scanned.block
     if block.is_rollback:
         stats.rollback_blocks += 1
         target = block.target_instant_time
         if target is None:
             raise CorruptFileError("A rollback block names no instant.", offset=block.offset)
-        collected.roll_back(target)
+        collected.pop(target, None)
     elif block.type not in _DATA:
         stats.skipped_blocks += 1
     elif rules.accepts(scanned.instant):
-        collected.add(scanned)
+        collected.setdefault(scanned.instant, []).append(scanned)
     else:
         stats.skipped_blocks += 1
 
 
-def _report_corrupt(block: CorruptBlock, path: str, stats: ScanStats, strict: bool) -> None:
+def _report_corrupt(block: CorruptBlock, path: str, stats: ReadStats, strict: bool) -> None:
     stats.corrupt_blocks += 1
     if strict:
         raise CorruptFileError(
@@ -164,13 +130,13 @@ def _report_corrupt(block: CorruptBlock, path: str, stats: ScanStats, strict: bo
     )
 
 
-def _place_compacted_blocks(collected: _BlocksByInstant) -> list[ScannedBlock]:
+def _place_compacted_blocks(collected: _Blocks) -> list[ScannedBlock]:
     """Walk instants from the newest to the oldest, and put each log-compacted block in the place of its sources."""
     replaced_by: dict[str, str] = {}
     emitted: set[str] = set()
     out: list[list[ScannedBlock]] = []
-    for instant in reversed(collected.by_instant):
-        blocks = collected.by_instant[instant]
+    for instant in reversed(collected):
+        blocks = collected[instant]
         sources = blocks[0].block.compacted_instants
         if sources:  # a block that is itself the source of a later compaction passes its own sources on to that one
             final = replaced_by.get(instant, instant)
@@ -180,5 +146,5 @@ def _place_compacted_blocks(collected: _BlocksByInstant) -> list[ScannedBlock]:
             out.append(blocks)
         elif replaced_by[instant] not in emitted:  # the newest source: its place is the compacted block's
             emitted.add(replaced_by[instant])
-            out.append(collected.by_instant[replaced_by[instant]])
+            out.append(collected[replaced_by[instant]])
     return [block for blocks in reversed(out) for block in blocks]

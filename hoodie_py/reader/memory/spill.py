@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.read_stats import ReadStats, SpillStats
+from hoodie_py.reader.read_info import ReadStats, SpillStats
 
 if TYPE_CHECKING:
     from pathlib import Path

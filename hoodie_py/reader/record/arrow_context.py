@@ -19,7 +19,7 @@ from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record import BufferedRecord
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import NO_ROW, RowStore
-from hoodie_py.reader.record.table_context import TableRecordContext
+from hoodie_py.reader.record.table_context import TableRecordContext, make_fitting_array
 
 _NOTHING: Final[dict[int, Any]] = {}
 
@@ -198,15 +198,3 @@ def _patch_rows(parents: pa.RecordBatch, overrides: Sequence[Mapping[str, Any]],
             column = make_fitting_array([override.get(name, old) for override, old in pairs], field)
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=make_nullable(schema))
-
-
-def make_fitting_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
-    """Return Python values as an array of a column's type.
-
-    Raises:
-        MergeError: a value does not fit.
-    """
-    try:
-        return pa.array(values, field.type)
-    except (pa.ArrowException, ArithmeticError, AttributeError, TypeError, ValueError) as error:
-        raise MergeError(f"A merged value does not fit its column: {error}", column=field.name) from error

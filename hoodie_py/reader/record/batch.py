@@ -17,7 +17,7 @@ from hoodie_py.arrow.arrays import from_numpy, to_booleans
 from hoodie_py.arrow.compute import call, cast, take
 from hoodie_py.arrow.fields import find_top_level_name, read_field_values
 from hoodie_py.errors import MergeError
-from hoodie_py.reader.record.arrow_context import ArrowRecordContext, Row, make_fitting_array
+from hoodie_py.reader.record.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.record.ordering import OrderingColumn
 from hoodie_py.reader.record.record import (
     DEFAULT_ORDERING,
@@ -30,6 +30,7 @@ from hoodie_py.reader.record.record import (
     make_operation_array,
 )
 from hoodie_py.reader.record.row_store import NO_ROW
+from hoodie_py.reader.record.table_context import make_fitting_array
 
 
 class LazyKeys:

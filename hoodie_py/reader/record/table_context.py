@@ -289,6 +289,44 @@ class TableRecordContext(RecordContext[T]):
         return type_ is not None and bool(pa.types.is_int32(type_))
 
 
+class MappingRecordContext(TableRecordContext[dict[str, Any]]):
+    """Access to rows that are dicts of Python values by column name, for tests of mergers and for tools.
+
+    A column that a dict does not have is absent, which is not null.
+
+    Args:
+        schema: the columns that rows may have.
+        keys: how a record's key is found; by default the meta column ``_hoodie_record_key``.
+        ordering_fields: the fields whose values order records; none with commit-time ordering.
+        deletes: which rows are deletes.
+        table_schema: all columns of the table, where rows hold only some of them.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        keys: RecordKeys | None = None,
+        ordering_fields: Sequence[str] = (),
+        deletes: DeleteRules | None = None,
+        table_schema: pa.Schema | None = None,
+    ) -> None:
+        rules = RecordKeys.of(populate_meta_fields=True, record_key_fields=()) if keys is None else keys
+        whole = schema if table_schema is None else table_schema
+        super().__init__(schema, whole, rules, ordering_fields, deletes or DeleteRules())
+
+    def _read_cell(self, row: dict[str, Any], name: str) -> Any:
+        return row.get(name)
+
+    def _has_column(self, row: dict[str, Any], name: str) -> bool:
+        return name in row
+
+    def _change_row(self, row: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        return {**row, **self._make_row(values)}
+
+    def _make_row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: make_fitting_array([value], self.schema.field(name))[0].as_py() for name, value in values.items()}
+
+
 def make_unread_column_error(name: str) -> MergeError:
     """Make the error for a merger that reads a column which it did not declare."""
     return MergeError(
@@ -310,3 +348,15 @@ def make_unknown_column_error(name: str) -> MergeError:
 def _copy_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Copy lists and dicts, so that a merger cannot change stored values."""
     return {name: copy.deepcopy(v) if isinstance(v, (dict, list)) else v for name, v in values.items()}
+
+
+def make_fitting_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
+    """Return Python values as an array of a column's type.
+
+    Raises:
+        MergeError: a value does not fit.
+    """
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, ArithmeticError, AttributeError, TypeError, ValueError) as error:
+        raise MergeError(f"A merged value does not fit its column: {error}", column=field.name) from error

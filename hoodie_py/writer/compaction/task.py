@@ -24,8 +24,7 @@ from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile
 from hoodie_py.writer.handles.markers import Marker
 from hoodie_py.writer.handles.result import TaskResult

@@ -31,8 +31,7 @@ from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import ReadOptions, ReadStats
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot

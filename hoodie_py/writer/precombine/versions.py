@@ -23,7 +23,7 @@ from hoodie_py.errors import MergeError
 from hoodie_py.formats.names import META_FIELDS, PARTITION_PATH_FIELD, RECORD_KEY_FIELD
 from hoodie_py.reader.buffer.log_buffer import fold_by_rounds
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.merge.custom import CustomStrategy
+from hoodie_py.reader.merge.custom import CustomStrategy, list_identity_fields
 from hoodie_py.reader.merge.merger import Merger, RecordMerger
 from hoodie_py.reader.merge.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy, OrderedStrategy
 from hoodie_py.reader.payloads.merger import PayloadMerger
@@ -32,7 +32,6 @@ from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.context import RecordContext
 from hoodie_py.reader.record.delete_rules import DeleteRules
-from hoodie_py.reader.record.identity import list_identity_fields
 from hoodie_py.reader.record.ordering import OrderingColumn
 from hoodie_py.reader.record.record import DELETE, NO_OPERATION, BufferedRecord
 from hoodie_py.reader.record.record_key import RecordKeys

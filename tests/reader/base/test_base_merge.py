@@ -21,8 +21,7 @@ from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import BaseMerge
 from hoodie_py.reader.buffer.folded_log import FoldedLog
 from hoodie_py.reader.log.log_reader import LogReader
-from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import ReadOptions, ReadStats
 from tests.reader.slices import SCHEMA, Version, bases, config_of, logs, reader_of, rows_of, write_slice
 
 Corpus = Callable[[str], Path]

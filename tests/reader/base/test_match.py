@@ -16,18 +16,35 @@ from hoodie_py.reader.base.match import (
     RowMatcher,
     make_position_matcher,
     match_base,
-    match_positions,
+    match_base_rows,
 )
+from hoodie_py.reader.buffer.folded_log import FoldedLog
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.memory.spill import Spill
+from hoodie_py.reader.read_info import ReadStats
+from hoodie_py.reader.record.row_store import RowStore
+from tests.reader.histories import SCHEMA, Version, context, entries
+
+
+def match_whole(base: pa.ChunkedArray, log_keys: pa.Array) -> np.ndarray:
+    return match_base(base, log_keys, np.zeros(len(log_keys), bool))
+
+
+def match_positions(positions: np.ndarray, base_rows: int) -> np.ndarray:
+    records = entries(context(RowStore(SCHEMA)), [Version("k", "block", 0, 0)] * len(positions))
+    assert records is not None
+    spill = Spill(MemoryBudget(1 << 20), ReadStats())
+    return match_base_rows(FoldedLog([records], [positions]), (), base_rows, spill)
 
 
 def test_a_repeated_base_key_meets_the_log_once() -> None:
     base = pa.chunked_array([["a", "b"], ["b", "c", "a"]])
-    assert match_base(base, pa.array(["b", "a", "x"])).tolist() == [1, 0, -1, -1, -1]
+    assert match_whole(base, pa.array(["b", "a", "x"])).tolist() == [1, 0, -1, -1, -1]
 
 
 def test_no_log_keys_match_nothing() -> None:
-    assert match_base(pa.chunked_array([["a"]]), pa.array([], pa.string())).tolist() == [-1]
-    assert match_base(pa.chunked_array([], pa.string()), pa.array(["a"])).dtype == np.int64
+    assert match_whole(pa.chunked_array([["a"]]), pa.array([], pa.string())).tolist() == [-1]
+    assert match_whole(pa.chunked_array([], pa.string()), pa.array(["a"])).dtype == np.int64
 
 
 def test_positions_name_base_rows_and_must_lie_within_the_file() -> None:
@@ -54,7 +71,7 @@ def met(matcher: Matcher, sizes: list[int], keys: list[str]) -> list[tuple[int, 
 )
 def test_meetings_batch_by_batch_are_those_of_the_whole_file(base: list[str], log: list[str], size: int) -> None:
     log_keys = pa.array(log, pa.string())
-    at = match_base(pa.chunked_array([base], pa.string()), log_keys)
+    at = match_whole(pa.chunked_array([base], pa.string()), log_keys)
     want = [(row, record) for row, record in enumerate(at.tolist()) if record >= 0]
     sizes = [size] * (len(base) // size) + [len(base) % size]
     assert met(KeyMatcher(log_keys, lambda batch: batch.column("k")), sizes, base) == want

@@ -14,7 +14,7 @@ from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.log.framing import BlockType
 from hoodie_py.reader.log import entries as deletes_together
 from hoodie_py.reader.log.log_reader import LogReader
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import ReadStats
 from tests.reader.slices import Version, config_of, reader_of, write_slice
 
 ROW = Version("a", ts=5)

@@ -19,7 +19,7 @@ from hoodie_py.reader.log import log_files as log_bytes
 from hoodie_py.reader.log.log_files import LogOnDemand, open_logs
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import ReadStats
 from tests.arrow_memory import watched
 from tests.formats.log_writer import block
 

@@ -11,19 +11,19 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.log.framing import BlockType, HeaderKey
 from hoodie_py.formats.names import LogFileName
 from hoodie_py.reader.file_slice import BlockRules, LogFile
-from hoodie_py.reader.log.scan import ScanStats, scan_log_files
+from hoodie_py.reader.log.scan import scan_log_files
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill
-from hoodie_py.reader.read_stats import ReadStats
+from hoodie_py.reader.read_info import ReadStats
 from tests.formats.log_writer import block, rollback
 
 DATA = block(BlockType.AVRO_DATA, {HeaderKey.INSTANT_TIME: "1"}, b"content")
 
 
-def instants(folder: Path, content: bytes) -> tuple[list[str | None], ScanStats]:
+def instants(folder: Path, content: bytes) -> tuple[list[str | None], ReadStats]:
     (folder / "log").write_bytes(content)
     logs = [LogFile("log", len(content), LogFileName("f", "1", 1, "0-0-0"))]
-    stats = ScanStats()
+    stats = ReadStats()
     spill = Spill(MemoryBudget(1 << 20), ReadStats())
     found = scan_log_files(TableFiles.open(folder), logs, BlockRules(query_instant="9"), stats, spill)
     return [each.block.instant_time for each in found], stats

@@ -15,7 +15,6 @@ from hoodie_py.formats.config.merge_creation import (
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
 from hoodie_py.reader.merge.custom import CustomStrategy
-from hoodie_py.reader.merge.merge_type import choose_buffer_kind
 from hoodie_py.reader.merge.strategies import (
     CommitTimeStrategy,
     EventTimeStrategy,
@@ -24,6 +23,7 @@ from hoodie_py.reader.merge.strategies import (
     PartialUpdateStrategy,
 )
 from hoodie_py.reader.payloads.classes import make_builtin_payload_merger
+from hoodie_py.reader.record_reader import choose_buffer_kind
 from hoodie_py.reader.selection import select_strategy
 from tests.reader.merge_cases.case import Case
 from tests.reader.merge_cases.compare import check

@@ -322,7 +322,7 @@ def test_columns_that_a_payload_class_does_not_look_at_need_not_be_read() -> Non
 
 
 def test_a_context_of_other_rows_is_refused() -> None:
-    from hoodie_py.reader.record.mapping_context import MappingRecordContext
+    from hoodie_py.reader.record.table_context import MappingRecordContext
 
     other = MappingRecordContext(context(()).schema)
     record = other.construct("k", {"ts": 1})

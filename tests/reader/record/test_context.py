@@ -12,10 +12,9 @@ import pytest
 from hoodie_py import DEFAULT_ORDERING, BufferedBatch, BufferedRecord, HoodieOperation, MergeError, RecordMerger
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.delete_rules import DeleteRules
-from hoodie_py.reader.record.mapping_context import MappingRecordContext
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import RowStore
-from hoodie_py.reader.record.table_context import TableRecordContext
+from hoodie_py.reader.record.table_context import MappingRecordContext, TableRecordContext
 
 PLACE = pa.struct([("city", pa.string()), ("at", pa.struct([("x", pa.int32())]))])
 COLUMNS = pa.schema(

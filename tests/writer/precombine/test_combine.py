@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hoodie_py import DEFAULT_ORDERING, BufferedRecord, HoodieOperation, HoodieTable, RecordMerger
 from hoodie_py.errors import MergeError
 from hoodie_py.formats.names import RECORD_KEY_FIELD
-from hoodie_py.reader.record.mapping_context import MappingRecordContext
+from hoodie_py.reader.record.table_context import MappingRecordContext
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.precombine.combine import combine, needs_combining
 from hoodie_py.writer.records import WriteOperation, WriteRecords
