@@ -66,7 +66,6 @@ def make_skip_step(data: Data, node: AvroType) -> Step:
     Args:
         data: what the step goes over.
         node: the type.
-
     """
     match node:
         case Primitive(kind="boolean"):

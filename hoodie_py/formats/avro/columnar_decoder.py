@@ -112,7 +112,6 @@ def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
 
     Raises:
         Misfit: at least one of the blocks is damaged, or has a form that only the row decoder reads.
-
     """
     try:
         return _decode_group(blocks, plan)

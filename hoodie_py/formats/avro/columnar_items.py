@@ -79,7 +79,6 @@ def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> 
     Raises:
         TooManyItems: more than ``MOST_ITEMS``.
         Misfit: damaged.
-
     """
     totals = np.zeros(len(places), np.int64)
     found: list[_FoundItems] = []

@@ -50,7 +50,6 @@ def make_reader(node: AvroType) -> LaneReader:
 
     Raises:
         UnfitType: only the row decoder reads it.
-
     """
     match node:
         case Primitive():

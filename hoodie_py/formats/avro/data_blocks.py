@@ -67,7 +67,6 @@ class AvroSchema:
             CorruptFileError: the text is not JSON, or not the Avro schema of a record.
             UnsupportedFeatureError: the schema is recursive, too deep or too wide, or has a type that no
                 column can have.
-
         """
         return _parse(text)
 
@@ -117,7 +116,6 @@ def decode_avro_data(
         CorruptFileError: the bytes are not records of the schema; ``where`` has record and offset in the content.
         UnsupportedFeatureError: the data block version is unknown, or the records have far more values than
             bytes.
-
     """
     names = _select_names(schema, columns)
     block = _parse_block(content)
@@ -148,7 +146,6 @@ def decode_avro_blocks(
     Raises:
         CorruptFileError, UnsupportedFeatureError: as ``decode_avro_data`` for the first bad block; ``where`` also has
             its number in ``contents`` as ``content``.
-
     """
     from hoodie_py.formats.avro.columnar_decoder import make_budget
 

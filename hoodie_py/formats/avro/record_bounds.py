@@ -55,7 +55,6 @@ def find_record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places
 
     Raises:
         Misfit: the records of a stretch do not fill it exactly.
-
     """
     total = sum(stretch.count for stretch in stretches)
     rounds = min(max(_FEWEST_ROUNDS, isqrt(total) // _ROUNDS_RATIO), _MOST_ROUNDS)

@@ -37,7 +37,6 @@ def decode_rows(
     Raises:
         CorruptFileError: the bytes are not records of the type; ``where`` has the record and the offset in the content.
         UnsupportedFeatureError: the records have far more values than bytes.
-
     """
     builder = ColumnBuilder(data)
     wanted: list[Column] = []

@@ -152,7 +152,6 @@ def parse_record(text: str) -> Record:
     Raises:
         CorruptFileError: the text is not JSON, or not the Avro schema of a record.
         UnsupportedFeatureError: the schema is recursive, too deep or too wide, or has a type that no column can have.
-
     """
     if len(text) > get_limits().schema_chars:
         raise_limit_error(UnsupportedFeatureError, f"An Avro schema has {len(text)} characters", "schema_chars")

@@ -73,7 +73,6 @@ def decode_deletes(content: memoryview | bytes) -> DeleteRecords:
     Raises:
         CorruptFileError: the bytes are not a delete block; ``where`` has the offset in the payload.
         UnsupportedFeatureError: an unknown version, or an ordering value of an unknown type.
-
     """
     data = bytes(content)
     if len(data) < _HEADER.size:
@@ -92,7 +91,6 @@ def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> DeletesOf
 
     Returns:
         None if one of them has another version or cannot be decoded. Decoding each alone then tells which one.
-
     """
     if any(len(content) < _HEADER.size for content in contents):
         return None

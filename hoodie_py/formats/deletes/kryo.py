@@ -60,7 +60,6 @@ def read_deletes(data: bytes) -> list[KryoDelete]:
     Raises:
         CorruptFileError: the bytes are not a stream of these classes.
         UnsupportedFeatureError: the stream has another class.
-
     """
     reader = _KryoReader(data)
     try:

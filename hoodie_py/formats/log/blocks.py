@@ -33,7 +33,6 @@ def parse_block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroS
     Raises:
         CorruptFileError: the block has none, or it is not an Avro schema of a record.
         UnsupportedFeatureError: see ``AvroSchema.parse``.
-
     """
     text = block.schema_text
     if text is None:
@@ -54,7 +53,6 @@ def decode_records(
     Raises:
         CorruptFileError: the content is damaged.
         UnsupportedFeatureError: the block type or its content is not supported.
-
     """
     match block.type:
         case BlockType.AVRO_DATA | BlockType.CDC_DATA:
@@ -76,7 +74,6 @@ def decode_block_positions(block: LogBlock, count: int) -> npt.NDArray[np.int64]
 
     Raises:
         CorruptFileError: the header is damaged or has another number of positions.
-
     """
     text = block.record_positions
     if text is None:

@@ -163,7 +163,6 @@ def iterate_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | 
     Raises:
         CorruptFileError: bytes are not a block, or a whole block is inconsistent.
         UnsupportedFeatureError: the log format version, a block type or a header is not known.
-
     """
     view = memoryview(data).cast("B")
     offset = blocks = 0

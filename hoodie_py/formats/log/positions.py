@@ -44,7 +44,6 @@ def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int6
 
     Raises:
         CorruptFileError: the text is not such a bitmap, or has not ``count`` positions.
-
     """
     try:
         data = binascii.a2b_base64(text, strict_mode=True)

@@ -77,7 +77,6 @@ def convert_to_spark_type(t: pa.DataType) -> pa.DataType:
 
     Raises:
         UnsupportedFeatureError: Spark has no such type (durations, intervals, unions, decimals of over 38 digits).
-
     """
     if t in _UNCHANGED:
         return t
@@ -118,7 +117,6 @@ def convert_to_spark_schema(s: pa.Schema) -> pa.Schema:
 
     Raises:
         UnsupportedFeatureError: a column has no Spark type; ``where`` names it.
-
     """
     fields: list[pa.Field] = []
     for field in s:
@@ -180,7 +178,6 @@ def find_column_chunk_ranges(
 
     Raises:
         CorruptFileError: the footer has a negative offset or size.
-
     """
     group = meta.row_group(row_group)
     ranges: list[tuple[int, int]] = []
@@ -284,7 +281,6 @@ def decode_parquet_data(
     Raises:
         CorruptFileError: the bytes are not a Parquet file, or a damaged one.
         UnsupportedFeatureError: a column, an encoding or the compression is not supported.
-
     """
     with _name_damage():
         file = _open(content)
@@ -305,7 +301,6 @@ def decode_parquet_parts(
 
     Raises:
         CorruptFileError, UnsupportedFeatureError: as ``decode_parquet_data``.
-
     """
     with _name_damage():
         file = _open(content)
