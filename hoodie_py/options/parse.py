@@ -128,13 +128,7 @@ class Number(Option):
     unit: str
 
     def __new__(
-        cls,
-        key: str,
-        default: int,
-        least: int = 0,
-        aliases: tuple[str, ...] = (),
-        unit: str = "",
-        most: int = _LARGEST,
+        cls, key: str, default: int, least: int = 0, aliases: tuple[str, ...] = (), unit: str = "", most: int = _LARGEST
     ) -> Self:
         """Make a number.
 
@@ -188,13 +182,7 @@ class Real(Option):
     above: float
     below: float
 
-    def __new__(
-        cls,
-        key: str,
-        default: float,
-        above: float = -1.0,
-        below: float = float("inf"),
-    ) -> Self:
+    def __new__(cls, key: str, default: float, above: float = -1.0, below: float = float("inf")) -> Self:
         """Make a number between two bounds, which do not belong to the range; without bounds it is at least 0."""
         made = super().__new__(cls, key)
         made.default, made.above, made.below = default, above, below

@@ -97,9 +97,7 @@ def _apply_times(schema: AvroSchema, times: pa.Schema) -> AvroSchema:
 
 
 def decode_avro_data(
-    content: memoryview | bytes,
-    schema: AvroSchema,
-    columns: Collection[str] | None = None,
+    content: memoryview | bytes, schema: AvroSchema, columns: Collection[str] | None = None
 ) -> pa.RecordBatch:
     """Decode the content of an AVRO_DATA or CDC_DATA block.
 
@@ -128,9 +126,7 @@ def decode_avro_data(
 
 
 def decode_avro_blocks(
-    contents: Sequence[memoryview | bytes],
-    schema: AvroSchema,
-    columns: Collection[str] | None = None,
+    contents: Sequence[memoryview | bytes], schema: AvroSchema, columns: Collection[str] | None = None
 ) -> Iterator[BlockRows]:
     """Decode blocks that have the same schema; small blocks cost much less together than one by one.
 

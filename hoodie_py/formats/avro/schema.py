@@ -36,13 +36,7 @@ _MIN_SIZES: dict[str, int] = {
 _LOGICAL_TYPES = {
     "int": frozenset({"date", "time-millis"}),
     "long": frozenset(
-        {
-            "time-micros",
-            "timestamp-millis",
-            "timestamp-micros",
-            "local-timestamp-millis",
-            "local-timestamp-micros",
-        },
+        {"time-micros", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros"}
     ),
     "string": frozenset({"uuid"}),
 }

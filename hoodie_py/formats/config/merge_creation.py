@@ -72,10 +72,7 @@ _REPLACEMENTS = {
     OVERWRITE_NON_DEFAULTS_PAYLOAD: _Replacement(_COMMIT_TIME, "IGNORE_DEFAULTS"),
     PARTIAL_UPDATE_PAYLOAD: _Replacement(_EVENT_TIME, "IGNORE_DEFAULTS"),
     POSTGRES_DEBEZIUM_PAYLOAD: _Replacement(
-        _EVENT_TIME,
-        "FILL_UNAVAILABLE",
-        {UNAVAILABLE_VALUE: DEBEZIUM_UNAVAILABLE, **_DEBEZIUM_DELETES},
-        "_event_lsn",
+        _EVENT_TIME, "FILL_UNAVAILABLE", {UNAVAILABLE_VALUE: DEBEZIUM_UNAVAILABLE, **_DEBEZIUM_DELETES}, "_event_lsn"
     ),
     MYSQL_DEBEZIUM_PAYLOAD: _Replacement(
         _EVENT_TIME, merge_properties=_DEBEZIUM_DELETES, ordering_fields="_event_bin_file,_event_pos"
@@ -85,11 +82,7 @@ _REPLACEMENTS = {
 
 
 def make_creation_properties(
-    mode: MergeMode | None,
-    payload: str | None,
-    strategy: str | None,
-    ordering_fields: Sequence[str],
-    version: int = 9,
+    mode: MergeMode | None, payload: str | None, strategy: str | None, ordering_fields: Sequence[str], version: int = 9
 ) -> dict[str, str]:
     """Return what a new table's properties say about merging.
 
@@ -113,11 +106,7 @@ def make_creation_properties(
     if not payload:
         return {MERGE_MODE: merge.mode.value}
     if replaced is None:
-        return {
-            MERGE_MODE: MergeMode.CUSTOM.value,
-            PAYLOAD_CLASS: payload,
-            MERGE_STRATEGY_ID: PAYLOAD_STRATEGY_ID,
-        }
+        return {MERGE_MODE: MergeMode.CUSTOM.value, PAYLOAD_CLASS: payload, MERGE_STRATEGY_ID: PAYLOAD_STRATEGY_ID}
     return _make_replacement_properties(payload, replaced)
 
 

@@ -57,9 +57,7 @@ class BlockType(IntEnum):
     CDC_DATA = 6
 
 
-_DATA_TYPES = frozenset(
-    {BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.CDC_DATA},
-)
+_DATA_TYPES = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.CDC_DATA})
 _NO_FOOTERS = struct.pack(">i", 0)
 
 

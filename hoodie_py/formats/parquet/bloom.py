@@ -250,11 +250,7 @@ class BloomBuilder:
             return BloomFilter(self._bits, self._hashes, self._rows, per_row=None, in_last_row=0)
         full = (len(self._rows) - 1) * self._settings.entries
         return BloomFilter(
-            self._bits,
-            self._hashes,
-            self._rows,
-            per_row=self._settings.entries,
-            in_last_row=self._added - full,
+            self._bits, self._hashes, self._rows, per_row=self._settings.entries, in_last_row=self._added - full
         )
 
 

@@ -51,17 +51,7 @@ _FIXED_TARGETS: dict[pa.DataType, pa.DataType] = {
     pa.binary_view(): pa.binary(),
 }
 _UNCHANGED = frozenset(
-    {
-        pa.null(),
-        pa.bool_(),
-        pa.int32(),
-        pa.int64(),
-        pa.float32(),
-        pa.float64(),
-        pa.string(),
-        pa.binary(),
-        pa.date32(),
-    },
+    {pa.null(), pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32()}
 )
 _LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_list,
@@ -165,9 +155,7 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def find_column_chunk_ranges(
-    meta: pq.FileMetaData,
-    row_group: int,
-    columns: Collection[str] | None,
+    meta: pq.FileMetaData, row_group: int, columns: Collection[str] | None
 ) -> list[tuple[int, int]]:
     """Return the byte ranges (start, stop) of a row group's column chunks, ascending; adjacent ones are joined.
 

@@ -70,11 +70,7 @@ def _find_bytes(keys: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 
 
 def _hash_chunk(
-    starts: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    data: npt.NDArray[np.uint8],
-    words: int,
-    count: int,
+    starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: int, count: int
 ) -> list[Hashes]:
     mixed = _mix_words(starts, data, words)
     tail, factor = _mix_tails(starts + lengths, lengths & 3, data)
