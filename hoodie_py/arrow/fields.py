@@ -55,6 +55,12 @@ def find_declared_types(
     )
 
 
+def is_text(type_: pa.DataType) -> bool:
+    """Say whether a type is a string in any of Arrow's layouts, or a dictionary of strings."""
+    kind = type_.value_type if pa.types.is_dictionary(type_) else type_
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def read_field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Return the values of a column or nested field; null where a parent is null."""
     if name in batch.schema.names:

@@ -1,7 +1,6 @@
 """Checks options, so that no option is ignored silently.
 
-* A declared option that concerns the call (``read``, ``write``, ``input``, ``locks``, ``cleaning``, ``source``,
-  ``properties``) must have a value of its kind.
+* A declared option that concerns the call (``read``, ``write``, ``source``) must have a value of its kind.
 * An option that asks for a feature of Java Hudi that is missing here is an error or a warning (``undone``).
 * An unknown name that resembles a known one is an error. A name is known if it is declared, is a table property, or is
   a name of Java Hudi (``hudi_names``). Other names are ignored, as in Java: mergers may have their own options.
@@ -17,16 +16,13 @@ from typing import NoReturn
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError
 from hoodie_py.formats.config import table_config
-from hoodie_py.options import cleaning, input, locks, properties, read, source, undone, write  # noqa: A004 - a module
+from hoodie_py.options import read, source, undone, write
 from hoodie_py.options.hudi_names import list_hudi_names
 from hoodie_py.options.parse import Option
 from hoodie_py.options.undone import UnsupportedOption
 
 OF_READS: tuple[Option, ...] = read.OPTIONS
-OF_WRITES: tuple[Option, ...] = (
-    *read.OPTIONS, *write.OPTIONS, *input.OPTIONS, *locks.OPTIONS, *cleaning.OPTIONS, *source.OPTIONS,
-    *properties.OPTIONS,
-)  # fmt: skip
+OF_WRITES: tuple[Option, ...] = (*read.OPTIONS, *write.OPTIONS, *source.OPTIONS, *source.OF_NEW_TABLES)
 
 _HUDI, _OURS = "hoodie.", "hoodie_py."
 _OWN_PREFIXES = (*table_config.TIMESTAMP_KEYGEN_PREFIXES, table_config.MERGE_PROPERTY_PREFIX)
@@ -64,8 +60,8 @@ def check_table_properties(given: Mapping[str, str]) -> None:
         InvalidQueryError: a value is not valid, a name resembles a known one, or a name is an option's.
         UnsupportedFeatureError: the kind of table is not supported.
     """
-    _check(given, properties.OPTIONS, ())
-    stored = {*_list_names(properties.OPTIONS), *_list_property_names()}
+    _check(given, source.OF_NEW_TABLES, ())
+    stored = {*_list_names(source.OF_NEW_TABLES), *_list_property_names()}
     options = {*_list_names(OF_WRITES), *(each.option for each in (*undone.OF_READS, *undone.OF_WRITES))}
     for name in given:
         if name in options - stored and name not in _MERGE_PROPERTIES and not name.startswith(_OWN_PREFIXES):

@@ -42,8 +42,4 @@ COMPACTION_MEMORY = Size("hoodie.memory.compaction.max.size", 0)  # the same in 
 SPILL_PATH = Names("hoodie.memory.spillable.map.path")  # local directories for spilled records; the first one counts
 READ_THREADS = Number("hoodie_py.read.threads", 0, 1, unit="threads", most=1024)  # not of Java
 
-OPTIONS: tuple[Option, ...] = (
-    QUERY_TYPE, AS_READ_OPTIMIZED, AS_OF_INSTANT, READ_PATHS, MERGE_TYPE, MERGE_USE_POSITIONS, CUSTOM_MERGER_CLASSES,
-    DELETE_FIELD, DELETE_MARKER, UNAVAILABLE_VALUE, ORDERING_FIELDS_PROPERTY, ORDERING_FIELD_PROPERTY,
-    SAME_ORDERING_UPDATES, MERGE_MEMORY, COMPACTION_MEMORY, SPILL_PATH, READ_THREADS,
-)  # fmt: skip
+OPTIONS: tuple[Option, ...] = tuple(each for each in globals().values() if isinstance(each, Option))

@@ -7,7 +7,7 @@ messages show the first one.
 from __future__ import annotations
 
 from hoodie_py.formats.config import table_config as keys
-from hoodie_py.options.parse import Number, Option, Text
+from hoodie_py.options.parse import Choice, Flag, Number, Option, Text
 
 OPERATION = Text("hoodie.datasource.write.operation")
 
@@ -55,3 +55,20 @@ DESCRIBED = (
 OPTIONS: tuple[Option, ...] = (
     OPERATION, STREAM_IDENTIFIER, *PARALLELISM.values(), *(Text(name) for names in DESCRIBED for name in names)
 )  # fmt: skip
+
+# Table properties that a user may set for a new table (Java Hudi HoodieTableConfig)
+_FILE_FORMATS = ("PARQUET",)
+_OTHER_FORMATS = ("ORC", "HFILE", "LANCE", "VORTEX")
+_FLAGS = (
+    keys.DROP_PARTITION_COLUMNS, keys.HIVE_STYLE_PARTITIONING, keys.URL_ENCODE_PARTITIONING, keys.SLASH_SEPARATED_DATES,
+    keys.CDC_ENABLED, keys.MULTIPLE_BASE_FORMATS, keys.PARTITION_METAFILE_BASE_FORMAT,
+)  # fmt: skip
+OF_NEW_TABLES: tuple[Option, ...] = (
+    Flag(keys.POPULATE_META_FIELDS, default=True),
+    *(Flag(key, default=False) for key in _FLAGS),
+    Choice(keys.CDC_MODE, keys.CDC_MODES),
+    Choice(keys.BASE_FILE_FORMAT, _FILE_FORMATS, unhandled=_OTHER_FORMATS),
+    Choice("hoodie.base.file.format", _FILE_FORMATS, unhandled=_OTHER_FORMATS),  # for writes
+    Text(keys.DATABASE),
+    Text(keys.TIMEZONE),
+)

@@ -1,4 +1,5 @@
-"""Options of writes (Java Hudi HoodieCompactionConfig, HoodieWriteConfig and others).
+"""Options of writes and table services (Java Hudi HoodieWriteConfig, HoodieCompactionConfig, HoodieCleanConfig,
+HoodieLockConfig, StorageBasedLockConfig, KeyGeneratorOptions and others).
 
 The defaults are those of Hudi 1.2.0 unless a comment says otherwise. The keys of table properties are in
 ``formats.table_config``, the options of reads in ``read``.
@@ -6,11 +7,12 @@ The defaults are those of Hudi 1.2.0 unless a comment says otherwise. The keys o
 
 from __future__ import annotations
 
+from hoodie_py.formats.config.table_config import TIMESTAMP_KEYGEN_PREFIXES
+from hoodie_py.formats.parquet import CODECS
 from hoodie_py.options.parse import Choice, Flag, Names, Number, Option, Real, Size, Text
 
 SINGLE_WRITER = "SINGLE_WRITER"
 TRIGGERS = ("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME")
-CODECS = ("zstd", "snappy", "gzip", "uncompressed")
 
 # Which file slices a compaction plan takes
 COMPACTION_STRATEGY = Names("hoodie.compaction.strategy")  # class names of strategies
@@ -28,7 +30,7 @@ TRIGGER_DELTA_COMMITS = Number("hoodie.compact.inline.max.delta.commits", 5)
 TRIGGER_DELTA_SECONDS = Number("hoodie.compact.inline.max.delta.seconds", 3600, unit="seconds")
 
 # Base files
-PARQUET_CODEC = Choice("hoodie.parquet.compression.codec", CODECS, unhandled=("LZO", "BROTLI", "LZ4", "LZ4_RAW"))
+PARQUET_CODEC = Choice("hoodie.parquet.compression.codec", tuple(CODECS), unhandled=("LZO", "BROTLI", "LZ4", "LZ4_RAW"))
 PARQUET_CODEC_LEVEL = Number("hoodie.parquet.compression.codec.zstd.level", 0)  # not Java's own; zstd and gzip
 PARQUET_BLOCK_SIZE = Size("hoodie.parquet.block.size", 8 * 1024 * 1024, least=1)  # of a row group; Java's is 120 MB
 BLOOM_ENABLED = Flag("hoodie.parquet.bloom.filter.enabled", default=True)
@@ -79,13 +81,62 @@ BUCKET_COUNT = Number("hoodie.bucket.index.num.buckets", 256, least=1, most=99_9
 BUCKET_HASH_FIELD = Names("hoodie.bucket.index.hash.field")
 BUCKET_EXPRESSIONS = Text("hoodie.bucket.index.partition.expressions")  # other numbers of buckets for some partitions
 
-OPTIONS: tuple[Option, ...] = (
-    COMPACTION_STRATEGY, COMPACTION_TARGET_IO, COMPACTION_LOG_SIZE_THRESHOLD, COMPACTION_LOG_NUMBER_THRESHOLD,
-    COMPACTION_TARGET_PARTITIONS, COMPACTION_PARTITION_REGEX, PARQUET_MAX_FILE_SIZE, PARQUET_SMALL_FILE_LIMIT,
-    TRIGGER_STRATEGY, TRIGGER_DELTA_COMMITS, TRIGGER_DELTA_SECONDS, PARQUET_CODEC, PARQUET_CODEC_LEVEL,
-    PARQUET_BLOCK_SIZE, BLOOM_ENABLED, BLOOM_TYPE, BLOOM_ENTRIES, BLOOM_FPP, BLOOM_MAX_ENTRIES, CONCURRENCY_MODE,
-    FAILED_WRITES_POLICY, LOCK_PROVIDER, CLOCK_SKEW_MS, METADATA_MODE, RECORD_POSITIONS, INSERT_DUPLICATES,
-    BULK_INSERT_SORT, ROW_WRITER, TABLE_SERVICES, INLINE_COMPACT, INLINE_SCHEDULE, AUTOMATIC_CLEAN,
-    COMBINE_BEFORE_UPSERT, COMBINE_BEFORE_INSERT, COMBINE_BEFORE_DELETE, INDEX_TYPE, SIMPLE_UPDATE_PARTITION,
-    BLOOM_UPDATE_PARTITION, BUCKET_ENGINE, BUCKET_COUNT, BUCKET_HASH_FIELD, BUCKET_EXPRESSIONS,
+# Keys and partition paths
+# Below table version 9, complex keys of one field: whether a key is the bare value, and whether to refuse such keys.
+COMPLEX_KEY_VALUE_ONLY = Flag("hoodie.write.complex.keygen.new.encoding", default=False)
+COMPLEX_KEY_CHECK = Flag("hoodie.write.complex.keygen.validation.enable", default=True)
+CONSISTENT_TIMESTAMPS = Flag("hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled", default=False)
+
+# Settings of the timestamp key generator, below TIMESTAMP_KEYGEN_PREFIXES
+TIMESTAMP_TYPE = "timestamp.type"
+TIMESTAMP_UNIT = "timestamp.scalar.time.unit"
+INPUT_DATE_FORMAT = "input.dateformat"
+INPUT_DATE_FORMAT_DELIMITER = "input.dateformat.list.delimiter.regex"
+INPUT_ZONE = "input.timezone"
+OUTPUT_DATE_FORMAT = "output.dateformat"
+OUTPUT_ZONE = "output.timezone"
+BOTH_ZONES = "timezone"
+DATE_PARSER = "datetime.parser.class"
+
+# Columns that the rows lack
+NULL_FOR_MISSING = Flag("hoodie.write.set.null.for.missing.columns", default=False)
+RECONCILE_SCHEMA = Flag("hoodie.datasource.write.reconcile.schema", default=False)
+
+# Locks and heartbeats, and the lock providers of Java Hudi that are supported here
+LOCK_WAIT_MS = Real("hoodie.write.lock.wait_time_ms", 60_000)  # how long to wait for a lock in all
+LOCK_RETRY_WAIT_MS = Real("hoodie.write.lock.wait_time_ms_between_retry", 1000)
+LOCK_FILE_SYSTEM_PATH = Text("hoodie.write.lock.filesystem.path")  # folder of the lock file
+LOCK_FILE_SYSTEM_EXPIRE = Real("hoodie.write.lock.filesystem.expire", 0)  # minutes; 0: never
+LOCK_STORAGE_VALIDITY = Real("hoodie.write.lock.storage.validity.timeout.secs", 300)
+LOCK_STORAGE_RENEW = Real("hoodie.write.lock.storage.renew.interval.secs", 30)
+HEARTBEAT_INTERVAL_MS = Real("hoodie.client.heartbeat.interval_in_ms", 60_000)
+HEARTBEAT_MISSES = Real("hoodie.client.heartbeat.tolerable.misses", 2)
+_LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock"
+FILE_SYSTEM_PROVIDER = f"{_LOCK_PACKAGE}.FileSystemBasedLockProvider"
+STORAGE_PROVIDER = f"{_LOCK_PACKAGE}.StorageBasedLockProvider"
+IN_PROCESS_PROVIDER = f"{_LOCK_PACKAGE}.InProcessLockProvider"
+NOOP_PROVIDER = f"{_LOCK_PACKAGE}.NoopLockProvider"
+
+# What a clean removes
+KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+CLEAN_POLICY = Choice(
+    "hoodie.clean.policy",
+    (KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS),
+    aliases=("hoodie.cleaner.policy",),
+    unhandled=("KEEP_LATEST_BY_HOURS",),
+)
+COMMITS_RETAINED = Number("hoodie.clean.commits.retained", 10, 1, ("hoodie.cleaner.commits.retained",))
+VERSIONS_RETAINED = Number("hoodie.clean.fileversions.retained", 3, 1, ("hoodie.cleaner.fileversions.retained",))
+
+SAVEPOINTED = "savepointed_timestamps"  # extra metadata of a clean: savepoints that it respected, comma list
+
+_TIMESTAMP_SETTINGS = (
+    TIMESTAMP_TYPE, TIMESTAMP_UNIT, INPUT_DATE_FORMAT, INPUT_DATE_FORMAT_DELIMITER, INPUT_ZONE, OUTPUT_DATE_FORMAT,
+    OUTPUT_ZONE, BOTH_ZONES, DATE_PARSER,
 )  # fmt: skip
+OPTIONS: tuple[Option, ...] = (
+    *(each for each in globals().values() if isinstance(each, Option)),
+    *(Text(prefix + name) for prefix in TIMESTAMP_KEYGEN_PREFIXES for name in _TIMESTAMP_SETTINGS),
+)

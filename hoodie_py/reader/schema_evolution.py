@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import make_batch_without_columns, repeat_value
 from hoodie_py.arrow.compute import cast
-from hoodie_py.arrow.fields import make_nullable
+from hoodie_py.arrow.fields import is_text, make_nullable
 from hoodie_py.errors import UnsupportedFeatureError
 
 
@@ -173,11 +173,7 @@ def _is_list(type_: pa.DataType) -> bool:
 
 
 def _is_text(type_: pa.DataType) -> bool:
-    if pa.types.is_dictionary(type_):
-        return _is_text(type_.value_type)
-    return bool(
-        pa.types.is_string(type_) or pa.types.is_large_string(type_) or type_ == pa.string_view() or _is_bytes(type_)
-    )
+    return is_text(type_) or _is_bytes(type_.value_type if pa.types.is_dictionary(type_) else type_)
 
 
 def _is_bytes(type_: pa.DataType) -> bool:

@@ -17,7 +17,7 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, HashingMetadata
-from hoodie_py.options.input import NULL_FOR_MISSING
+from hoodie_py.options.write import NULL_FOR_MISSING
 from hoodie_py.testing import local_s3
 from tests.corpus import ROOT, unpack
 from tests.writer.written_tables import SCHEMA

@@ -49,10 +49,10 @@ def clean(
     debug: Debug = False,
 ) -> None:
     """Remove file slices that no retained commit needs, and finish interrupted cleans."""
-    from hoodie_py.options.cleaning import POLICY
+    from hoodie_py.options.write import CLEAN_POLICY
 
     given = parse_hudi_options(option, metadata_mode)
-    options = {**given, POLICY: policy} if policy else given
+    options = {**given, CLEAN_POLICY: policy} if policy else given
     with report_errors(debug):
         from hoodie_py import HoodieTable
         from hoodie_py.cli.console import print_result, show_spinner

@@ -26,13 +26,11 @@ from hoodie_py.arrow.arrays import make_empty_batch
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.names import RECORD_KEY_FIELD
+from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC
 from hoodie_py.formats.parquet.base_schema import convert_to_stored, make_stored_schema
 from hoodie_py.formats.parquet.bloom import DYNAMIC, BloomBuilder, BloomSettings
 from hoodie_py.formats.parquet.key_range import KeyRange
 
-# Codecs, with the scale of their levels where they have one.
-CODECS: dict[str, range | None] = {"zstd": range(1, 23), "snappy": None, "gzip": range(1, 10), "uncompressed": None}
-DEFAULT_CODEC = "snappy"
 _LEVELS = {"gzip": 6}  # as Java's; Arrow's own is the highest, which takes four times as long for nothing
 ROW_GROUP_BYTES = 8 << 20
 ROW_GROUP_ROWS = 50_000

@@ -15,7 +15,7 @@ from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFe
 from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.timeline.instants import RESTORE, SAVEPOINT, Instant
 from hoodie_py.formats.timeline.plans import CleanPlan, SavepointMetadata
-from hoodie_py.options import cleaning as keys
+from hoodie_py.options import write as keys
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.scan.scan import format_html_table
 from hoodie_py.table.snapshot import Snapshot
@@ -44,7 +44,7 @@ class CleanSettings:
             UnsupportedFeatureError: the policy is not handled.
             InvalidQueryError: a value is no number, or less than 1.
         """
-        policy = keys.POLICY.read(options)
+        policy = keys.CLEAN_POLICY.read(options)
         commits = keys.COMMITS_RETAINED.read(options) if retain_commits is None else retain_commits
         if commits < 1:
             raise InvalidQueryError("A clean must retain at least one commit.")

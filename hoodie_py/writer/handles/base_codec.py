@@ -13,7 +13,7 @@ from itertools import islice
 
 from hoodie_py.errors import CorruptFileError, FileMissingError
 from hoodie_py.formats.names import parse_base_file_name
-from hoodie_py.formats.parquet.base_writer import CODECS, DEFAULT_CODEC
+from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.table.snapshot import Snapshot

@@ -21,7 +21,7 @@ from hoodie_py.arrow.arrays import to_booleans
 from hoodie_py.arrow.fields import find_field_type, find_top_level_name
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.names import PARTITION_PATH_FIELD, RECORD_KEY_FIELD
-from hoodie_py.options import input as input_keys
+from hoodie_py.options import write as write_keys
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
@@ -144,11 +144,11 @@ def _make_error(
     what: str, stored: str | None, made: str | None, generator: KeyGenerator, place: dict[str, str | None]
 ) -> InvalidQueryError:
     told = "true" if generator.text_zone is None else "false"
-    hint = f"Where they are made of timestamps, try {input_keys.CONSISTENT_TIMESTAMPS}={told}"
+    hint = f"Where they are made of timestamps, try {write_keys.CONSISTENT_TIMESTAMPS}={told}"
     if generator.text_zone is not None:
         hint += ", or another time zone: the text of a timestamp is in that of its writer"
     if generator.named and len(generator.key_fields) == 1:
-        hint = f"Set {input_keys.COMPLEX_KEY_VALUE_ONLY} to what the keys show"
+        hint = f"Set {write_keys.COMPLEX_KEY_VALUE_ONLY} to what the keys show"
     return InvalidQueryError(
         f"The table spells {what} otherwise than this write: a row that has {str(stored)[:200]!r} would get "
         f"{str(made)[:200]!r}, so updates would double rows and deletes find none.",

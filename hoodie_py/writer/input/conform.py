@@ -26,7 +26,7 @@ from hoodie_py.formats.avro.schema import AvroType, Enum, Union
 from hoodie_py.formats.column_names import fold_case
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.parquet.base_schema import make_stored_schema
-from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
+from hoodie_py.options.write import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.input.data_columns import NOT_DATA, select_data_columns, select_user_columns
 from hoodie_py.writer.input.value_fit import check_cast, fit_column

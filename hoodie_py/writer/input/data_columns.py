@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from hoodie_py.arrow.fields import is_text
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.column_names import fold_case
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
@@ -33,7 +34,7 @@ def select_user_columns(schema: pa.Schema) -> pa.Schema:
     scanned = set(META_FIELDS) <= set(schema.names)
     for field in schema:
         name = _RESERVED.get(fold_case(field.name))
-        if name is None or (name == field.name and _is_text(field.type) and (scanned or name == OPERATION_FIELD)):
+        if name is None or (name == field.name and _may_be_text(field.type) and (scanned or name == OPERATION_FIELD)):
             continue
         raise InvalidQueryError(
             f"The column {field.name!r} has the name of a meta column, which Hudi writes itself.",
@@ -43,7 +44,6 @@ def select_user_columns(schema: pa.Schema) -> pa.Schema:
     return select_data_columns(schema)
 
 
-def _is_text(type_: pa.DataType) -> bool:
+def _may_be_text(type_: pa.DataType) -> bool:
     kind = type_.value_type if pa.types.is_dictionary(type_) else type_
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    return bool(text or pa.types.is_null(kind))
+    return is_text(kind) or bool(pa.types.is_null(kind))

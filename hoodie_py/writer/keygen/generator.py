@@ -26,7 +26,7 @@ from hoodie_py.arrow.fields import find_field_type, read_field_values
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TableConfig, find_timestamp_keygen_settings
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
-from hoodie_py.options import input as input_keys
+from hoodie_py.options import write as write_keys
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.keygen.timestamp import PartitionTime
 from hoodie_py.writer.keygen.timestamp_text import format_java_timestamps
@@ -92,7 +92,7 @@ class KeyGenerator:
             raise UnsupportedFeatureError(f"Writing with the key generator {generator[:100]}.", table=config.name)
         if generator in _PLAIN_KEY and len(fields) > 1:
             raise InvalidTableError(f"Key generator {generator} takes one key field.", table=config.name)
-        as_texts = input_keys.CONSISTENT_TIMESTAMPS.read(given)
+        as_texts = write_keys.CONSISTENT_TIMESTAMPS.read(given)
         partitioned = generator != "NON_PARTITION"
         partition_fields = config.partition_fields if partitioned else ()
         return cls(
@@ -182,7 +182,7 @@ class KeyGenerator:
             texts = format_values(values, name, self.text_zone)
         elif self.text_zone is not None and pa.types.is_timestamp(values.type):
             raise UnsupportedFeatureError(
-                f"{input_keys.CONSISTENT_TIMESTAMPS} beside a timestamp key generator over a timestamp.", column=name
+                f"{write_keys.CONSISTENT_TIMESTAMPS} beside a timestamp key generator over a timestamp.", column=name
             )
         else:
             texts = time.format_texts(values, name)
@@ -282,15 +282,15 @@ def _is_single_key_named(config: TableConfig, options: Mapping[str, str]) -> boo
     """
     if config.version >= _FIRST_WITH_NAMED_KEYS:
         return True
-    told = input_keys.COMPLEX_KEY_VALUE_ONLY.read_given(options) is not None
-    if not told and input_keys.COMPLEX_KEY_CHECK.read(options):
+    told = write_keys.COMPLEX_KEY_VALUE_ONLY.read_given(options) is not None
+    if not told and write_keys.COMPLEX_KEY_CHECK.read(options):
         raise InvalidQueryError(
             "The table has the complex key generator with one key field, which releases of Hudi encode differently.",
-            hint=f"Look at its _hoodie_record_key and set {input_keys.COMPLEX_KEY_VALUE_ONLY} to false where keys are "
+            hint=f"Look at its _hoodie_record_key and set {write_keys.COMPLEX_KEY_VALUE_ONLY} to false where keys are "
             "'field:value', to true where they are bare values.",
             table=config.name,
         )
-    return not input_keys.COMPLEX_KEY_VALUE_ONLY.read(options)
+    return not write_keys.COMPLEX_KEY_VALUE_ONLY.read(options)
 
 
 def _read_partition_times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, PartitionTime]:

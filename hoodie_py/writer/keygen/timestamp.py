@@ -15,9 +15,10 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie_py.arrow.fields import is_text
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TIMESTAMP_KEYGEN_PREFIXES
-from hoodie_py.options import input as keys
+from hoodie_py.options import write as keys
 from hoodie_py.writer.keygen.time_pattern import LAST_MILLI, UTC_MILLIS, TimePattern
 from hoodie_py.writer.row_errors import refuse_rows
 
@@ -93,7 +94,7 @@ class PartitionTime:
             InvalidQueryError: a value fits no format, or is no time; names the first rows.
             UnsupportedFeatureError: the column's type is not handled.
         """
-        millis = self._parse_texts(values, column) if _is_text(values.type) else self._parse_numbers(values, column)
+        millis = self._parse_texts(values, column) if is_text(values.type) else self._parse_numbers(values, column)
         outside = pc.or_(pc.less(millis, _FIRST_MILLI), pc.greater(millis, LAST_MILLI))
         refuse_rows(outside, "Times outside the years 1 to 9999.", column=column, values=values)
         return self.output.format(millis.cast(UTC_MILLIS).cast(pa.timestamp("ms", self.output_zone)))
@@ -150,13 +151,6 @@ def _parse_zone(name: str) -> str:
     except (ValueError, OSError, LookupError):
         raise InvalidTableError("The timestamp key generator names an unknown time zone.", value=name[:100]) from None
     return stripped
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    value_type = type_.value_type if pa.types.is_dictionary(type_) else type_
-    return bool(
-        pa.types.is_string(value_type) or pa.types.is_large_string(value_type) or value_type == pa.string_view()
-    )
 
 
 def _to_int64(values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:

@@ -11,7 +11,6 @@ from urllib.parse import unquote, urlsplit
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.options import locks as lock_keys
 from hoodie_py.options import write as write_keys
 from hoodie_py.writer.lock.file_system import LOCK_FILE, FileSystemLock
 from hoodie_py.writer.lock.lock import Lock, NoLock
@@ -41,35 +40,35 @@ def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None
         raise InvalidQueryError(
             f"{write_keys.CONCURRENCY_MODE}={mode} needs {write_keys.LOCK_PROVIDER}: the one of the other writers."
         )
-    if provider is None or provider == lock_keys.IN_PROCESS_PROVIDER:
+    if provider is None or provider == write_keys.IN_PROCESS_PROVIDER:
         return MachineLock(files)
-    if provider == lock_keys.NOOP_PROVIDER:
+    if provider == write_keys.NOOP_PROVIDER:
         return NoLock()
-    if provider == lock_keys.FILE_SYSTEM_PROVIDER:
+    if provider == write_keys.FILE_SYSTEM_PROVIDER:
         return _make_file_system_lock(options, files)
-    if provider == lock_keys.STORAGE_PROVIDER:
+    if provider == write_keys.STORAGE_PROVIDER:
         return _make_storage_lock(options, files)
     raise UnsupportedFeatureError(f"The lock provider {provider}.", hint=_OWN_LOCK)
 
 
 def read_wait_seconds(options: Mapping[str, str]) -> float:
     """Return how many seconds to wait for a lock. Raises InvalidQueryError."""
-    return lock_keys.WAIT_MS.read(options) / 1000
+    return write_keys.LOCK_WAIT_MS.read(options) / 1000
 
 
 def _read_pause(options: Mapping[str, str]) -> float:
-    return lock_keys.RETRY_WAIT_MS.read(options) / 1000
+    return write_keys.LOCK_RETRY_WAIT_MS.read(options) / 1000
 
 
 def _make_file_system_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
     if files.local_path("") is None and not files.uri.startswith("memory:"):
         raise UnsupportedFeatureError(
-            f"The lock provider {lock_keys.FILE_SYSTEM_PROVIDER} on {urlsplit(files.uri).scheme}://, where Java cannot "
-            "create its file atomically.",
-            hint=f"All writers should use {lock_keys.STORAGE_PROVIDER} there.",
+            f"The lock provider {write_keys.FILE_SYSTEM_PROVIDER} on {urlsplit(files.uri).scheme}://, where Java "
+            "cannot create its file atomically.",
+            hint=f"All writers should use {write_keys.STORAGE_PROVIDER} there.",
         )
-    place, path = _find_lock_file(lock_keys.FILE_SYSTEM_PATH.read(options), files)
-    expire = lock_keys.FILE_SYSTEM_EXPIRE.read(options)
+    place, path = _find_lock_file(write_keys.LOCK_FILE_SYSTEM_PATH.read(options), files)
+    expire = write_keys.LOCK_FILE_SYSTEM_EXPIRE.read(options)
     return FileSystemLock(place, path, expire_minutes=expire, pause=_read_pause(options))
 
 
@@ -79,16 +78,16 @@ def _find_lock_file(folder: str | None, files: TableFiles) -> tuple[TableFiles, 
         return files, LOCK_FILE
     split = urlsplit(folder)
     if split.scheme not in {"", "file"} or not split.path.startswith("/"):
-        raise InvalidQueryError(f"{lock_keys.FILE_SYSTEM_PATH}={folder} is no absolute local path.")
+        raise InvalidQueryError(f"{write_keys.LOCK_FILE_SYSTEM_PATH}={folder} is no absolute local path.")
     return TableFiles.open(unquote(split.path) if split.scheme else folder), "lock"
 
 
 def _make_storage_lock(options: Mapping[str, str], files: TableFiles) -> Lock:
     if files.local_path("") is not None:
         raise UnsupportedFeatureError(
-            f"The lock provider {lock_keys.STORAGE_PROVIDER} on local disks, which have no conditional writes.",
-            hint=f"All writers should use {lock_keys.FILE_SYSTEM_PROVIDER} there.",
+            f"The lock provider {write_keys.STORAGE_PROVIDER} on local disks, which have no conditional writes.",
+            hint=f"All writers should use {write_keys.FILE_SYSTEM_PROVIDER} there.",
         )
-    validity = lock_keys.STORAGE_VALIDITY.read(options)
-    renew_every = lock_keys.STORAGE_RENEW.read(options)
+    validity = write_keys.LOCK_STORAGE_VALIDITY.read(options)
+    renew_every = write_keys.LOCK_STORAGE_RENEW.read(options)
     return StorageLock(files, validity=validity, renew_every=renew_every, pause=_read_pause(options))

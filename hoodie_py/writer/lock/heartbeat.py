@@ -25,7 +25,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.timeline import Timeline
-from hoodie_py.options import locks as lock_keys
+from hoodie_py.options import write as write_keys
 from hoodie_py.writer.lock.process_identity import ProcessIdentity
 
 HEARTBEAT_FOLDER = f"{METADATA_FOLDER}/.heartbeat"
@@ -278,5 +278,5 @@ def _read_write_time(files: TableFiles, path: str, now: Callable[[], float]) -> 
 
 def _read_times(options: Mapping[str, str]) -> tuple[float, float]:
     """Return interval and tolerance in seconds."""
-    interval = lock_keys.HEARTBEAT_INTERVAL_MS.read(options) / 1000
-    return interval, interval * lock_keys.HEARTBEAT_MISSES.read(options)
+    interval = write_keys.HEARTBEAT_INTERVAL_MS.read(options) / 1000
+    return interval, interval * write_keys.HEARTBEAT_MISSES.read(options)

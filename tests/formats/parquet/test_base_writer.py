@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, InvalidQueryError, InvalidTableError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
-from hoodie_py.formats.parquet.base_writer import CODECS, BaseFileWriter, WrittenFile
+from hoodie_py.formats.parquet import CODECS
+from hoodie_py.formats.parquet.base_writer import BaseFileWriter, WrittenFile
 from hoodie_py.formats.parquet.bloom import BloomSettings
 from hoodie_py.formats.parquet.decoder import read_file_schema
 from tests.corpus import case_folder

@@ -12,7 +12,7 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.names import META_FIELDS
-from hoodie_py.options.input import NULL_FOR_MISSING, RECONCILE_SCHEMA
+from hoodie_py.options.write import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.input.conform import conform_input
 from hoodie_py.writer.output_schema import load_output_schema

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, MergeError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.options.input import COMPLEX_KEY_VALUE_ONLY
+from hoodie_py.options.write import COMPLEX_KEY_VALUE_ONLY
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo
