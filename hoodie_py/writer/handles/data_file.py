@@ -27,7 +27,8 @@ from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import parse_base_file_name
-from hoodie_py.formats.parquet.base_writer import DEFAULT_CODEC, BaseFileWriter
+from hoodie_py.formats.parquet import DEFAULT_CODEC
+from hoodie_py.formats.parquet.base_writer import BaseFileWriter
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.writer.handles.markers import Marker, Markers
