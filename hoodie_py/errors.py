@@ -25,10 +25,7 @@ from typing import Any, Self
 class HoodieError(Exception):
     """Root of the tree.
 
-    Args:
-        message: the problem, in one sentence.
-        hint: the remedy.
-        where: the place, as named facts (path, offset, key, instant, ...); None values are left out.
+    ``where`` is the place, as named facts (path, offset, key, instant, ...); None values are left out.
     """
 
     def __init__(self, message: str, *, hint: str | None = None, **where: Any) -> None:

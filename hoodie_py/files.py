@@ -115,11 +115,8 @@ class TableFiles:
     def put_if_absent(self, path: str, data: bytes, *, unique: bool = False) -> None:
         """Write a whole file if there is none; of several concurrent writers exactly one succeeds.
 
-        Args:
-            path: path of the file.
-            data: the content.
-            unique: no other writer writes the same bytes, so a file with these bytes is this writer's own and counts
-                as written.
+        ``unique``: no other writer writes the same bytes, so a file with these bytes is this writer's own and counts as
+        written.
 
         Raises:
             ConflictError: the file exists.
@@ -130,9 +127,7 @@ class TableFiles:
     def create_from(self, path: str, source: str) -> None:
         """Copy a local file of any size to a path that no other writer uses.
 
-        Args:
-            path: path of the copy; an existing file of the same size counts as the copy.
-            source: path of the local file.
+        An existing file of the same size counts as the copy.
 
         Raises:
             ConflictError: a file of another size exists.
@@ -151,11 +146,7 @@ class TableFiles:
     def put_if_match(self, path: str, data: bytes, etag: str, *, unique: bool = False) -> str:
         """Replace a file if it still has this etag, and return the new etag.
 
-        Args:
-            path: path of the file.
-            data: the content.
-            etag: the etag of the version to replace.
-            unique: no other writer writes the same bytes, so a file with these bytes is this writer's own.
+        ``unique`` as for ``put_if_absent``.
 
         Raises:
             ConflictError: the file has another etag, or is gone.

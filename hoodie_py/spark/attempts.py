@@ -67,9 +67,7 @@ def count_tries(spark: Any) -> int:
 def can_retry(error: HoodieError, attempts: int) -> bool:
     """Whether a retry may help (the store failed, say), and Spark will run the task again.
 
-    Args:
-        error: the error that the task on this worker raised.
-        attempts: how often Spark runs a task that fails.
+    ``attempts`` is how often Spark runs a task that fails.
     """
     context = TaskContext.get()
     tried = 0 if context is None else context.attemptNumber()
@@ -79,9 +77,7 @@ def can_retry(error: HoodieError, attempts: int) -> bool:
 def run_for_outcome(run: Callable[[], object], attempts: int) -> pa.RecordBatch:
     """Run a task on a worker and return its outcome.
 
-    Args:
-        run: the task.
-        attempts: how often Spark runs a task that fails.
+    ``attempts`` is how often Spark runs a task that fails.
 
     Raises:
         HoodieError: the task failed, and Spark retries it, perhaps on another machine.
@@ -100,10 +96,7 @@ def run_step(
 ) -> Iterator[pa.RecordBatch]:
     """Yield what a step makes of a partition on a worker; an error ends it with a last batch.
 
-    Args:
-        batches: the results of the step.
-        attempts: how often Spark runs a task that fails.
-        make_failure: makes the last batch of an error.
+    ``attempts`` is how often Spark runs a task that fails.
 
     Raises:
         HoodieError: the step failed, and Spark retries it, perhaps on another machine.

@@ -104,9 +104,7 @@ class _ProgressLines:
 def open_spark_session(name: str, remote: str | None = None) -> Iterator[SparkSession]:
     """Give the block the running Spark session, or start one as the environment says and stop it after the block.
 
-    Args:
-        name: name of the application.
-        remote: address of a Spark Connect server; None for the one in SPARK_REMOTE or the configuration.
+    ``remote`` is the address of a Spark Connect server; None for the one in SPARK_REMOTE or the configuration.
     """
     from pyspark.sql import SparkSession
 

@@ -66,9 +66,7 @@ class SparkRunner:
     def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
         """Yield the result of each task when its job is done.
 
-        Args:
-            tasks: the tasks, in the order in which they start.
-            on_rows: never called, as Spark reports no rows before a task ends; the results count them.
+        ``on_rows`` is never called, as Spark reports no rows before a task ends; the results count them.
 
         Raises:
             HoodieError: a task failed, or Spark did not run it. The other jobs are cancelled.
@@ -109,11 +107,7 @@ class SparkRunner:
 class _Job:
     """Compaction tasks for workers: row i of the input stands for task i. Its repr shows no storage options.
 
-    Attributes:
-        packed: the tasks without their merger, pickled.
-        count: the number of tasks.
-        packed_merger: the merger of all tasks, pickled; empty for none.
-        attempts: how often Spark runs a task that fails.
+    ``packed`` has the tasks without their merger, ``packed_merger`` is empty for none.
     """
 
     packed: bytes

@@ -37,10 +37,7 @@ _CATALOG_OPTIONS = ("provider", "location", "owner", "external", "is_managed_loc
 class HoodieSource(DataSource):
     """``spark.read.format("hoodie")`` and ``df.write.format("hoodie")``.
 
-    Attributes:
-        format_name: the name that users give to ``format``.
-        packed_mergers: the mergers that ``register`` was given, pickled.
-        session: the session's S3 settings, for tables whose options have none.
+    ``session`` has the session's S3 settings, for tables whose options have none.
     """
 
     format_name: ClassVar[str] = "hoodie"

@@ -41,15 +41,8 @@ _SIMILAR = 0.8
 class LoadOptions:
     """The options of one load; its repr shows no storage options.
 
-    Attributes:
-        path: base path of the table.
-        storage_options: options for the store.
-        columns: names of the columns to read, in order; None for all.
-        as_of: the instant to read the table at; None for the latest.
-        timezone: zone of times without a zone.
-        integrity: "default" or "strict".
-        batch_rows, memory_limit: see ``HoodieTable.scan``; None for the defaults.
-        hoodie: all other options; they may be Java Hudi's.
+    ``integrity`` is "default" or "strict", and ``hoodie`` has all options that are not this package's; they may be Java
+    Hudi's. None is all columns, the latest instant, the default number.
     """
 
     path: str
@@ -66,9 +59,7 @@ class LoadOptions:
     def parse(cls, options: Mapping[str, str], session: Mapping[str, str]) -> LoadOptions:
         """Parse the options of a load.
 
-        Args:
-            options: values by name.
-            session: the session's ``spark.hadoop.fs.s3a.*`` settings; used for S3 tables if ``options`` has none.
+        ``session`` has the session's ``spark.hadoop.fs.s3a.*`` settings, used for S3 tables if ``options`` has none.
 
         Raises:
             InvalidQueryError: there is no path or more than one, a value is not valid, or a name is misspelt.

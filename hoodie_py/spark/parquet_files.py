@@ -53,10 +53,8 @@ def map_footers(look: Callable[[Looked], Found], of: Sequence[Looked]) -> list[F
 def find_row_groups(path: str, schema: pa.Schema, *, trusting: bool) -> list[RowGroup] | None:
     """Return the row groups of a file; None if Spark has to read it.
 
-    Args:
-        path: path of a local file.
-        schema: the columns that Spark sees in the file.
-        trusting: whether Spark does not rebase dates and times of a file that does not name the Spark that wrote it.
+    ``schema`` has the columns that Spark sees in the file. ``trusting``: Spark does not rebase dates and times of a
+    file that does not name the Spark that wrote it.
     """
     try:
         with _open_parquet(path) as file:
@@ -125,11 +123,7 @@ def divide_groups(
 ) -> list[list[RowGroup]]:
     """Divide row groups among tasks, in order and about evenly by bytes.
 
-    Args:
-        groups: at least one row group.
-        tasks: the number of tasks wanted.
-        least: fewest bytes of a task; there are fewer tasks if they would be smaller.
-        most: most bytes of a task; there are more tasks if they would be larger. None for no limit.
+    There are fewer tasks if they would have fewer bytes than ``least``, and more if they would have more than ``most``.
     """
     total = sum(group.bytes for group in groups)
     size = max(least, total // max(1, tasks) + 1)

@@ -14,13 +14,7 @@ from hoodie_py.table.timeline.loader import TableTimeline
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pin:
-    """All that a snapshot depends on: equal pins give equal rows, even if the table changes.
-
-    Attributes:
-        files: access to the table's files.
-        config: the table's properties.
-        timeline: the timeline at the time of pinning.
-    """
+    """All that a snapshot depends on: equal pins give equal rows, even if the table changes."""
 
     files: TableFiles
     config: TableConfig

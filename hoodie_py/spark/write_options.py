@@ -38,12 +38,8 @@ _OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_
 class WriteOptions:
     """The options of one write; its repr shows no storage options.
 
-    Attributes:
-        path: base path of the table.
-        load: options for the store, the zone of times, and Hudi's options.
-        operation: the write operation.
-        settings: Hudi's writer options.
-        table: the table that the options describe.
+    ``load`` has the options for the store, the zone of times, and all of Hudi's; ``settings`` are Hudi's writer
+    options.
     """
 
     path: str
@@ -56,10 +52,7 @@ class WriteOptions:
     def parse(cls, options: Mapping[str, str], session: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
         """Parse the options of a write.
 
-        Args:
-            options: values by lower-case name.
-            session: the session's S3 settings; used for S3 tables if ``options`` has none.
-            overwrite: whether the mode is "overwrite".
+        Names are in lower case. ``session`` has the session's S3 settings, used for S3 tables if ``options`` has none.
 
         Raises:
             InvalidQueryError: there is no path, a value is not valid, or the operation contradicts the mode.
@@ -141,9 +134,7 @@ class WriteOptions:
 class TableDescription:
     """The options that describe a table.
 
-    Attributes:
-        given: values of options, by the first name of each option.
-        properties: table properties that are given as options.
+    ``given`` has values by the first name of each option, ``properties`` those that are given as options.
     """
 
     given: Mapping[str, str] = field(default_factory=dict)
@@ -172,10 +163,6 @@ class TableDescription:
 
     def make_new_table(self, schema: pa.Schema, default_name: str) -> NewTable:
         """Return the table that a write with these options creates.
-
-        Args:
-            schema: columns of the rows.
-            default_name: name of the table if the options have none.
 
         Raises:
             InvalidQueryError: an option is missing or not valid.

@@ -13,10 +13,7 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 def read_bounded(files: TableFiles, path: str, limit: str = "metadata_bytes") -> bytes:
     """Return a whole file.
 
-    Args:
-        files: the table's files.
-        path: path of the file.
-        limit: name of the field of ``Limits`` with the largest size in bytes.
+    ``limit`` names the field of ``Limits`` with the largest size in bytes.
 
     Raises:
         CorruptFileError: the file is larger.

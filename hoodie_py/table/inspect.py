@@ -144,10 +144,7 @@ class TableInspect:
         return pa.Table.from_pylist(rows, STATS)
 
     def log_blocks(self, path: str) -> pa.Table:
-        """Return the blocks of one log file in order, also damaged ones (``problem`` says what is wrong).
-
-        Args:
-            path: path of the log file, relative to the table.
+        """Return the blocks of a log file, given its path below the table, also damaged ones (``problem`` says what is wrong).
 
         Raises:
             InvalidQueryError: the path is not that of a log file.

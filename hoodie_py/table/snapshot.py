@@ -38,11 +38,7 @@ def open_snapshot(
 ) -> Snapshot:
     """Open a table in its current state, or as of an instant.
 
-    Args:
-        uri: base path of the table, or its files.
-        storage_options: options for the store of the uri.
-        as_of: instant of the past; None for now.
-        timezone: zone of naive times, where the table does not say UTC.
+    ``timezone`` is the zone of naive times, where the table does not say UTC.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -58,14 +54,8 @@ def open_snapshot(
 class Snapshot:
     """A table at one instant; its answers stay the same while the table changes.
 
-    Args:
-        files: the table's files.
-        config: its properties.
-        timeline: its timeline when the snapshot was made.
-        as_of: instant of the past; None for the newest state.
-        timezone: zone of naive times.
-        view: file slices that the caller knows already; None lists the table's files.
-        schema: the table's schema, where the caller knows it; None reads it when it is needed.
+    ``timezone`` is the zone of naive times. ``view`` has file slices that the caller knows already, and ``schema`` is
+    known, too; without them the table's files are listed, and the schema is read when it is needed.
     """
 
     def __init__(
@@ -130,9 +120,7 @@ class Snapshot:
     def file_slices(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> list[FileSlice]:
         """Return the slices that a query reads, without partitions that cannot hold wanted rows.
 
-        Args:
-            query_type: "snapshot" or "read_optimized".
-            predicate: the filter; None for all rows.
+        ``query_type`` is "snapshot" or "read_optimized".
         """
         if query_type not in ("snapshot", "read_optimized"):
             raise InvalidQueryError(f"Unknown query type {query_type!r}.")
@@ -178,10 +166,7 @@ class Snapshot:
     def read_info(self, file_slice: FileSlice, *, strict: bool = False, predicate: Predicate | None = None) -> ReadInfo:
         """Return the facts that reading one slice needs; small and picklable.
 
-        Args:
-            file_slice: the slice.
-            strict: whether the reader checks file sizes.
-            predicate: the query's filter; None without one.
+        ``strict`` makes the reader check file sizes; ``predicate`` is the query's filter.
         """
         schema = self.schema
         path = file_slice.partition_path

@@ -76,10 +76,8 @@ def check_python() -> Check:
 def check_package(name: str, extra: str | None, needed: bool = False) -> Check:
     """Check that a package is installed, has a version within the declared bounds, and can be imported.
 
-    Args:
-        name: the package.
-        extra: the extra of this distribution that installs it; None if it is always needed.
-        needed: whether the command's arguments need it, although it is optional.
+    ``extra`` is the extra of this distribution that installs it, None if it is always needed. ``needed``: the command's
+    arguments need it, although it is optional.
     """
     install = f"pip install '{DISTRIBUTION}[{extra}]'" if extra else f"pip install --upgrade {DISTRIBUTION}"
     try:

@@ -48,12 +48,7 @@ class KeyMerge:
 
 
 def collect_key_merges(table: HoodieTable, columns: Sequence[str]) -> list[KeyMerge]:
-    """Return the merge of every record in base or log files, sorted by key.
-
-    Args:
-        table: a table with meta fields.
-        columns: columns to compare.
-    """
+    """Return the merge of every record in base or log files, sorted by key."""
     merges: dict[str, KeyMerge] = {}
     for key, row in _iterate_rows(table, columns, "read_optimized"):
         merges.setdefault(key, KeyMerge(key)).base = row

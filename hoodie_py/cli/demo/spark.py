@@ -21,12 +21,6 @@ def read_rows(
 ) -> list[dict[str, Any]]:
     """Read a table's rows with ``spark.read.format("hoodie")``, sorted by the first column.
 
-    Args:
-        spark: the session.
-        uri: absolute URI of the table.
-        columns: columns to read.
-        options: storage options.
-
     Raises:
         HoodieError: the read failed.
     """
@@ -60,9 +54,6 @@ def report_spark_errors(what: str) -> Iterator[None]:
 @contextmanager
 def open_spark_session(debug: bool) -> Iterator[SparkSession]:
     """Give the block the running Spark session, or a local one that is stopped after the block.
-
-    Args:
-        debug: whether to show Spark's messages.
 
     Raises:
         HoodieError: Spark did not start.

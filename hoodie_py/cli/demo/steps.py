@@ -110,9 +110,7 @@ WRITES = (insert, update, delete, arrive_late, delete_some)
 def read_code(step: Callable[..., Any] | type, *, whole: bool = False) -> str:
     """Return the code of a step without docstrings and without ``return``.
 
-    Args:
-        step: a function or class of this module.
-        whole: whether to return the whole definition and not only the body.
+    ``whole`` returns the whole definition and not only the body.
     """
     lines = textwrap.dedent(inspect.getsource(step)).splitlines()
     node = ast.parse("\n".join(lines)).body[0]

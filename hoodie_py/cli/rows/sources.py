@@ -32,10 +32,7 @@ _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 def read_rows(path: Path, format_: RowFormat, schema: pa.Schema | None = None) -> pa.Table:
     """Read a file of rows.
 
-    Args:
-        path: the file.
-        format_: its format.
-        schema: columns of the target table, if there is one.
+    ``schema`` has the columns of the target table, if there is one.
 
     Raises:
         InvalidQueryError: the file does not have that format, or values do not have the table's types.
@@ -131,9 +128,7 @@ def _to_table(rows: list[dict[str, Any]], schema: pa.Schema, first_line: int) ->
 def from_json_value(value: Any, type_: pa.DataType | None) -> Any:
     """Return a parsed JSON value as a Python value that pyarrow converts to a type.
 
-    Args:
-        value: the value; numbers with a fraction are Decimals.
-        type_: type of the column; None if there is no table.
+    Numbers with a fraction are Decimals. Without a table there is no type.
 
     Raises:
         ValueError: a text is no value of the type.

@@ -31,14 +31,7 @@ _SHUFFLED = ("shard", "kind", "at", "payload", "failed")
 
 
 class SparkEngine:
-    """The Spark jobs of one distributed write; a context manager that drops persisted DataFrames at its end.
-
-    Attributes:
-        spark: the session.
-        shards: default number of shards.
-        attempts: how often Spark runs a task that fails.
-        services: runs an inline compaction.
-    """
+    """The Spark jobs of one distributed write; a context manager that drops persisted DataFrames at its end."""
 
     def __init__(self, spark: Any, df: Any) -> None:
         self.spark = spark

@@ -40,9 +40,7 @@ PieceKey = tuple[str, str | None, int]
 class Piece:
     """Counts of the records of a piece: the new records of one shard for a partition, or all records of a file group.
 
-    Attributes:
-        bytes: size of the payloads.
-        in_base: whether all records update rows of the base file whose positions are known.
+    ``bytes`` is the size of the payloads; ``in_base``: all update rows of the base file whose positions are known.
     """
 
     rows: int
@@ -57,9 +55,7 @@ class Piece:
 class FilePlan:
     """The files of a write.
 
-    Attributes:
-        placements: one per file; they have counts, but no records, which are in Spark.
-        file_of: number of the file for each piece.
+    ``placements``, one per file, have counts, but no records, which are in Spark.
     """
 
     placements: tuple[FileAssignment, ...]
@@ -76,12 +72,8 @@ def plan_files(
 ) -> FilePlan:
     """Decide which pieces share a file. The new records of a shard are never divided.
 
-    Args:
-        pieces: counts by piece.
-        slices: file slices of the table.
-        settings: settings of the call, with the maximum file size.
-        fill: whether new records fill small base files first, as in COPY_ON_WRITE tables.
-        held: file groups that must not get records, as a pending clustering replaces them.
+    ``fill``: new records fill small base files first, as in COPY_ON_WRITE tables. ``held`` are file groups that must
+    not get records, as a pending clustering replaces them.
     """
     members: dict[tuple[str, str], list[PieceKey]] = defaultdict(list)
     new: dict[str, list[PieceKey]] = defaultdict(list)
@@ -149,11 +141,7 @@ def _make_placement(group: GroupKey, pieces: Sequence[Piece], there: Mapping[Gro
 class WriteFiles:
     """Write the records of a file on a worker.
 
-    Attributes:
-        packed: tasks by label with their numbers of records, pickled.
-        packed_merger: the merger of tasks that merge, pickled.
-        payload_format: format of the records.
-        attempts: how often Spark runs a task that fails.
+    ``packed`` has tasks by label with their numbers of records.
     """
 
     packed: bytes

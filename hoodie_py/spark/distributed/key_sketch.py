@@ -23,8 +23,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fib
 class KeySketch:
     """One bit for the hash of each key.
 
-    Attributes:
-        bits: 2^23 bits, 8 in a byte.
+    ``bits`` has 2^23 bits, 8 in a byte.
     """
 
     bits: bytes

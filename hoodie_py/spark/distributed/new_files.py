@@ -45,9 +45,7 @@ class _Piece:
 class WriteNewFiles:
     """Write rows of the DataFrame to new files on a worker.
 
-    Attributes:
-        packed: the ``WriteFacts``, pickled.
-        commit: facts of the commit.
+    ``packed`` is the ``WriteFacts``.
     """
 
     packed: bytes

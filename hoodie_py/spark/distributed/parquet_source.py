@@ -48,10 +48,7 @@ class RowSource(Protocol):
     def map_batches(self, step: Step, schema: Any, most: int | None = None) -> Any:
         """Return a DataFrame of the results of a step, which workers run on the batches of each partition.
 
-        Args:
-            step: a picklable function.
-            schema: Spark schema of the results.
-            most: most partitions; None for no limit.
+        The step is picklable, and ``schema`` is Spark's for its results; ``most`` is the most partitions.
         """
         ...
 
@@ -71,10 +68,7 @@ class FrameSource:
 class FileSource:
     """Rows of Parquet files, read by the workers.
 
-    Attributes:
-        spark: a classic session.
-        groups: the row groups, in order.
-        schema: columns of the rows.
+    The session is a classic one.
     """
 
     spark: Any

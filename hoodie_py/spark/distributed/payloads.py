@@ -24,11 +24,8 @@ _KEY, _PATH, _DELETE, _POSITION = "key", "path", "delete", "position"
 class PayloadFormat:
     """The format of payloads.
 
-    Attributes:
-        schema: schema of the batches: data columns, ordering fields, then the facts of a record.
-        rows: schema of the data columns.
-        orders: number of ordering fields.
-        has_paths: whether records have their partition path.
+    ``schema``: data columns (``rows``), ``orders`` ordering fields, then the facts of a record. ``has_paths``: records
+    have their partition path.
     """
 
     schema: pa.Schema
@@ -48,9 +45,7 @@ class PayloadFormat:
     def split(self, records: WriteRecords, positions: np.ndarray | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield records as payloads of a bounded size, each with its number of records.
 
-        Args:
-            records: the records; later versions of a key come later.
-            positions: row numbers in base files, -1 for unknown; None if all are unknown.
+        Later versions of a key come later. ``positions`` are row numbers in base files, -1 for unknown.
 
         Raises:
             HoodieError: the records do not have this format.
@@ -106,12 +101,7 @@ class PayloadFormat:
 
 @dataclass(frozen=True, slots=True)
 class LabelledPayloads:
-    """The payloads of one label, in order.
-
-    Attributes:
-        label: the label.
-        payloads: payloads by kind.
-    """
+    """The payloads of one label, in order."""
 
     label: int
     payloads: dict[int, list[pa.Buffer]]

@@ -43,9 +43,7 @@ _PLACES_OF_A_SHARD = 1 << 32
 class PlaceRecords:
     """Place the records of shards on a worker.
 
-    Attributes:
-        packed: the ``WriteFacts``, pickled.
-        slices: file slices of the partitions that the write touches; entries refer to them by number.
+    ``packed`` is the ``WriteFacts``; entries refer to file slices by number.
     """
 
     packed: bytes

@@ -61,15 +61,8 @@ _BITS_OF_SHARDS = 31
 class WriteFacts:
     """Facts that all tasks of a distributed write need; its repr shows no storage options.
 
-    Attributes:
-        pin: the snapshot that the write is based on.
-        timezone: zone of times without a zone.
-        settings: settings of the call.
-        operation: the write operation.
-        payload_format: format of the records.
-        packed_merger: the merger that is used instead of the table's merge mode, pickled; empty for none.
-        shards: label of each shard.
-        attempts: how often Spark runs a task that fails.
+    ``packed_merger`` is used instead of the table's merge mode (empty for none), ``shards`` has each shard's label, and
+    ``attempts`` is how often Spark runs a task that fails.
     """
 
     pin: Pin
@@ -117,9 +110,7 @@ def open_facts(packed: bytes) -> OpenedFacts:
 class DivideRows:
     """Divide rows of the DataFrame among shards on a worker.
 
-    Attributes:
-        packed: the ``WriteFacts``, pickled.
-        sketches: whether to make sketches of the keys, too.
+    ``packed`` is the ``WriteFacts``; ``sketches`` makes sketches of the keys, too.
     """
 
     packed: bytes
@@ -164,10 +155,7 @@ class DivideRows:
 class DivideKeys:
     """Divide the keys of file slices among shards on a worker: row i of the input stands for file slice i.
 
-    Attributes:
-        packed: the ``WriteFacts``, pickled.
-        slices: the file slices.
-        wanted: a sketch of the write's keys; None to send all keys.
+    ``packed`` is the ``WriteFacts``; ``wanted`` is a sketch of the write's keys, None to send all keys.
     """
 
     packed: bytes

@@ -110,15 +110,7 @@ def write_table(
 
 @dataclass(slots=True)
 class DistributedWrite:
-    """One distributed write.
-
-    Args:
-        engine: runs the Spark jobs.
-        session: session of the call.
-        operation: the write operation.
-        schema: columns of the rows.
-        merger: used instead of the table's merge mode, if given.
-    """
+    """One distributed write."""
 
     engine: SparkEngine
     session: WriteSession

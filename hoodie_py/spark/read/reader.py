@@ -59,11 +59,7 @@ class HoodiePartition(InputPartition):
 class HoodieReader(DataSourceReader):
     """Reads columns of one snapshot.
 
-    Args:
-        snapshot: the table.
-        options: options of the load.
-        schema: the columns that Spark declares.
-        packed_mergers: mergers that the table may name.
+    ``schema`` has the columns that Spark declares; the table may name one of the mergers.
 
     Raises:
         InvalidQueryError: the table does not have a column, or the column's values do not fit the declared type.

@@ -35,13 +35,7 @@ WRITE_ID = "hoodie_py.write.id"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteJob:
-    """A write in a form that Spark can pickle; its repr shows no storage options.
-
-    Attributes:
-        options: options of the write.
-        schema: columns of the rows.
-        packed_mergers: the mergers that ``register`` was given, pickled.
-    """
+    """A write in a form that Spark can pickle; its repr shows no storage options."""
 
     options: WriteOptions
     schema: pa.Schema
@@ -66,11 +60,6 @@ class WriteJob:
         extra_metadata: Mapping[str, str],
     ) -> WriteResult | None:
         """Write the staged rows in a commit, create the table if there is none, and remove the staged files.
-
-        Args:
-            staging: the folder of the staged files.
-            staged: the report of each task.
-            extra_metadata: extra metadata of the commit.
 
         Raises:
             HoodieError: see ``HoodieTable.upsert``.
@@ -122,10 +111,7 @@ def iterate_extra_metadata(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[st
 class HoodieWriter(DataSourceArrowWriter):
     """One write of a DataFrame.
 
-    Attributes:
-        job: the write.
-        staging: the folder for staged rows.
-        write_id: identifies the write in the extra metadata of its commit.
+    ``write_id`` identifies the write in the extra metadata of its commit.
     """
 
     job: WriteJob

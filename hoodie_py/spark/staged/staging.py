@@ -37,11 +37,7 @@ _SECONDS_KEPT = 7 * 24 * 3600
 class StagedRows(WriterCommitMessage):
     """The report of one task.
 
-    Attributes:
-        path: path of the file, relative to the table's base path; None if the task had no rows.
-        rows: number of rows.
-        size: bytes of the file.
-        query: id of the streaming query; None for a batch write.
+    ``path`` is None if the task had no rows, ``query`` is the id of the streaming query, None for a batch write.
     """
 
     path: str | None
@@ -52,12 +48,7 @@ class StagedRows(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """The folder for the staged rows of one write.
-
-    Attributes:
-        files: files of the table.
-        folder: path relative to the base path.
-    """
+    """The folder for the staged rows of one write."""
 
     files: TableFiles
     folder: str

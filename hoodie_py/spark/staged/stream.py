@@ -43,9 +43,7 @@ _QUERY_ID = "sql.streaming.queryId"  # Spark's local property
 class HoodieStreamWriter(_Base):  # type: ignore[misc]
     """The writes of a streaming query.
 
-    Attributes:
-        job: the write.
-        staging: the folder for staged rows of this copy. Spark commits with other copies of the writer.
+    ``staging`` is the folder for staged rows of this copy. Spark commits with other copies of the writer.
     """
 
     job: WriteJob

@@ -48,9 +48,7 @@ from hoodie_py.table.filter.predicate import (
 def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
     """Tell for each row whether it passes: true keeps it, false and null do not.
 
-    Args:
-        predicate: a filter whose ``columns`` the batch has.
-        batch: the rows; a column whose type differs from the filter's is cast.
+    A column whose type differs from the filter's is cast.
 
     Raises:
         InvalidQueryError: a cast or computation fails for a row for which Spark computes it, too.

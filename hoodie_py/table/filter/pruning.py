@@ -60,9 +60,8 @@ class ColumnStatistics(NamedTuple):
 def may_match_partition(predicate: Predicate, values: Mapping[str, Any]) -> bool:
     """Say whether rows with these partition values may pass.
 
-    Args:
-        predicate: the filter; columns that are not among ``values`` may have any value.
-        values: partition column -> its value as Python (or a ``pyarrow.Scalar``), None for null.
+    ``values``: partition column -> its value as Python (or a ``pyarrow.Scalar``), None for null. Other columns may have
+    any value.
     """
     return True in _find_truths_of_values(predicate.root, values)
 
@@ -72,10 +71,6 @@ def names_partition(predicate: Predicate, fields: Sequence[str]) -> bool:
 
     Java then builds the partition's path from these values (``HoodieFileIndex``). So the values are compared with whole
     path segments, also with those that have an equals sign.
-
-    Args:
-        predicate: the filter.
-        fields: the table's partition fields.
     """
     named = set()
     for part in split_conjuncts(predicate):
@@ -90,9 +85,8 @@ def names_partition(predicate: Predicate, fields: Sequence[str]) -> bool:
 def may_match_statistics(predicate: Predicate, statistics: Mapping[str, tuple[Any, ...]]) -> bool:
     """Say whether rows of a file with these statistics may pass.
 
-    Args:
-        predicate: the filter; columns that are not among ``statistics`` may have any value.
-        statistics: top-level column -> (minimum, maximum, null count[, row count]); None for what is not known.
+    ``statistics``: top-level column -> (minimum, maximum, null count[, row count]), None for what is not known. Other
+    columns may have any value.
     """
     known = {name: ColumnStatistics(*each) for name, each in statistics.items()}
     return True in _find_truths(predicate.root, known)

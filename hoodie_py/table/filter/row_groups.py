@@ -45,13 +45,7 @@ def choose_row_groups(
 ) -> list[int]:
     """Return the numbers of the row groups to read, ascending.
 
-    Args:
-        base: the base file.
-        predicate: the filter.
-        schema: schema of the table.
-        columns: columns to read.
-        unstored: columns whose values may differ from the values in the file.
-        batch_rows: most rows of a batch.
+    ``columns`` are read; values of ``unstored`` ones may differ from the values in the file.
 
     Raises:
         CorruptFileError: a bloom filter or a page is damaged.

@@ -27,14 +27,8 @@ if TYPE_CHECKING:
 class ScanTask:
     """The rows of one file slice that a scan asks for.
 
-    Attributes:
-        file_slice: the slice.
-        info: the table's facts that reading needs.
-        columns: columns of the result, in order.
-        predicate: the filter; None for all rows.
-        options: settings of the read.
-        merger: merges records in place of the table's merge mode.
-        limit: most rows of the result.
+    ``columns`` are those of the result, ``limit`` is its most rows, and ``merger`` merges in place of the table's merge
+    mode.
     """
 
     file_slice: FileSlice
@@ -74,8 +68,7 @@ class ScanTask:
     def to_batches(self, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
         """Yield the task's rows; empty batches are left out.
 
-        Args:
-            gate: shared by tasks that are read at the same time in this process.
+        Tasks that are read at the same time in a process share ``gate``.
 
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.

@@ -61,10 +61,8 @@ def read_in_threads(
 ) -> Generator[Numbered, None, None]:
     """Yield the batches of slices with the number of their slice, in any order.
 
-    Args:
-        slices: functions that start to read a slice.
-        threads: how many slices to read at once.
-        gate: what the slices enter to fold their logs, if they do; it is given up when reading ends.
+    Each function starts to read a slice. ``gate`` is what they enter to fold their logs; it is given up when reading
+    ends.
 
     Raises:
         InvalidQueryError: the iterator is used in a forked process.

@@ -31,11 +31,8 @@ def read_newest_data_schema(
 
     Missing files (cleaned, replaced) are passed over. None when the first few files have no schema.
 
-    Args:
-        timeline: of the table.
-        instants: completed writes, oldest first.
-        tolerant: also pass over damaged files and types that are not handled. For callers that need no rows of the
-            file: a reader of its rows gets the error.
+    ``instants`` are completed writes, oldest first. ``tolerant`` also passes over damaged files and types that are not
+    handled, for callers that need no rows of the file: a reader of its rows gets the error.
 
     Raises:
         CorruptFileError: the file is damaged.

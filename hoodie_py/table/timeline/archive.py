@@ -41,9 +41,7 @@ Entries = Mapping[tuple[str, str], ArchivedInstant]
 class ArchivedTimeline:
     """Instants that have left the active timeline.
 
-    Args:
-        entries: archived instants by (request time, action), with or without contents.
-        with_contents: reads the entries with contents; None where ``entries`` have them.
+    ``entries`` are by (request time, action). ``with_contents`` reads them with contents; None where they have them.
     """
 
     def __init__(self, entries: Entries, with_contents: Callable[[], Entries] | None = None) -> None:

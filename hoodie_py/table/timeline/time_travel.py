@@ -54,9 +54,7 @@ def parse_zone(name: str | None, table_zone: str) -> datetime.tzinfo:
 def parse_instant(value: AsOf, zone: datetime.tzinfo) -> str:
     """Return an instant in Hudi's digits.
 
-    Args:
-        value: a text or number as the module describes, a date or a datetime.
-        zone: zone of naive times, and of the result.
+    ``zone`` is that of naive times, and of the result.
 
     Raises:
         InvalidQueryError: the value is no instant.

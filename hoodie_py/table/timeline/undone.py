@@ -24,10 +24,7 @@ from hoodie_py.table.bounded import read_bounded
 def find_undone_writes(files: TableFiles, config: TableConfig, instants: Iterable[Instant]) -> list[Instant]:
     """Return the completed writes that a rollback has undone.
 
-    Args:
-        files: the table's files.
-        config: its properties.
-        instants: the instants of all files of the timeline, one for each state.
+    ``instants`` has those of all files of the timeline, one for each state.
 
     Raises:
         CorruptFileError: the file of a rollback that may name such a write is damaged.

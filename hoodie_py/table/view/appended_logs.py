@@ -25,12 +25,8 @@ def is_held_by_others(
 ) -> bool:
     """Say whether other log files of a slice hold the blocks of a missing one.
 
-    Args:
-        files: the table's files.
-        missing: path of the missing log file.
-        named: paths of all log files that commits name in its slice.
-        there: log files of the slice that exist.
-        wrote: bytes that commits wrote into each of the named log files.
+    ``named`` are the paths of all log files that commits name in the slice, ``there`` its log files that exist, and
+    ``wrote`` the bytes that commits wrote into each of the named ones.
 
     Raises:
         CorruptFileError, UnsupportedFeatureError: a log file cannot be read.

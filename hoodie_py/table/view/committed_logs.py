@@ -20,13 +20,7 @@ from hoodie_py.table.timeline.loader import TableTimeline
 
 @dataclass(frozen=True, slots=True)
 class CommittedLogs:
-    """Tells log files of completed commits from those of unfinished writes, as of a snapshot; picklable.
-
-    Args:
-        files: the table's files.
-        config: its properties.
-        rules: which commits had completed.
-    """
+    """Tells log files of completed commits from those of unfinished writes, as of a snapshot; picklable."""
 
     files: TableFiles
     config: TableConfig

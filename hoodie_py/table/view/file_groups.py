@@ -40,10 +40,6 @@ class FileGroup:
 def group_files(partition_path: str, listing: Iterable[FileInfo]) -> list[FileGroup]:
     """Group a partition's listing by file id, sorted by it.
 
-    Args:
-        partition_path: path of the partition, relative to the table.
-        listing: the files in the partition's folder.
-
     Raises:
         UnsupportedFeatureError: another system wrote a file and registered it with the table.
     """

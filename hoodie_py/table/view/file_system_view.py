@@ -51,9 +51,7 @@ class FileSystemView:
 
         Folders without a metafile count where the timeline names them (``find_named_partitions``).
 
-        Args:
-            schema: the table's columns; without it partitions have no values.
-            keep: says whether a partition may hold wanted rows.
+        Without a schema partitions have no values.
         """
         listings = self._discover(schema, keep, partial(find_named_partitions, self.timeline))
         for listing in listings:
@@ -67,9 +65,7 @@ class FileSystemView:
     def list_slices(self, query_instant: str | None = None, partitions: Iterable[str] | None = None) -> list[FileSlice]:
         """Return the slices that a snapshot query reads, sorted by partition and file id.
 
-        Args:
-            query_instant: read the table as of this request time; None is now.
-            partitions: partition paths; None is all. A path without a folder has no slices.
+        A partition path without a folder has no slices.
 
         Raises:
             UnsupportedFeatureError: a base file has a format, or is of a bootstrap, that is not handled.

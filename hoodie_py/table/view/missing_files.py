@@ -37,11 +37,7 @@ def check_nothing_missing(
 ) -> None:
     """Check that every file of a snapshot exists.
 
-    Args:
-        view: the table's files.
-        query_instant: the snapshot's instant; None is now.
-        wanted: says by a partition's path whether the query reads the partition.
-        base_files_only: a read-optimised query.
+    ``wanted`` says by a partition's path whether the query reads the partition.
 
     Raises:
         FileMissingError: a file does not exist; the first ones are named.
@@ -101,9 +97,8 @@ def _is_held_by_others(
 class _CommittedFiles:
     """Files that the timeline names.
 
-    Attributes:
-        files: paths of base and log files, by partition path.
-        wrote: bytes of each commit in each file: path -> request time of the commit -> bytes.
+    ``files``: paths of base and log files, by partition path. ``wrote``: path -> request time of a commit -> its bytes
+    there.
     """
 
     def __init__(self, timeline: TableTimeline, query_instant: str | None) -> None:

@@ -46,15 +46,10 @@ def parse_partition_constants(
 ) -> dict[str, Any]:
     """Parse the columns whose value in every row of a partition is the value in the path.
 
-    Args:
-        config: the table's properties.
-        schema: the table's columns; partition fields that it lacks, or that are nested, are left out.
-        path: path of the partition, relative to the table.
-        whole: take a path segment with an equals sign as a value, not as ``field=value``, where paths are neither in
-            hive style nor encoded. Java does so for filters that name a partition (``names_partition``).
-
-    Returns:
-        Python values by column name (None is null). All other columns take the value in the files.
+    Values are Python's by column name (None is null); all other columns take the value in the files. Partition fields
+    that are nested, or that the schema lacks, are left out. ``whole`` takes a path segment with an equals sign as a
+    value, not as ``field=value``, where paths are neither in hive style nor encoded. Java does so for filters that name
+    a partition (``names_partition``).
     """
     if config.key_generator not in _PATH_SPELLS_VALUE:
         return {}

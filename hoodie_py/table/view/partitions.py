@@ -78,13 +78,8 @@ def discover_partitions(
 ) -> list[PartitionListing]:
     """List the partitions of a table, sorted by path.
 
-    Args:
-        files: the table's files.
-        config: its properties.
-        schema: its columns, which type the partition values.
-        keep: says whether a partition may hold wanted rows. Where a folder's depth tells that it is a partition, the
-            others are not even listed.
-        judge: chooses the partitions among doubtful folders; None leaves all of them out.
+    ``keep`` says whether a partition may hold wanted rows. Where a folder's depth tells that it is a partition, the
+    others are not even listed. ``judge`` chooses the partitions among doubtful folders; None leaves all of them out.
 
     Raises:
         InvalidTableError: folders nest deeper than any partition path does, or links lead in a circle.
