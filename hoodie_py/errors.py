@@ -19,6 +19,8 @@ facts with ``locate``. No error holds storage options or credentials.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 
@@ -48,6 +50,16 @@ class HoodieError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.hint, self.where)
+
+
+@contextmanager
+def locate_errors(**where: Any) -> Iterator[None]:
+    """Add facts about the place to errors of the block."""
+    try:
+        yield
+    except HoodieError as error:
+        error.locate(**where)
+        raise
 
 
 def _rebuild(cls: type[HoodieError], message: str, hint: str | None, where: dict[str, Any]) -> HoodieError:

@@ -6,6 +6,7 @@ exceptions. No other module of the package imports hoodie_storage, except the co
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
@@ -99,6 +100,13 @@ class TableFiles:
     def list(self, path: str) -> list[FileInfo]:
         """Return the files and folders directly in a folder, sorted by name."""
         return _call_store(self._store.list, path)
+
+    def list_or_empty(self, path: str) -> builtins.list[FileInfo]:
+        """List a folder; a missing one is empty."""
+        try:
+            return self.list(path)
+        except FileMissingError:
+            return []
 
     def stat(self, path: str) -> FileInfo:
         """Return kind and size of a file or folder."""

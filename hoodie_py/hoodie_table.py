@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
@@ -161,7 +160,7 @@ class HoodieTable(TableWrites):
         """Schema of a full scan, Hudi's meta columns first."""
         return self._snapshot.schema.arrow
 
-    @cached_property
+    @property
     def inspect(self) -> TableInspect:
         """Facts about the table as Arrow tables: timeline, files, slices, log blocks, statistics, plans."""
         from hoodie_py.table.inspect import TableInspect

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.errors import HoodieError, InvalidQueryError
+from hoodie_py.errors import HoodieError, InvalidQueryError, locate_errors
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.deletes.decoder import decode_deletes
@@ -144,7 +144,7 @@ class TableInspect:
         return pa.Table.from_pylist(rows, STATS)
 
     def log_blocks(self, path: str) -> pa.Table:
-        """Return the blocks of a log file, given its path below the table, also damaged ones (``problem`` says what is wrong).
+        """Return the blocks of a log file by its path in the table, also damaged ones (``problem`` says what is wrong).
 
         Raises:
             InvalidQueryError: the path is not that of a log file.
@@ -153,11 +153,8 @@ class TableInspect:
         """
         if parse_log_file_name(path.rpartition("/")[2]) is None:
             raise InvalidQueryError("The path is not that of a Hudi log file.", path=path)
-        try:
+        with locate_errors(path=path):
             return make_log_block_table(read_bounded(self._files, check_inside(path), "log_bytes"))
-        except HoodieError as error:
-            error.locate(path=path)
-            raise
 
     def compaction_plan(self, instant: str) -> pa.Table:
         """Return the operations of a compaction or log compaction, pending or completed: a row for each file group.

@@ -183,6 +183,4 @@ class TableWrites:
         except HoodieError as error:
             text = f"The change is committed; the table could not be loaded again, so open it again: {error}"
             warnings.warn(HoodieWarning(text), stacklevel=4)
-            return result
-        self.__dict__.pop("inspect", None)
         return result

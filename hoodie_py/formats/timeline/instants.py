@@ -16,7 +16,9 @@ their request time for it: all files of layout 1, and completed files in layout 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from hoodie_py.formats.config.table_config import TableConfig
 
 REQUESTED = "requested"
 INFLIGHT = "inflight"
@@ -90,6 +92,16 @@ class Instant:
     def sort_key(self) -> tuple[str, str, int]:
         """Timeline order: request time, comparable action, state."""
         return self.request_time, self.comparable_action, STATES.index(self.state)
+
+
+def locate_instant(config: TableConfig, instant: Instant) -> str:
+    """Return the path of the file of an instant's state, relative to the table."""
+    return f"{config.find_timeline_folder()}/{instant.file_name(config.timeline_layout)}"
+
+
+def locate_requested(config: TableConfig, instant: Instant) -> str:
+    """Return the path of an instant's requested file, which holds its plan, whatever its state."""
+    return locate_instant(config, replace(instant, state=REQUESTED))
 
 
 @dataclass(frozen=True, slots=True)

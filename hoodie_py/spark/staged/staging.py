@@ -20,7 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from hoodie_py.errors import CorruptFileError, FileMissingError
+from hoodie_py.errors import CorruptFileError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import PROPERTIES_FILE
 from hoodie_py.formats.names import METADATA_FOLDER
@@ -109,10 +109,7 @@ class Staging:
                 self.files.remove_folder(folder)
 
     def _list_old_folders(self) -> list[str]:
-        try:
-            found = [info.name for info in self.files.list(TEMP_FOLDER) if info.is_dir]
-        except FileMissingError:
-            return []
+        found = [info.name for info in self.files.list_or_empty(TEMP_FOLDER) if info.is_dir]
         matches = ((name, _NAME.fullmatch(name)) for name in found)
         return [name for name, match in matches if match and int(match.group(1)) < time.time() - _SECONDS_KEPT]
 

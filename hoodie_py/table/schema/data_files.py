@@ -12,7 +12,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, UnsupportedFeatureError
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, UnsupportedFeatureError, locate_errors
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import check_inside, parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.timeline import Instant
@@ -44,10 +44,9 @@ def read_newest_data_schema(
             schema = read_file_schema(timeline.files, path)
         except FileMissingError:
             continue
-        except (CorruptFileError, UnsupportedFeatureError) as error:
+        except (CorruptFileError, UnsupportedFeatureError):
             if tolerant:
                 continue
-            error.locate(path=path)
             raise
         if schema is not None:
             return schema
@@ -57,14 +56,12 @@ def read_newest_data_schema(
 def read_file_schema(files: TableFiles, path: str) -> pa.Schema | None:
     """Return the schema of one base or log file; None for other files, and for log files without a data block."""
     name = path.rpartition("/")[2]
-    try:
+    with locate_errors(path=path):
         if name.startswith("."):
             parsed = parse_log_file_name(name)
             return None if parsed is None or parsed.is_cdc else _read_log_schema(files, path)
         base = parse_base_file_name(name)
         return None if base is None or base.extension != ".parquet" else _read_parquet_schema(files, path)
-    except HoodieError as error:
-        raise error.locate(path=path) from error.__cause__
 
 
 def _iterate_written_files(timeline: TableTimeline, instants: Iterable[Instant]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hoodie_py.errors import CorruptFileError, FileMissingError
+from hoodie_py.errors import CorruptFileError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.table.bounded import read_bounded
@@ -52,10 +52,7 @@ def needs_matching_by_id(files: TableFiles, as_of: str | None) -> bool:
 
 
 def _read_newest_history(files: TableFiles) -> bytes | None:
-    try:
-        listing = files.list(SCHEMA_FOLDER)
-    except FileMissingError:
-        return None
+    listing = files.list_or_empty(SCHEMA_FOLDER)
     completed = [info.path for info in listing if not info.is_dir and info.name.endswith(".schemacommit")]
     return read_bounded(files, max(completed)) if completed else None
 

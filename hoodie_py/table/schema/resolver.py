@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.errors import HoodieError, InvalidTableError
+from hoodie_py.errors import InvalidTableError, locate_errors
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.avro.declared_times import list_declared_times
 from hoodie_py.formats.config.table_config import TableConfig
@@ -76,7 +76,8 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
     if config.populate_meta_fields or text is None:
         data = read_newest_data_schema(timeline, writes, tolerant=text is not None)
     if text is not None:
-        avro = _parse(text, instant)
+        with locate_errors(instant=instant):
+            avro = AvroSchema.parse(text)
         arrow, defaults, times = avro.arrow, avro.defaults, list_declared_times(avro.record)
     else:
         arrow, defaults, times = data, {}, None
@@ -119,14 +120,6 @@ def _is_evolving(timeline: TableTimeline, metadata: CommitMetadata, as_of: str |
     from hoodie_py.table.schema.history import needs_matching_by_id
 
     return needs_matching_by_id(timeline.files, as_of)
-
-
-def _parse(text: str, instant: str | None) -> AvroSchema:
-    try:
-        return AvroSchema.parse(text)
-    except HoodieError as error:
-        error.locate(instant=instant)
-        raise
 
 
 def _add_partition_columns(config: TableConfig, fields: Sequence[pa.Field]) -> list[pa.Field]:

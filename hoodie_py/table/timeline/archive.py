@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 
-from hoodie_py.errors import FileMissingError, HoodieError, InvalidTableError
-from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.errors import FileMissingError, InvalidTableError, locate_errors
+from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.timeline.archive import (
     VERSION_FILE,
@@ -96,7 +96,9 @@ def load_archive(files: TableFiles, config: TableConfig) -> ArchivedTimeline:
 
 
 def _read_archive_logs(files: TableFiles, folder: str) -> Entries:
-    numbered = [(parse_archive_file_name(info.name), info.path) for info in _list(files, folder) if not info.is_dir]
+    numbered = [
+        (parse_archive_file_name(info.name), info.path) for info in files.list_or_empty(folder) if not info.is_dir
+    ]
     newest_first = sorted(((number, path) for number, path in numbered if number is not None), reverse=True)
     return keep_newest_entries(_parse_files(files, [path for _, path in newest_first], parse_archived_log))
 
@@ -115,7 +117,7 @@ def _read_history(files: TableFiles, folder: str, *, contents: bool) -> Entries:
 
 def _find_history_files(files: TableFiles, folder: str) -> list[str]:
     """Return the names of the history files that count, newest first."""
-    listing = _list(files, folder)
+    listing = files.list_or_empty(folder)
     manifests = {number: info.path for info in listing if (number := parse_manifest_name(info.name)) is not None}
     if not manifests:
         return []
@@ -123,11 +125,8 @@ def _find_history_files(files: TableFiles, folder: str) -> list[str]:
     if any(info.name == VERSION_FILE for info in listing):
         version = parse_history_version(read_bounded(files, f"{folder}/{VERSION_FILE}"))
     path = manifests[version if version is not None and version in manifests else max(manifests)]
-    try:
+    with locate_errors(path=path):
         history = parse_history_manifest(read_bounded(files, path))
-    except HoodieError as error:
-        error.locate(path=path)
-        raise
     return [each.name for each in sorted(history, key=lambda each: each.max_time, reverse=True)]
 
 
@@ -135,20 +134,10 @@ def _parse_files(
     files: TableFiles, paths: Sequence[str], parse: Callable[[bytes], list[ArchivedInstant]]
 ) -> list[list[ArchivedInstant]]:
     def read(path: str) -> list[ArchivedInstant]:
-        try:
+        with locate_errors(path=path):
             return parse(read_bounded(files, path, "archive_bytes"))
-        except HoodieError as error:
-            error.locate(path=path)
-            raise
 
     if len(paths) < 2:
         return [read(path) for path in paths]
     with ThreadPoolExecutor(min(_READ_THREADS, len(paths)), "hoodie-archive") as pool:
         return list(pool.map(read, paths))
-
-
-def _list(files: TableFiles, folder: str) -> list[FileInfo]:
-    try:
-        return files.list(folder)
-    except FileMissingError:
-        return []

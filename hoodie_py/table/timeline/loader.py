@@ -25,13 +25,14 @@ from hoodie_py.errors import (
     StorageError,
     TableNotFoundError,
     UnsupportedFeatureError,
+    locate_errors,
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
 from hoodie_py.formats.config.whole_properties import parse_whole_table_config
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
-from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED
+from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, locate_instant, locate_requested
 from hoodie_py.formats.timeline.timeline import Instant, Timeline, parse_instant_file
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline.undone import find_undone_writes
@@ -72,7 +73,7 @@ def load_config(files: TableFiles) -> TableConfig:
                 raise
             except HoodieError as broken:
                 problem = problem or broken.locate(path=path)
-        if problem is None and not _has_metadata_folder(files):
+        if problem is None and not files.list_or_empty(METADATA_FOLDER):
             break
     if problem is not None:
         raise problem
@@ -90,12 +91,8 @@ def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
         InvalidTableError: there is a folder in the place of an instant's file.
         StorageError: the listing failed.
     """
-    try:
-        listing = files.list(config.find_timeline_folder())
-    except FileMissingError:
-        listing = []
     instants: list[Instant] = []
-    for info in listing:
+    for info in files.list_or_empty(config.find_timeline_folder()):
         parsed = parse_instant_file(info.name, config.timeline_layout)
         if parsed is not None and info.is_dir:
             raise InvalidTableError("A folder is in the place of an instant's file.", path=info.path)
@@ -172,13 +169,7 @@ class TableTimeline:
         """
         from hoodie_py.formats.timeline.plans import CompactionPlan
 
-        path = self._make_plan_path(instant)
-        data = self._read(path)
-        try:
-            return CompactionPlan.from_bytes(data)
-        except HoodieError as error:
-            error.locate(path=path, instant=instant.request_time)
-            raise
+        return self._read_file(self._locate_plan(instant), instant, CompactionPlan.from_bytes)
 
     def read_pending_plan(self, instant: Instant) -> CompactionPlan:
         """Return the plan of a pending compaction; an empty plan if it was rolled back since the listing.
@@ -204,7 +195,7 @@ class TableTimeline:
         instant = self.timeline.find(request_time, "commit", "deltacommit")
         if instant is None:
             return None
-        return self.read_compaction_plan(instant) if self.files.exists(self._make_plan_path(instant)) else None
+        return self.read_compaction_plan(instant) if self.files.exists(self._locate_plan(instant)) else None
 
     def read_replace_plan(self, instant: Instant) -> RequestedReplace:
         """Return the plan of a pending replace commit or clustering; an empty plan if it was rolled back since.
@@ -215,15 +206,12 @@ class TableTimeline:
         """
         from hoodie_py.formats.timeline.plans import RequestedReplace
 
-        path = self._make_plan_path(instant)
         try:
-            return RequestedReplace.from_bytes(self._read(path))
+            return self._read_file(self._locate_plan(instant), instant, RequestedReplace.from_bytes)
         except InvalidTableError as error:
             if isinstance(error.__cause__, FileMissingError) and self.is_rolled_back(instant):
                 return RequestedReplace()
             raise
-        except HoodieError as error:
-            raise error.locate(path=path, instant=instant.request_time) from error.__cause__
 
     def is_rolled_back(self, instant: Instant) -> bool:
         """Say whether a pending instant was rolled back since the listing, by listing the timeline again."""
@@ -261,12 +249,7 @@ class TableTimeline:
             InvalidTableError: the file is gone.
             CorruptFileError: it is damaged.
         """
-        path = self._make_path(instant)
-        try:
-            return parse(self._read(path))
-        except HoodieError as error:
-            error.locate(path=path, instant=instant.request_time)
-            raise
+        return self._read_file(locate_instant(self.config, instant), instant, parse)
 
     def read_archive(self) -> ArchivedTimeline:
         """Return the archived timeline, which is loaded once."""
@@ -280,7 +263,7 @@ class TableTimeline:
         return load_archive(self.files, self.config)
 
     def _load_metadata(self, instant: Instant) -> CommitMetadata:
-        path = self._make_path(instant)
+        path = locate_instant(self.config, instant)
         try:
             data = read_bounded(self.files, path)
         except FileMissingError as fault:
@@ -290,29 +273,17 @@ class TableTimeline:
                     "An instant's file is gone.", path=path, instant=instant.request_time
                 ) from fault
             return archived
-        try:
+        with locate_errors(path=path, instant=instant.request_time):
             return CommitMetadata.from_bytes(data)
-        except HoodieError as error:
-            error.locate(path=path, instant=instant.request_time)
-            raise
 
-    def _make_path(self, instant: Instant) -> str:
-        return f"{self.config.find_timeline_folder()}/{instant.file_name(self.config.timeline_layout)}"
-
-    def _make_plan_path(self, instant: Instant) -> str:
+    def _locate_plan(self, instant: Instant) -> str:
         """Return the path of the requested file, which holds the plan; a completed compaction is called a commit."""
         action = _PLANNED_ACTIONS.get(instant.comparable_action, instant.action)
-        return f"{self.config.find_timeline_folder()}/{instant.request_time}.{action}.{REQUESTED}"
+        return locate_requested(self.config, replace(instant, action=action))
 
-    def _read(self, path: str) -> bytes:
-        try:
-            return read_bounded(self.files, path)
-        except FileMissingError as fault:
-            raise InvalidTableError("A timeline file is gone.", path=path) from fault
-
-
-def _has_metadata_folder(files: TableFiles) -> bool:
-    try:
-        return bool(files.list(METADATA_FOLDER))
-    except FileMissingError:
-        return False
+    def _read_file(self, path: str, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
+        with locate_errors(path=path, instant=instant.request_time):
+            try:
+                return parse(read_bounded(self.files, path))
+            except FileMissingError as fault:
+                raise InvalidTableError("A timeline file is gone.") from fault

@@ -17,6 +17,7 @@ import datetime
 import re
 
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.timeline.instants import COMPLETED_ACTION
 from hoodie_py.table.timeline.loader import TableTimeline
 
 _DIGITS = re.compile(r"[0-9]+")
@@ -31,7 +32,6 @@ _HINT = (
     "Write 14 or 17 digits (yyyyMMddHHmmss[SSS]), 'yyyy-MM-dd', 'yyyy-MM-dd HH:mm:ss[.SSS]', also with a zone, or "
     "seconds (10 digits) or milliseconds (13 digits) since 1970."
 )
-_WRITES = ("commit", "deltacommit", "replacecommit")
 AsOf = str | int | datetime.date | datetime.datetime
 
 
@@ -118,16 +118,8 @@ def check_travel(timeline: TableTimeline, as_of: str) -> None:
     Raises:
         InvalidQueryError: a commit is unfinished, or files were cleaned.
     """
-    unfinished = next(
-        (
-            each.request_time
-            for each in timeline
-            if not each.is_completed
-            and each.comparable_action in _WRITES
-            and each.action not in ("clustering", "compaction", "logcompaction")
-        ),
-        None,
-    )
+    pending = (each for each in timeline.timeline.select_pending() if each.is_write)
+    unfinished = next((each.request_time for each in pending if each.action not in COMPLETED_ACTION), None)
     if unfinished is not None and as_of >= unfinished:
         raise InvalidQueryError(
             f"As of {as_of} is not settled: the commit {unfinished} has not finished.",

@@ -13,11 +13,12 @@ again completed after the rollback.)
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
-from hoodie_py.errors import FileMissingError, HoodieError
+from hoodie_py.errors import FileMissingError, locate_errors
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.timeline.instants import COMMIT, ROLLBACK, Instant
+from hoodie_py.formats.timeline.instants import COMMIT, ROLLBACK, Instant, locate_instant
 from hoodie_py.table.bounded import read_bounded
 
 
@@ -70,10 +71,7 @@ def _read_rolled_back(files: TableFiles, config: TableConfig, rollback: Instant)
     """
     from hoodie_py.formats.timeline.plans import RollbackMetadata
 
-    path = f"{config.find_timeline_folder()}/{rollback.file_name(config.timeline_layout)}"
-    try:
+    path = locate_instant(config, rollback)
+    with locate_errors(path=path, instant=rollback.request_time), suppress(FileMissingError):
         return RollbackMetadata.from_bytes(read_bounded(files, path)).commits_rolled_back
-    except FileMissingError:  # archived since the listing, and so is what it undid
-        return ()
-    except HoodieError as error:
-        raise error.locate(path=path, instant=rollback.request_time) from error.__cause__
+    return ()  # archived since the listing, and so is what it undid

@@ -189,11 +189,4 @@ def list_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]
     try:
         return files.list_many(paths)
     except FileMissingError:
-        return [_list_or_empty(files, path) for path in paths]
-
-
-def _list_or_empty(files: TableFiles, path: str) -> list[FileInfo]:
-    try:
-        return files.list(path)
-    except FileMissingError:
-        return []
+        return [files.list_or_empty(path) for path in paths]

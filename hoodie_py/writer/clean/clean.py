@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from hoodie_py.errors import ConflictError, HoodieError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, Instant, locate_requested
 from hoodie_py.formats.timeline.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
 from hoodie_py.table.bounded import read_bounded
@@ -21,7 +21,6 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean.plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
-from hoodie_py.writer.timeline.timeline_writer import locate_requested
 from hoodie_py.writer.transaction.commit_protocol import FileChanges, begin_instant, complete_instant
 from hoodie_py.writer.transaction.run_guard import GuardedRun, guard_run
 

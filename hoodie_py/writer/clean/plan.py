@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.names import parse_log_file_name
-from hoodie_py.formats.timeline.instants import RESTORE, SAVEPOINT, Instant
+from hoodie_py.formats.timeline.instants import RESTORE, SAVEPOINT, Instant, locate_instant
 from hoodie_py.formats.timeline.plans import CleanPlan, SavepointMetadata
 from hoodie_py.options import write as keys
 from hoodie_py.table.bounded import read_bounded
@@ -22,7 +22,6 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.slicing import make_all_slices
 from hoodie_py.writer.clean.rules import Retention, SliceDecision, decide_slices
 from hoodie_py.writer.timeline.session import PLAN_ID
-from hoodie_py.writer.timeline.timeline_writer import locate_instant
 from hoodie_py.writer.transaction.pending import iterate_planned_slices
 
 _SHOWN = 20

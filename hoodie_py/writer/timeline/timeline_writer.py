@@ -12,7 +12,7 @@ from dataclasses import replace
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.timeline.instants import COMPLETED, INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.timeline.instants import COMPLETED, INFLIGHT, REQUESTED, Instant, locate_instant
 
 
 class TimelineWriter:
@@ -67,13 +67,3 @@ class TimelineWriter:
             error.locate(instant=instant.request_time, action=instant.action, state=instant.state)
             raise
         return instant
-
-
-def locate_instant(config: TableConfig, instant: Instant) -> str:
-    """Return the path of the file of an instant's state, relative to the table."""
-    return f"{config.find_timeline_folder()}/{instant.file_name(config.timeline_layout)}"
-
-
-def locate_requested(config: TableConfig, instant: Instant) -> str:
-    """Return the path of an instant's requested file, which holds its plan, whatever its state."""
-    return locate_instant(config, replace(instant, state=REQUESTED))

@@ -18,12 +18,13 @@ from hoodie_py.formats.timeline.instants import (
     REQUESTED,
     ROLLBACK,
     Instant,
+    locate_instant,
+    locate_requested,
 )
 from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.timeline.timeline_writer import locate_instant, locate_requested
 
 
 @dataclass(frozen=True, slots=True)
