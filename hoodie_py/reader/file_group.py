@@ -94,8 +94,7 @@ class FileGroupReader:
     def buffered_records(self, *, emit_deletes: bool = False) -> Iterator[BufferedRecord[Row]]:
         """Yield the records of the result with the log's operation on them; base rows without log records have none.
 
-        Args:
-            emit_deletes: yield deleted records too (operation D or -U), with data where they have any.
+        With ``emit_deletes`` also deleted records (operation D or -U), with data where they have any.
         """
         log = self._open_log(self.info.schema.names)
         for piece in self._merge_pieces(log, log.schema):
@@ -322,13 +321,9 @@ def needs_merge(options: Mapping[str, str]) -> bool:
 
 
 def split_into_portions(mask: np.ndarray, at_once: int, starts: Sequence[int]) -> Iterator[np.ndarray]:
-    """Yield the numbers of the rows where a mask is set, in rising order.
+    """Yield the numbers of the rows where a mask is set, in rising order, at most ``at_once`` at a time.
 
-    Args:
-        mask: for each row whether it is wanted.
-        at_once: most rows in a portion.
-        starts: where stored batches start. A portion rarely takes rows of two batches, as joining them is one more
-            copy.
+    A portion rarely takes rows of two stored batches, which begin at ``starts``, as joining them is one more copy.
     """
     for start in range(0, len(mask), _MASK_AT_ONCE):
         found = start + np.flatnonzero(mask[start : start + _MASK_AT_ONCE])

@@ -30,29 +30,17 @@ _BATCH_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a record.
+    """One version of a record."""
 
-    Attributes:
-        source: "base file", "data block" or "delete block".
-        path: the file, relative to the table.
-        offset: the block's first byte; None in a base file.
-        instant: the instant that wrote it.
-        ordering: its ordering value; None where commit time decides.
-        operation: I, -U, U, D or None.
-        is_delete: whether it deletes the record.
-        partial: whether it lacks columns.
-        values: its data by column; None without data.
-    """
-
-    source: str
-    path: str
-    offset: int | None
+    source: str  # "base file", "data block" or "delete block"
+    path: str  # of the file, relative to the table
+    offset: int | None  # of the block's first byte; None in a base file
     instant: str
-    ordering: Any
-    operation: str | None
+    ordering: Any  # None where commit time decides
+    operation: str | None  # I, -U, U, D or None
     is_delete: bool
-    partial: bool
-    values: dict[str, Any] | None
+    partial: bool  # lacks columns
+    values: dict[str, Any] | None  # by column; None without data
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +54,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class RecordHistory:
-    """The history of one key in one file slice.
-
-    Attributes:
-        key: the record key.
-        partition_path, file_id: the file slice.
-        steps: the log versions in merge order, then the merge with the base row if there is one.
-        outcome: the row that a snapshot shows; None if it shows no row.
-    """
+    """The history of one key in one file slice."""
 
     key: str
     partition_path: str
     file_id: str
-    steps: tuple[Step, ...]
-    outcome: dict[str, Any] | None
+    steps: tuple[Step, ...]  # the log versions in merge order, then the merge with the base row if there is one
+    outcome: dict[str, Any] | None  # the row that a snapshot shows; None if it shows no row
 
 
 def trace_record_history(
@@ -90,13 +71,6 @@ def trace_record_history(
     merger: Merger | None = None,
 ) -> RecordHistory | None:
     """Trace one key through a file slice; None if the slice has no version of it.
-
-    Args:
-        file_slice: the file slice.
-        info: the table's properties and schema.
-        key: the record key's text.
-        options: settings of the read.
-        merger: decides instead of the table's merge mode.
 
     Raises:
         HoodieError: reading the slice fails.

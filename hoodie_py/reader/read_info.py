@@ -55,12 +55,7 @@ class ReadInfo:
     numbers: frozenset[str] = frozenset()
 
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
-        """Return the facts for reading rows in the form that files store, not in that of a query.
-
-        Args:
-            schema: of the files that the rows go to.
-            defaults: values of columns that a file lacks, other than null.
-        """
+        """Return the facts for reading rows in the form of the files that they go to, not in that of a query."""
         return replace(self, schema=schema, defaults=defaults, constants={}, fallbacks={}, numbers=frozenset())
 
     @property

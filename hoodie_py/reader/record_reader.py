@@ -57,13 +57,7 @@ def choose_buffer_kind(
 ) -> BufferKind:
     """Return how log rows find base rows.
 
-    Args:
-        options: the user's reader options.
-        streaming: whether the newer rows come from a writer, not from log files; they have no positions and always
-            merge.
-        sort_output: whether the result must be in key order.
-        use_positions: whether rows may be matched by position.
-        has_base_file: whether the file slice has a base file, to which positions refer.
+    ``streaming`` rows come from a writer, not from log files; they have no positions and always merge.
 
     Raises:
         InvalidQueryError: an unknown merge type.
@@ -88,13 +82,8 @@ class _LoadedLog:
 class MergeReader(FileGroupReader):
     """Reads one file slice as records; the log is read once, and kept until ``close``.
 
-    Args:
-        file_slice: what to read.
-        table: the table, or the facts of it that a read needs.
-        merger: replaces the table's merge mode.
-        options: settings of the read.
-        incoming: a write's rows and deletes, which replace the slice's log files.
-        sort_output: whether records come in key order; the base file must be sorted by key.
+    ``incoming`` rows and deletes of a write replace the slice's log files. With ``sort_output`` records come in key
+    order, for which the base file must be sorted by key.
 
     Raises:
         InvalidQueryError: an unknown merge type.
@@ -134,8 +123,7 @@ class MergeReader(FileGroupReader):
     def buffered_records(self, *, emit_deletes: bool = False) -> Records:
         """Yield the records of the result with the log's operation on them; base rows without log records have none.
 
-        Args:
-            emit_deletes: yield deleted records too (operation D or -U), with data where they have any.
+        With ``emit_deletes`` also deleted records (operation D or -U), with data where they have any.
         """
         if self.kind is BufferKind.UNMERGED:
             return self._read_unmerged_records()
@@ -145,10 +133,6 @@ class MergeReader(FileGroupReader):
         """Yield all base rows, and those records of some keys that only the log has; many calls read the log once.
 
         Every base row matches the log record of its key, even where the base file holds a key more than once.
-
-        Args:
-            keys: record keys.
-            emit_deletes: as for ``buffered_records``.
 
         Raises:
             InvalidQueryError: no keys are given.
@@ -287,12 +271,8 @@ def _iterate_in_file_order(
 ) -> Records:
     """Yield the records of one base batch in file order.
 
-    Args:
-        untouched: base rows that stay unchanged.
-        merged: the base rows that match log records, some of which stay unchanged, too.
-        at: for each row of the batch the log record that it matches, -1 for none.
-        log: the log, whose store holds the rows.
-        emit_deletes: whether to yield deletes.
+    ``at`` has for each row of the batch the log record that it matches, -1 for none. Of the rows in ``merged`` some
+    stay unchanged, too.
     """
     stays = np.ones(len(at), bool)
     touched: BufferedBatch | None = None

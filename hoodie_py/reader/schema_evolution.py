@@ -40,13 +40,9 @@ def conform_batch(
     defaults: Mapping[str, Any] | None = None,
     absent: NullColumns | None = None,
 ) -> pa.RecordBatch:
-    """Return the batch with exactly the schema's columns.
+    """Return the batch with exactly the schema's columns; those that it lacks have their default, else null.
 
-    Args:
-        batch: rows with the file's columns.
-        schema: the columns wanted, in order.
-        defaults: values for columns that the batch lacks; null where not given.
-        absent: makes the nulls where many batches lack the same columns.
+    ``absent`` makes the nulls where many batches lack the same columns.
 
     Raises:
         UnsupportedFeatureError: a column cannot be promoted to the wanted type.
@@ -74,10 +70,7 @@ def conform_batch(
 class Conformer:
     """Brings the batches of one file to a schema; the file's schema is compared once.
 
-    Args:
-        schema: the columns wanted, in order.
-        defaults: values for columns that a batch lacks; null where not given.
-        loose: whether batches may keep the file's metadata and non-null fields.
+    ``loose`` batches may keep the file's metadata and non-null fields.
     """
 
     def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None, *, loose: bool = False) -> None:

@@ -29,19 +29,12 @@ from hoodie_py.reader.merge.strategies import (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The strategy of a table's merges, and what it reads.
-
-    Attributes:
-        strategy: decides the merges.
-        merger: the RecordMerger that the strategy calls; None for a built-in mode.
-        ordering_fields: fields that order versions; none with commit-time ordering.
-        props: the properties that a merger sees: the user's options, overridden by the table's merge properties.
-    """
+    """The strategy of a table's merges, and what it reads."""
 
     strategy: MergeStrategy
-    merger: RecordMerger | None
-    ordering_fields: tuple[str, ...]
-    props: Mapping[str, str]
+    merger: RecordMerger | None  # that the strategy calls; None for a built-in mode
+    ordering_fields: tuple[str, ...]  # none with commit-time ordering
+    props: Mapping[str, str]  # that a merger sees: the user's options, overridden by the table's merge properties
 
 
 def select_strategy(
@@ -52,14 +45,10 @@ def select_strategy(
     writing: bool = False,
     batch: bool = False,
 ) -> Selection:
-    """Choose what decides the merges of a table.
+    """Choose what decides the merges of a table; a given merger goes before the table's merge mode.
 
-    Args:
-        config: the table's properties.
-        options: the user's reader options.
-        merger: decides instead of the table's merge mode.
-        writing: whether a write merges, not a read; the options of a write may name a payload class.
-        batch: whether rows of one incoming batch merge with each other, not with the table's rows.
+    Where a write merges, its options may name a payload class. With ``batch`` rows of one incoming batch merge with
+    each other, not with the table's rows.
 
     Raises:
         MergeError: the table needs a merger and none was supplied.

@@ -23,16 +23,10 @@ _MOMENT = datetime.datetime(2026, 1, 31, 12, 30, 15, 250)  # noqa: DTZ001 - the 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
-    """One version of a record, independent of a context.
+    """One version of a record, independent of a context."""
 
-    Attributes:
-        values: field values by name; None for a delete without data.
-        ordering: the ordering value of a delete without data.
-        deleted: whether it is a delete.
-    """
-
-    values: Mapping[str, Any] | None
-    ordering: Any = DEFAULT_ORDERING
+    values: Mapping[str, Any] | None  # by field name; None for a delete without data
+    ordering: Any = DEFAULT_ORDERING  # of a delete without data
     deleted: bool = False
 
     def make_record(self, context: TableRecordContext[Any], key: str) -> BufferedRecord[Any]:
@@ -48,13 +42,7 @@ class Version:
 
 
 class Samples:
-    """Sample versions for tests of one merger.
-
-    Args:
-        schema: the table's columns.
-        ordering_fields: the fields that order versions.
-        rows: field values to use; if empty they are made from the schema.
-    """
+    """Sample versions for tests of one merger, made of the rows given or of the schema's types."""
 
     def __init__(self, schema: pa.Schema, ordering_fields: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
         self._schema = schema

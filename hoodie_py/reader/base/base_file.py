@@ -40,16 +40,7 @@ _Conform = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 class BaseFileReader:
-    """One open base file.
-
-    Args:
-        files: access to the table's files.
-        base_file: which file.
-        times: columns with times whose declared type may differ from the file's (``declared_times``).
-
-    Attributes:
-        columns: names of the file's columns.
-        retyped: columns whose type in the file is wrong, so that their statistics cannot be used.
+    """One open base file; ``times`` are columns whose declared type may differ from the file's (``declared_times``).
 
     Raises:
         CorruptFileError: the file is no Parquet file, or its footer is broken.
@@ -75,7 +66,7 @@ class BaseFileReader:
             raise self._make_corrupt_error(error) from error
         self.columns = frozenset(self._parquet.schema_arrow.names)
         self._types = find_mistyped_times(self._parquet.schema_arrow, times)
-        self.retyped = frozenset(self._types)
+        self.retyped = frozenset(self._types)  # columns of a wrong type, whose statistics cannot be used
 
     def _open_source(self, files: TableFiles, base_file: BaseFile) -> pa.NativeFile:
         local = files.local_path(base_file.path)
@@ -119,13 +110,8 @@ class BaseFileReader:
     ) -> Iterator[pa.RecordBatch]:
         """Read rows in file order with the schema's columns; columns that the file lacks are null.
 
-        Args:
-            schema: the columns wanted, in order.
-            batch_rows: most rows in a batch.
-            row_groups: which row groups; None for all.
-            coded: columns that may be dictionaries, which ``Decoder`` decodes. If any are given, batches may also keep
-                non-null fields.
-            column_threads: decode the columns of a local file on Arrow's threads.
+        ``coded`` columns may be dictionaries, which ``Decoder`` decodes; with any, batches may also keep non-null
+        fields. With ``column_threads`` the columns of a local file are decoded on Arrow's threads.
 
         Raises:
             CorruptFileError: pages that cannot be decoded.

@@ -91,14 +91,7 @@ class MergeResult:
 
 
 class BaseMerge:
-    """Merges the base file of one file slice with its folded log.
-
-    Args:
-        file_slice: the slice.
-        info: the table's facts.
-        options: settings of the read.
-        stats: counts rows.
-    """
+    """Merges the base file of one file slice with its folded log."""
 
     def __init__(self, file_slice: FileSlice, info: ReadInfo, options: ReadOptions, stats: ReadStats) -> None:
         self._file_slice = file_slice
@@ -130,14 +123,10 @@ class BaseMerge:
     def merge(
         self, log: LogReader, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None
     ) -> MergeResult:
-        """Merge the base file with the log.
+        """Merge the base file, of which the columns of ``base_schema`` are read, with the log.
 
-        Args:
-            log: the log.
-            folded: its folded records; None without.
-            base_schema: columns to read of base rows.
-            columns: columns of unchanged base rows in the result. With columns, a built-in merge gathers only ordering
-                values of base rows that match. None for all columns of all rows; then all rows are in pieces.
+        With ``columns`` unchanged base rows have only these, and a built-in merge gathers only ordering values of base
+        rows that match. Without, all rows with all columns are in pieces.
         """
         matched = log.spill.make_array(0 if folded is None else len(folded), bool, False)
         if self._file_slice.base_file is None:
@@ -286,14 +275,9 @@ class BaseMerge:
         log: LogReader,
         columns: list[str] | None = None,
     ) -> Piece:
-        """Merge rows of a base batch with the log records that they match; the store holds the rows that were gathered.
+        """Merge the rows ``hits`` of a base batch with the log records that they match; ``columns`` as for ``merge``.
 
-        Args:
-            batch: base rows.
-            hits: int64, the rows that match.
-            newer: the log records, one for each of ``hits``.
-            log: the log.
-            columns: as for ``merge``.
+        The store holds the rows that were gathered.
         """
         if columns is not None and log.whole_rows:
             merged, unchanged = self._pick_winners(batch, hits, newer, log)
@@ -348,8 +332,7 @@ class BaseMerge:
 class DroppedRows:
     """Collects row numbers in rising order first, then masks the file's rows batch by batch.
 
-    Args:
-        room: int64 array, long enough for all rows that may be dropped; it belongs to this object.
+    ``room`` is an int64 array, long enough for all rows that may be dropped; it belongs to this object.
     """
 
     def __init__(self, room: np.ndarray) -> None:

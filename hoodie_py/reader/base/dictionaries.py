@@ -65,12 +65,7 @@ def _to_plain_field(field: pa.Field) -> pa.Field:
 
 
 def to_plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Decode the dictionaries in an array, at every depth.
-
-    Args:
-        array: the values.
-        type_: its ``to_plain_type``.
-    """
+    """Decode the dictionaries in an array, at every depth; ``type_`` is its ``to_plain_type``."""
     if isinstance(array, pa.DictionaryArray):
         return take(array.dictionary, array.indices)
     if not isinstance(array, _NESTED) or array.type.equals(type_):
@@ -112,12 +107,7 @@ class Decoder:
         return written.slice(0, length)
 
     def decode(self, field: pa.Field, array: pa.Array) -> pa.Array:
-        """Return a column in its own type.
-
-        Args:
-            field: the column; repeated values are kept by its name.
-            array: its values.
-        """
+        """Return a column in its own type; repeated values are kept by the field's name."""
         if not isinstance(array, pa.DictionaryArray):
             return to_plain_array(array, field.type) if isinstance(array, _NESTED) else array
         if len(array.dictionary) != 1 or array.null_count or array.dictionary.null_count:

@@ -139,12 +139,8 @@ def match_base_rows(
 ) -> np.ndarray:
     """Find for each base row the number of the log record that it matches, -1 for none.
 
-    Args:
-        folded: the log.
-        base_keys: the record keys of the base file in row order; not read where rows match by position.
-        base_rows: rows of the base file.
-        spill: holds what is too large for memory.
-        again: whether a log record matches every row that has its key, not the first one only.
+    The base file's record keys, in row order, are not read where rows match by position. With ``again`` a log record
+    matches every row that has its key, not the first one only.
 
     Raises:
         CorruptFileError: a position lies beyond the file's end.

@@ -18,13 +18,7 @@ _MIXING = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.ui
 
 @dataclass(frozen=True, slots=True)
 class HashPartition:
-    """How records were split into parts.
-
-    Attributes:
-        key_hash: assigns keys to parts.
-        count: how many parts there are.
-        numbers: the numbers of the parts that have records.
-    """
+    """How records were split into parts: by which hash, into how many, and the numbers of those that have records."""
 
     key_hash: KeyHash
     count: int
@@ -32,16 +26,10 @@ class HashPartition:
 
 
 class FoldedLog:
-    """The folded records, numbered through all parts.
+    """The folded records, numbered through all parts; a key or position is in one part only.
 
-    Args:
-        parts: the records; a key or position is in one part only.
-        positions: for each part the int64 base row of each record; None where records match by key.
-        partition: how keys were split; None for one part.
-
-    Attributes:
-        parts, positions, partition: as given.
-        starts: the number of each part's first record.
+    ``positions`` are for each part the int64 base row of each record, None where records match by key. ``starts`` are
+    the numbers of each part's first record.
     """
 
     def __init__(

@@ -29,30 +29,19 @@ _SPARSE = 64  # a table of all positions up to the largest one may be this many 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Entries that were added in one call.
-
-    Attributes:
-        entries: the entries, or the result of an early fold.
-        positions: int64 base row of each entry; None if the block has no usable positions.
-        number: the block's number in log order.
-        late: whether they come from the first partial block or after it; merging such entries completes rows.
-    """
+    """Entries that were added in one call, or the result of an early fold."""
 
     entries: BufferedBatch
-    positions: np.ndarray | None
-    number: int
-    late: bool
+    positions: np.ndarray | None  # int64 base row of each entry; None if the block has no usable ones
+    number: int  # in log order
+    late: bool  # from the first partial block on: merging such entries completes rows
 
 
 class LogBuffer:
-    """Collects log entries and folds them.
+    """Collects log entries and folds them; without ``spill`` it holds everything in memory.
 
     Entries are grouped by their positions in the base file if every block has usable ones, else by key. Hudi's
     PositionBasedFileGroupRecordBuffer, too, switches to keys at the first block without positions.
-
-    Args:
-        strategy: decides between two versions.
-        spill: holds on disk what exceeds the memory budget; None to hold everything in memory.
     """
 
     def __init__(self, strategy: MergeStrategy, spill: Spill | None = None) -> None:
@@ -74,13 +63,10 @@ class LogBuffer:
     def add(
         self, entries: BufferedBatch, instant: str, positions: np.ndarray | None = None, *, partial: bool = False
     ) -> None:
-        """Append entries of one block in log order.
+        """Append entries of one block in log order, all of them or the next part.
 
-        Args:
-            entries: the block's records or deletes, all of them or the next part.
-            instant: the instant that wrote the block.
-            positions: the base row of each entry; None makes the whole buffer use keys.
-            partial: whether the block's rows lack columns; from the first partial block on, every merge completes rows.
+        ``positions`` are the base row of each entry; None makes the whole buffer use keys. ``partial`` says that the
+        block's rows lack columns: from the first such block on, every merge completes rows.
 
         Raises:
             StorageError: the memory budget is used up and the disk is full or fails.
@@ -192,15 +178,11 @@ def fold_by_rounds(
     first_partial: int | None = None,
     at_once: int | None = None,
 ) -> BufferedBatch:
-    """Fold entries to one record per number, in the order of the numbers.
+    """Fold entries, in log order, to one record per number, in the order of the numbers.
 
-    Args:
-        strategy: its ``delta_merge`` is applied to equal numbers in log order.
-        entries: all entries in log order.
-        codes: int64 per entry: the number of its key or position, from 0 to ``count`` - 1.
-        count: how many numbers there are.
-        first_partial: index of the first entry of a partial block; from there on rows are completed.
-        at_once: most pairs to merge in one call; None for no bound.
+    ``codes`` are for each entry the number of its key or position, from 0 to ``count`` - 1. From the entry
+    ``first_partial`` on, the first one of a partial block, rows are completed. At most ``at_once`` pairs merge in one
+    call.
     """
     if first_partial is None:
         winners = strategy.find_winners(entries, codes, count)
@@ -271,21 +253,13 @@ class _Fold:
 
 
 def number_keys(keys: pa.Array) -> tuple[np.ndarray, int]:
-    """Number the distinct keys in order of first appearance.
-
-    Returns:
-        (codes, count): int64 number of each entry's key, and how many keys there are.
-    """
+    """Return the int64 number of each entry's key, in order of first appearance, and how many keys there are."""
     encoded = call("dictionary_encode", keys)
     return to_numbers(encoded.indices).astype(np.int64), len(encoded.dictionary)
 
 
 def number_positions(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct positions in rising order.
-
-    Returns:
-        (distinct, codes): the distinct positions, and for each entry the number of its position, both int64.
-    """
+    """Return the distinct positions in rising order, and for each entry the number of its position, both int64."""
     top = int(positions.max(initial=0)) + 1
     if top > _SPARSE * len(positions):
         return np.unique(positions, return_inverse=True)
@@ -299,12 +273,7 @@ def number_positions(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def split_into_rounds(codes: np.ndarray, count: int) -> list[np.ndarray]:
-    """Split entries into rounds: round r holds for each key the index of its r-th version in log order, of rank r.
-
-    Args:
-        codes: key number per entry, in log order.
-        count: how many keys there are.
-    """
+    """Split entries into rounds: round r has for each of ``count`` keys the index of its r-th version in log order."""
     if not len(codes):
         return []
     # The stable sort puts the versions of a key side by side in log order, so a rank is the distance from the first.

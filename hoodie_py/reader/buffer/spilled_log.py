@@ -32,12 +32,7 @@ Fold = Callable[[BufferedBatch, np.ndarray | None, int | None], tuple[BufferedBa
 
 
 class SpilledEntries:
-    """Entries in log order, in spill files.
-
-    Args:
-        context: the context of the entries.
-        spill: holds the files.
-    """
+    """Entries in log order, in spill files."""
 
     def __init__(self, context: ArrowRecordContext, spill: Spill) -> None:
         self._context = context
@@ -49,14 +44,7 @@ class SpilledEntries:
         self._waiting_bytes = 0
 
     def add(self, entries: BufferedBatch, positions: np.ndarray | None, *, block: int, late: bool) -> None:
-        """Append entries.
-
-        Args:
-            entries: the entries.
-            positions: int64 base row of each; None without.
-            block: the number of their block.
-            late: whether they come from the first partial block or after it.
-        """
+        """Append entries of a block, with the base row of each if known; ``late`` from the first partial block on."""
         at_once = max(1, self._spill.budget.portion * len(entries) // max(1, count_entry_bytes(entries)))
         for start in range(0, len(entries), at_once):
             some = (
@@ -75,9 +63,7 @@ class SpilledEntries:
     def fold(self, fold: Fold, *, by_position: bool) -> FoldedLog:
         """Fold the entries to one record per key or position.
 
-        Args:
-            fold: folds (entries, their positions, index of the first late one) to (records, their positions).
-            by_position: whether entries match by their positions.
+        ``fold`` turns (entries, their positions, index of the first late one) into (records, their positions).
 
         Raises:
             StorageError: the disk is full or fails.
@@ -165,11 +151,7 @@ def split_by_part(
 ) -> list[list[Spilled]]:
     """Write the rows of batches again by parts, in the same order, and return the batches of each part.
 
-    Args:
-        spill: holds the new files.
-        batches: at least one.
-        part_of: returns the part of each row of a batch.
-        parts: how many parts there are.
+    ``part_of`` returns the part of each row of a batch.
     """
     found: list[list[Spilled]] = [[] for _ in range(parts)]
     writer = spill.open_writer()
@@ -205,12 +187,7 @@ def count_entry_bytes(entries: BufferedBatch) -> int:
 
 
 def to_entry_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> pa.RecordBatch:
-    """Return entries as a record batch.
-
-    Args:
-        entries: the entries.
-        extra: further columns of integers, by name.
-    """
+    """Return entries, with further columns of integers, as a record batch."""
     from hoodie_py.reader.buffer.foreign_text import encode_foreign
 
     columns = {"key": entries.keys, "row": pa.array(entries.rows), "code": pa.array(entries.codes)}

@@ -23,13 +23,10 @@ TOGETHER = 64 << 20  # most bytes of blocks that are decoded in one call
 
 
 class BlockDecoder:
-    """Decodes the data blocks of a scan.
+    """Decodes the data blocks of a scan, at most ``size`` bytes of blocks in one call.
 
-    Args:
-        blocks: the blocks in merge order. The list belongs to the decoder, which frees contents once they are decoded.
-        columns: top-level columns to decode.
-        size: most bytes of blocks that are decoded in one call.
-        times: columns with times whose declared type may differ from that in blocks (``declared_times``).
+    The list of blocks, in merge order, belongs to the decoder, which frees contents once they are decoded. ``times``
+    are columns whose declared type may differ from that in blocks (``declared_times``).
     """
 
     def __init__(
@@ -62,11 +59,9 @@ class BlockDecoder:
         yield self._decoded.pop(index)
 
     def decode_together(self, index: int) -> list[tuple[Sequence[int], BlockRows]]:
-        """Decode a block and later ones of the same schema.
+        """Decode a block and later ones of the same schema; return the rows, and the numbers of their blocks.
 
-        Returns:
-            the rows, and the numbers of their blocks; an empty list if the block is decoded alone, was decoded before,
-            or is partial.
+        The list is empty if the block is decoded alone, was decoded before, or is partial.
 
         Raises:
             CorruptFileError, UnsupportedFeatureError: as ``records``.
@@ -83,9 +78,7 @@ class BlockDecoder:
     def count_records(self, index: int, rows: pa.RecordBatch) -> int:
         """Count the records of a block.
 
-        Args:
-            index: which block.
-            rows: what ``read_records`` gave first, which is the whole block if it is decoded in one part.
+        ``rows`` are what ``read_records`` gave first, which is the whole block if it is decoded in one part.
         """
         block = self._blocks[index].load()
         if block.type is BlockType.AVRO_DATA and block.size > self._size:

@@ -41,14 +41,7 @@ class _JointEntries:
 
 
 class SmallDataBlocks:
-    """Makes the entries of blocks that a decoder decodes together.
-
-    Args:
-        context: the context whose store takes the rows.
-        deletes: says which rows are deletes.
-        conform: brings decoded rows to the store's schema.
-        decoder: decodes the blocks.
-    """
+    """Makes the entries of blocks that a decoder decodes together."""
 
     def __init__(
         self, context: ArrowRecordContext, deletes: DeleteRules, conform: Conformer, decoder: BlockDecoder
@@ -97,13 +90,7 @@ class SmallDataBlocks:
 
 
 class SmallDeleteBlocks:
-    """Makes the entries of delete blocks that are decoded together.
-
-    Args:
-        context: the context of the entries.
-        blocks: the blocks of a scan in merge order.
-        size: most bytes of blocks that are decoded in one call, if less than ``TOGETHER``.
-    """
+    """Makes the entries of those of a scan's delete blocks that are decoded together."""
 
     def __init__(self, context: ArrowRecordContext, blocks: Sequence[ScannedBlock], size: int) -> None:
         self._context = context

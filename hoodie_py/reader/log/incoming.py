@@ -30,27 +30,19 @@ _NO_INSTANT = ""
 
 @dataclass(frozen=True, slots=True)
 class IncomingRows:
-    """Rows to write.
-
-    Attributes:
-        rows: the data, columns by name; meta columns may be missing.
-        operations: operation code of each row, -1 for none; None if no row has one.
-        keys: record keys; None to read them from the rows.
-    """
+    """Rows to write; meta columns may be missing."""
 
     rows: pa.RecordBatch
-    operations: Sequence[int] | np.ndarray | None = None
-    keys: pa.Array | None = None
+    operations: Sequence[int] | np.ndarray | None = None  # code of each row, -1 for none; None if no row has one
+    keys: pa.Array | None = None  # None to read them from the rows
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingDeletes:
     """Records to delete, by key.
 
-    Attributes:
-        keys: string array of record keys.
-        ordering: one ordering value per key: of the field's type, a tuple for several fields, or DEFAULT_ORDERING; or
-            a column of them. Empty if no key has one.
+    ``ordering`` has one value per key (of the field's type, a tuple for several fields, or DEFAULT_ORDERING) or is a
+    column of them; it is empty if no key has one.
     """
 
     keys: pa.Array
@@ -58,17 +50,7 @@ class IncomingDeletes:
 
 
 class IncomingReader(LogReader):
-    """Folds the rows and deletes of a write as if they were a log.
-
-    Args:
-        incoming: rows and deletes, older ones first.
-        file_slice: the file group's slice; its log files are not read.
-        info: the table's facts.
-        read: columns that the caller wants; the columns that the merge needs are added.
-        merger: replaces the table's merge mode.
-        options: settings of the read.
-        stats: counts rows.
-    """
+    """Folds the rows and deletes of a write, older ones first, as if they were the log of the file slice."""
 
     writing = True
 

@@ -36,17 +36,11 @@ _MOST_SHARED = 4 << 20  # most bytes of a slice's log files that share one alloc
 
 @dataclass(frozen=True, slots=True)
 class ScannedBlock:
-    """A block that counts, and its file.
+    """A block that counts, and its log file."""
 
-    Attributes:
-        block: the block; without content and positions where ``log`` is given.
-        path: the log file.
-        log: the file to read the whole block from; None where ``block`` is whole.
-    """
-
-    block: LogBlock
+    block: LogBlock  # without content and positions where ``log`` is given
     path: str
-    log: LogOnDemand | None = None
+    log: LogOnDemand | None = None  # the file to read the whole block from; None where ``block`` is whole
 
     @property
     def instant(self) -> str:
@@ -69,11 +63,7 @@ class ScannedBlock:
 
 
 class OpenLog(Protocol):
-    """One log file.
-
-    Attributes:
-        path: relative to the table.
-    """
+    """One log file."""
 
     path: str
 
@@ -88,11 +78,6 @@ class OpenLog(Protocol):
 
 def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> Iterator[OpenLog]:
     """Yield log files in order: all in memory or, if together they exceed the budget, one at a time in memory.
-
-    Args:
-        files: access to the table's files.
-        log_files: which files.
-        spill: has the budget, and holds copies of remote files.
 
     Raises:
         StorageError: a file is missing or cannot be read, or the disk is full.
@@ -132,12 +117,7 @@ class _WholeLog:
 
 
 class LogOnDemand:
-    """A log file that is read again whenever another file of the slice was read since.
-
-    Args:
-        log_file: which file.
-        last_file: shared by the files of a slice.
-    """
+    """A log file that is read again whenever another file of the slice, which shares ``last_file``, was read since."""
 
     def __init__(self, log_file: LogFile, last_file: _LastFile) -> None:
         self.path = log_file.path
@@ -221,8 +201,7 @@ def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, me
 class _ArrowMemory:
     """Allocates Arrow's memory for files, with spare bytes, as decoding reads past the end of a block.
 
-    Args:
-        shared: bytes of all files that share one allocation, so that their blocks are decoded together without a copy.
+    ``shared`` bytes of all files share one allocation, so that their blocks are decoded together without a copy.
     """
 
     def __init__(self, shared: int = 0) -> None:

@@ -46,42 +46,26 @@ from hoodie_py.runtime.fold_gate import FoldGate
 
 @dataclass(frozen=True, slots=True)
 class BlockEntries:
-    """The entries of one log block, or of a part of it.
-
-    Attributes:
-        scanned: the block and its file.
-        entries: the block's records or deletes.
-        positions: int64 base row of each entry; None where entries match by key.
-        partial: whether the block's rows lack columns.
-    """
+    """The records or deletes of one log block, or of a part of it."""
 
     scanned: ScannedBlock
     entries: BufferedBatch
-    positions: np.ndarray | None
-    partial: bool
+    positions: np.ndarray | None  # int64 base row of each entry; None where entries match by key
+    partial: bool  # the block's rows lack columns
 
 
 class LogReader:
     """Reads the log of one file slice, and merges its records with base rows.
 
-    Args:
-        file_slice: the slice.
-        info: the table's facts.
-        read: columns that the caller wants; the columns that the merge needs are added.
-        merger: replaces the table's merge mode.
-        options: settings of the read.
-        stats: counts blocks and rows.
-        gate: entered while blocks are decoded and folded; None where no other slice is read at the same time.
+    The columns that the merge needs are added to those that the caller wants (``read``). The gate is entered while
+    blocks are decoded and folded.
 
     Raises:
         MergeError: the table needs a merger that is not supplied.
         InvalidTableError: an unknown partial update mode.
-
-    Class attributes:
-        writing: whether the merge is a write's, not a read's.
     """
 
-    writing: ClassVar[bool] = False
+    writing: ClassVar[bool] = False  # whether the merge is a write's, not a read's
 
     def __init__(
         self,
@@ -286,8 +270,7 @@ class LogReader:
     def _conform_rows(self, decoded: pa.RecordBatch, *, partial: bool) -> tuple[pa.RecordBatch, dict[str, np.ndarray]]:
         """Bring a block's rows to the columns of the merge.
 
-        Returns:
-            the rows, and for each column that a partial block lacks a mask of its rows.
+        With them come masks for the columns that a partial block lacks.
         """
         if not partial:
             return self._conform(decoded), {}

@@ -33,17 +33,11 @@ def scan_log_files(
     strict: bool = False,
     committed: CommittedFiles | None = None,
 ) -> list[ScannedBlock]:
-    """Return the blocks to merge, oldest first.
+    """Return the blocks to merge, oldest first, of log files in read order.
 
-    Args:
-        files: access to the table's files.
-        log_files: the slice's log files in read order.
-        rules: which instants' blocks count.
-        stats: counts blocks.
-        spill: has the memory budget, and holds copies of remote files that exceed it.
-        strict: raise on a corrupt block, which is otherwise skipped with a warning, as in Hudi.
-        committed: knows which missing files counted. Up to table version 6 a rollback deletes log files of a slice;
-            none of their blocks counted.
+    A corrupt block is skipped with a warning, as in Hudi, or with ``strict`` an error. ``committed`` knows which
+    missing files counted: up to table version 6 a rollback deletes log files of a slice, and none of their blocks
+    counted.
 
     Raises:
         FileMissingError: a file that counts is missing.

@@ -21,15 +21,10 @@ _SMALL_FILE = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
-    """The memory limit of one slice's log.
-
-    Attributes:
-        limit: bytes.
-        directory: for spill files; None for the system's directory for temporary files.
-    """
+    """The memory limit of one slice's log, in bytes."""
 
     limit: int
-    directory: str | None = None
+    directory: str | None = None  # for spill files; None for the system's directory for temporary files
 
     @classmethod
     def from_options(cls, options: ReadOptions) -> MemoryBudget:
@@ -80,15 +75,12 @@ class MemoryBudget:
 
 
 def compute_memory_share(limit: int | None, readers: int) -> int:
-    """Return the bytes that the log of one slice may take.
+    """Return the bytes that the log of one slice may take, of the user's ``limit`` or by default.
 
     The default is a quarter of the memory of the machine or container, divided by its cores, as each core may read a
     slice. Where the process has a limit of its own (RLIMIT_AS, which Spark sets from
-    ``spark.executor.pyspark.memory``), it is at most an eighth of that limit, divided by ``readers``.
-
-    Args:
-        limit: the user's ``memory_limit``; None for the default.
-        readers: slices that are read at the same time under this limit.
+    ``spark.executor.pyspark.memory``), it is at most an eighth of that limit, divided by ``readers``: the slices that
+    are read at the same time under this limit.
     """
     readers = max(1, readers)
     if limit is not None:

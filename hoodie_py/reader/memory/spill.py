@@ -44,12 +44,7 @@ class Spilled:
 
 
 class Spill:
-    """The spill files of one log; their directory is made with the first file.
-
-    Args:
-        budget: says where files go and how large maps may be.
-        stats: counts files and bytes.
-    """
+    """The spill files of one log; their directory is made with the first file."""
 
     def __init__(self, budget: MemoryBudget, stats: ReadStats) -> None:
         self.budget = budget
@@ -168,10 +163,6 @@ class Spill:
 
 class SpillWriter:
     """Writes record batches of one schema to one or more files; they can be read after ``close``.
-
-    Args:
-        spill: owns the files.
-        schema: the batches' schema; None for that of the first batch.
 
     Raises:
         StorageError: by every method, if the disk is full or fails.

@@ -29,9 +29,6 @@ _HINT = "Free space there, give another directory by hoodie.memory.spillable.map
 class SpillDirectory:
     """A directory of this process, removed by ``close``, at the latest with the object or at the interpreter's end.
 
-    Args:
-        parent: the directory to make it in; None for the system's directory for temporary files.
-
     Raises:
         StorageError: the directory cannot be made.
     """

@@ -24,19 +24,12 @@ from hoodie_py.reader.record.record_key import RecordKeys
 
 @dataclass(frozen=True, slots=True)
 class MergeNeeds:
-    """What a merge reads.
-
-    Attributes:
-        keys: how record keys are read.
-        ordering_fields: fields that order versions; none with commit-time ordering.
-        deletes: the delete columns.
-        custom: the user's merger, the table's config and the merge properties; None if a built-in mode decides.
-    """
+    """What a merge reads."""
 
     keys: RecordKeys
-    ordering_fields: Sequence[str]
+    ordering_fields: Sequence[str]  # none with commit-time ordering
     deletes: DeleteRules
-    custom: tuple[RecordMerger, TableConfig, Mapping[str, str]] | None = None
+    custom: tuple[RecordMerger, TableConfig, Mapping[str, str]] | None = None  # with the merge properties
 
 
 def make_merge_schema(table_schema: pa.Schema, requested: Sequence[str], needs: MergeNeeds) -> pa.Schema:

@@ -34,13 +34,7 @@ from hoodie_py.reader.record.row_store import NO_ROW
 
 
 class CustomStrategy(MergeStrategy):
-    """Merges by a RecordMerger, log with log and log with base.
-
-    Args:
-        merger: called through its batch forms.
-        props: merge properties for the merger.
-        partial: whether a partial log block was read, so that ``partial_merge_batch`` decides.
-    """
+    """Merges by a RecordMerger, log with log and log with base; ``partial`` once a partial log block was read."""
 
     bytes_a_pair: ClassVar[int] = 4096  # a merger that works row by row makes Python objects
 
@@ -157,11 +151,7 @@ def list_identity_fields(config: TableConfig) -> tuple[str, ...]:
 def check_identity(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch, *, partial: bool) -> None:
     """Check that new rows keep the key and partition values of the versions that they were made of.
 
-    Args:
-        older: the older versions.
-        newer: the newer versions.
-        result: the merger's results.
-        partial: whether rows may lack columns.
+    With ``partial`` rows may lack columns.
 
     Raises:
         MergeError: a value changed; it names key, column and value.

@@ -38,10 +38,7 @@ class PartialUpdateHandler(ABC):
     def find_replaced(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
         """Say for each record whether the loser's value replaces the winner's; None for no record.
 
-        Args:
-            name: the column.
-            values: the winners' values.
-            default: the column's default in the table schema.
+        ``values`` are the winners' values of a column, ``default`` is the column's in the table schema.
         """
 
 
@@ -59,11 +56,9 @@ class IgnoreDefaults(PartialUpdateHandler):
 
 
 class FillUnavailable(PartialUpdateHandler):
-    """A winner's placeholder text means "not available".
+    """A winner's placeholder text means "not available"; without a placeholder no value is replaced.
 
-    Args:
-        placeholder: the text; None if the table has none, so that no value is replaced.
-        binary: whether binary columns are filled too: Hudi's writers do this, its Spark readers do not.
+    Hudi's writers fill binary columns, too; its Spark readers do not.
     """
 
     def __init__(self, placeholder: str | None, *, binary: bool = False) -> None:
@@ -81,11 +76,7 @@ class FillUnavailable(PartialUpdateHandler):
 
 
 def make_partial_update_handler(config: TableConfig, *, writing: bool = False) -> PartialUpdateHandler | None:
-    """Make the handler of a table's partial update mode; None for a table without one.
-
-    Args:
-        config: the table's properties.
-        writing: whether a write merges, not a read.
+    """Make the handler of a table's partial update mode, for a read or a write; None for a table without one.
 
     Raises:
         InvalidTableError: the mode is unknown.

@@ -62,12 +62,7 @@ def as_merger(merger: Merger) -> RecordMerger:
 
 
 def find_merger(config: TableConfig, options: Mapping[str, str], builtin: RecordMerger | None = None) -> RecordMerger:
-    """Return the supplied merger of a table whose merge mode is CUSTOM, else its built-in merger.
-
-    Args:
-        config: the table's properties.
-        options: the user's options.
-        builtin: the merger of the table's payload class, if it is built in.
+    """Return the supplied merger of a table whose merge mode is CUSTOM, else the one built in for its payload class.
 
     Raises:
         MergeError: there is no merger, or two classes stand for one name; the message names the strategy id or payload

@@ -26,13 +26,9 @@ from hoodie_py.reader.record.row_store import NO_ROW
 
 
 class MergeStrategy(ABC):
-    """Decides between aligned older and newer versions.
+    """Decides between aligned older and newer versions."""
 
-    Class attributes:
-        bytes_a_pair: about how many bytes the merge of a pair takes, without the pair's rows.
-    """
-
-    bytes_a_pair: ClassVar[int] = 128
+    bytes_a_pair: ClassVar[int] = 128  # about what the merge of a pair takes, without the pair's rows
 
     @abstractmethod
     def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
@@ -51,15 +47,9 @@ class MergeStrategy(ABC):
         return entries
 
     def find_winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
-        """Find the entry of each key that repeated ``delta_merge`` would return, without merging.
+        """Find the entry of each key that repeated ``delta_merge`` would return; None if only merging tells.
 
-        Args:
-            entries: all log entries in log order.
-            codes: the key number of each entry.
-            count: how many keys there are.
-
-        Returns:
-            int64 indices, one per key; None if only merging tells.
+        ``codes`` are the key numbers, below ``count``, of the entries in log order.
         """
         return None
 
@@ -158,13 +148,9 @@ class EventTimeStrategy(OrderedStrategy):
 
 
 def _find_counting(entries: BufferedBatch, codes: np.ndarray, at: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Say which entries count after their key's last delete that commit time orders.
+    """Say which entries, at the ascending indices ``at``, count after their key's last delete that commit time orders.
 
-    Args:
-        entries: all entries.
-        codes: the key number of each.
-        at: ascending indices of the other entries.
-        cuts: for each key the index of that delete; -1 for none.
+    ``cuts`` has for each key the index of that delete; -1 for none.
     """
     keys = codes[at]
     cut = cuts[keys]
@@ -176,12 +162,7 @@ def _find_counting(entries: BufferedBatch, codes: np.ndarray, at: np.ndarray, cu
 
 
 class PartialUpdateStrategy(MergeStrategy):
-    """A built-in mode on a table with a partial update mode.
-
-    Args:
-        mode: decides which version wins.
-        handler: says which values the winner takes from the loser.
-    """
+    """A built-in mode on a table with a partial update mode: the winner takes values from the loser."""
 
     def __init__(self, mode: OrderedStrategy, handler: PartialUpdateHandler) -> None:
         self._mode = mode
@@ -204,8 +185,7 @@ class PartialUpdateStrategy(MergeStrategy):
 class KeepValuesStrategy(MergeStrategy):
     """A built-in mode after a partial log block: the winner takes the columns that it lacks from the loser.
 
-    Args:
-        mode: decides which version wins. A pair with a delete block's entry follows it alone.
+    A pair with a delete block's entry follows the mode alone.
     """
 
     def __init__(self, mode: OrderedStrategy) -> None:

@@ -59,12 +59,9 @@ class DebeziumAvroPayload(PayloadMerger):
     """The version with the later log position wins, the newer one on a tie; the operation type d is a delete.
 
     An older version without log position (loaded before change capture began) loses.
-
-    Class attributes:
-        position: the column with the position in the source's log.
     """
 
-    position: ClassVar[str]
+    position: ClassVar[str]  # the column with the position in the source's log
 
     @abstractmethod
     def older_is_later(self, older: Any, newer: Any, key: str) -> bool:

@@ -39,27 +39,18 @@ Props = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CombineResult:
-    """The result of a payload class for each pair.
-
-    Attributes:
-        records: the result of each pair.
-        absent: a bool per pair: whether the payload class returned nothing; then ``records`` has no meaning there.
-    """
+    """The result of a payload class for each pair."""
 
     records: BufferedBatch
-    absent: np.ndarray
+    absent: np.ndarray  # a bool per pair: the payload class returned nothing, and the record has no meaning
 
 
 class PayloadMerger(RecordMerger):
-    """One payload class.
-
-    Class attributes:
-        columns: columns that the class reads beside key, ordering and delete columns; a table may lack them.
-    """
+    """One payload class."""
 
     strategy_id = PAYLOAD_STRATEGY_ID
     projection_compatible = True
-    columns: ClassVar[tuple[str, ...]] = ()
+    columns: ClassVar[tuple[str, ...]] = ()  # read beside key, ordering and delete columns; a table may lack them
 
     @abstractmethod
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:

@@ -84,13 +84,9 @@ def compare_rows(older: BufferedBatch, newer: BufferedBatch, fields: Sequence[st
 def compare_fields(
     older: BufferedBatch, newer: BufferedBatch, fields: Sequence[str], *, carried: bool = False
 ) -> list[Comparison]:
-    """Compare the ordering values of pairs field by field.
+    """Compare the ordering values of pairs field by field; the older records all have data.
 
-    Args:
-        older: records that all have data.
-        newer: records; those without data are compared by the ordering value that they carry.
-        fields: the fields to compare.
-        carried: whether all newer records are compared by the ordering value that they carry.
+    Newer records without data, with ``carried`` all newer ones, are compared by the ordering value that they carry.
     """
     has_data = (newer.rows != NO_ROW) & (not carried)
     steps = []

@@ -147,11 +147,9 @@ def make_merged_record(base: Record, values: Mapping[str, Any], key: str, contex
 
 
 def make_merged_records(base: BufferedBatch, columns: Mapping[str, pa.Array]) -> BufferedBatch:
-    """Make records of the base's rows with other columns; their ordering is read from the rows, without operation.
+    """Make records of the base's rows, which all have data, with other columns.
 
-    Args:
-        base: records that all have data.
-        columns: the new columns by name, one value per record.
+    Their ordering values are read from the rows; they have no operation.
     """
     context = base.context
     batch = context.store.take(base.rows)

@@ -33,17 +33,10 @@ class Row:
 
 
 class ArrowRecordContext(TableRecordContext[Row]):
-    """Access to the rows of one file group.
+    """Access to the rows of one file group; the store's schema is what this read loaded.
 
-    Args:
-        store: holds the rows; its schema is what this read loaded.
-        table_schema: all columns of the table, to tell "not loaded" from "does not exist".
-        keys: how a record's key is found.
-        ordering_fields: the fields whose values order records; none with commit-time ordering.
-        deletes: which rows are deletes.
-        defaults: column defaults other than null.
-        identity: fields that a merge must not change.
-        times: time columns with the types that the table declares (``formats.declared_times``).
+    ``defaults`` are column defaults other than null, ``times`` time columns with the types that the table declares
+    (``formats.declared_times``).
     """
 
     def __init__(

@@ -34,12 +34,7 @@ from hoodie_py.reader.record.table_context import make_fitting_array
 
 
 class LazyKeys:
-    """Record keys that are gathered on first use. A merge by row position never uses them.
-
-    Args:
-        keys: string array of record keys.
-        at: indices of the keys that belong to the batch, in order; None for all.
-    """
+    """Record keys that are gathered, from the indices ``at``, on first use. A merge by row position never uses them."""
 
     __slots__ = ("_at", "_keys")
 
@@ -312,12 +307,9 @@ class BufferedBatch:
 def find_absent_values(
     context: ArrowRecordContext, rows: np.ndarray, but: Collection[str] = ()
 ) -> dict[str, np.ndarray]:
-    """Return a mask for each column that some rows lack, as the row store takes it for new rows.
+    """Return a mask for each column that some rows lack, as the row store takes it for new rows that replace them.
 
-    Args:
-        context: reads the rows.
-        rows: handles of the rows that the new rows replace.
-        but: columns that the new rows have in any case.
+    New rows have the columns ``but`` in any case.
     """
     if not context.store.partial:
         return {}

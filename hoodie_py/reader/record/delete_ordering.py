@@ -50,9 +50,7 @@ _PLAIN = (OrderingKind.INT, OrderingKind.LONG)
 def convert_delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> list[Any]:
     """Return one ordering value per delete: a value, a tuple for several fields, ForeignValue or DEFAULT_ORDERING.
 
-    Args:
-        deleted: the deletes.
-        types: types of the ordering fields as the table declares them; milliseconds in UTC are timestamp[ms, UTC].
+    The types are those that the table declares; milliseconds in UTC are timestamp[ms, UTC].
 
     Raises:
         UnsupportedFeatureError: a column cannot hold a decimal.

@@ -29,13 +29,7 @@ _CODES = {operation.value: operation.code for operation in HoodieOperation}
 
 @dataclass(frozen=True, slots=True)
 class DeleteRules:
-    """The delete columns of one table.
-
-    Attributes:
-        flag: whether the table has the column ``_hoodie_is_deleted``.
-        operation: whether the table has the column ``_hoodie_operation``.
-        marker_field, marker: the table's delete field and the text that means delete; both or neither.
-    """
+    """The delete columns of one table: which of two it has, and its delete field with the text that means delete."""
 
     flag: bool = False
     operation: bool = False

@@ -27,12 +27,7 @@ _NULL, _EMPTY = "__null__", "__empty__"
 
 @dataclass(frozen=True, slots=True)
 class RecordKeys:
-    """How keys are read from rows.
-
-    Attributes:
-        columns: the meta column alone, or the key fields in configured order.
-        virtual: whether the key is computed from key fields.
-    """
+    """How keys are read from rows: of the meta column alone, or computed from the key fields in configured order."""
 
     columns: tuple[str, ...]
     virtual: bool

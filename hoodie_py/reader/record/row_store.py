@@ -30,29 +30,19 @@ _JOINED_ROWS = 1 << 14  # small chunks are joined up to this number of rows when
 
 @dataclass(slots=True)
 class _Chunk:
-    """Some rows: in memory, or in a spill file.
+    """Some rows: in memory, or in a spill file."""
 
-    Attributes:
-        batch: the rows; None if they are spilled.
-        absent: a mask for each column that some rows lack, if the rows are in memory.
-        spilled: the place of the rows in a spill file.
-        masks: columns whose masks are spilled with the rows.
-        nbytes: bytes of memory that the rows take.
-    """
-
-    batch: pa.RecordBatch | None
-    absent: Mapping[str, np.ndarray]
+    batch: pa.RecordBatch | None  # None if they are spilled
+    absent: Mapping[str, np.ndarray]  # a mask for each column that some rows lack, if they are in memory
     spilled: Spilled | None = None
-    masks: frozenset[str] = frozenset()
-    nbytes: int = 0
+    masks: frozenset[str] = frozenset()  # columns whose masks are spilled with the rows
+    nbytes: int = 0  # of memory
 
 
 class RowStore:
     """Record batches of one schema, appended and released at the end.
 
-    Args:
-        schema: the columns that every chunk has, in this order.
-        spill: takes the rows for which the memory budget has no room; None keeps all rows in memory.
+    ``spill`` takes the rows for which the memory budget has no room; without, all rows stay in memory.
     """
 
     def __init__(self, schema: pa.Schema, spill: Spill | None = None) -> None:
@@ -72,9 +62,8 @@ class RowStore:
     def add(self, batch: pa.RecordBatch, absent: Mapping[str, np.ndarray] | None = None) -> int:
         """Append a batch of the store's schema and return the handle of its first row.
 
-        Args:
-            batch: the rows.
-            absent: a mask for each column that some rows lack. An absent value is not null: it keeps the older value.
+        ``absent`` has a mask for each column that some rows lack. An absent value is not null: it keeps the older
+        value.
 
         Raises:
             StorageError: rows could not be spilled.
@@ -128,12 +117,7 @@ class RowStore:
                 self._append(_cut_chunk(chunk, keep), keep)
 
     def compact(self, handles: np.ndarray, at_once: int) -> np.ndarray:
-        """Keep only some rows and return their new handles; all other handles become invalid.
-
-        Args:
-            handles: the rows to keep; -1 for none.
-            at_once: how many rows to copy at a time.
-        """
+        """Keep only some rows, copied ``at_once`` at a time; return their new handles. All others become invalid."""
         kept = np.unique(handles[handles != NO_ROW])
         fresh: list[_Chunk] = []
         for start in range(0, len(kept), at_once):
@@ -148,12 +132,7 @@ class RowStore:
         return np.where(handles == NO_ROW, NO_ROW, np.searchsorted(kept, handles))
 
     def take(self, handles: np.ndarray, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-        """Gather rows, one per handle, null in every column where the handle is -1.
-
-        Args:
-            handles: int64 handles in any order, repeats allowed.
-            columns: names of the columns wanted; None for all.
-        """
+        """Gather rows, one per handle in any order, repeats allowed; null in every column where the handle is -1."""
         names = self.schema.names if columns is None else list(columns)
         schema = pa.schema([self.schema.field(name) for name in names])
         if not names:

@@ -28,13 +28,8 @@ T = TypeVar("T")
 class TableRecordContext(RecordContext[T]):
     """The rules of one table over one kind of row.
 
-    Args:
-        schema: the columns that this read loaded.
-        table_schema: all columns of the table, to tell "not loaded" from "does not exist".
-        keys: how a record's key is found.
-        ordering_fields: the fields whose values order records; none with commit-time ordering.
-        deletes: which rows are deletes.
-        identity: fields that a merge must not change.
+    ``schema`` has the columns that this read loaded, ``table_schema`` all, to tell "not loaded" from "does not exist".
+    ``identity`` are fields that a merge must not change.
     """
 
     def __init__(
@@ -292,14 +287,8 @@ class TableRecordContext(RecordContext[T]):
 class MappingRecordContext(TableRecordContext[dict[str, Any]]):
     """Access to rows that are dicts of Python values by column name, for tests of mergers and for tools.
 
-    A column that a dict does not have is absent, which is not null.
-
-    Args:
-        schema: the columns that rows may have.
-        keys: how a record's key is found; by default the meta column ``_hoodie_record_key``.
-        ordering_fields: the fields whose values order records; none with commit-time ordering.
-        deletes: which rows are deletes.
-        table_schema: all columns of the table, where rows hold only some of them.
+    A column that a dict does not have is absent, which is not null. Keys are by default those of the meta column
+    ``_hoodie_record_key``; ``table_schema`` has all columns of the table, where rows hold only some of them.
     """
 
     def __init__(
