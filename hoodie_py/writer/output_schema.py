@@ -53,12 +53,8 @@ def load_output_schema(snapshot: Snapshot) -> OutputSchema:
 
 
 def parse_output_schema(stored: str, meta: Sequence[str], *, instant: str | None = None) -> OutputSchema:
-    """Make the schema of files from a table's Avro schema (JSON).
-
-    Args:
-        stored: the schema, with or without meta columns.
-        meta: names of the meta columns that files have.
-        instant: of the write that recorded it, for errors.
+    """Make the schema of files from a table's Avro schema (JSON). The Avro schema comes with or without meta columns;
+    ``meta`` names those that files have. ``instant``, of the write that recorded it, is for errors.
 
     Raises:
         CorruptFileError: the schema is no Avro record.

@@ -74,11 +74,7 @@ class WriteRecords:
         return to_booleans(join_chunks(self.deletes))
 
     def take(self, indices: pa.Array | pa.ChunkedArray | np.ndarray) -> WriteRecords:
-        """Return the records at some places, in the order of the places.
-
-        Args:
-            indices: integers from 0 to ``len(self)`` - 1, no nulls; repeats are allowed.
-        """
+        """Return the records at some places, in the order of the places. Indices have no nulls; repeats are allowed."""
         at = indices if isinstance(indices, pa.Array | pa.ChunkedArray) else pa.array(indices, pa.int64())
         return WriteRecords(
             rows=self.rows.take(at) if self.rows.num_columns else self.rows,

@@ -44,11 +44,7 @@ def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
     """Refuse to compact beside an older pending write, up to table version 6.
 
     That write's log files belong to the slice that the compaction closes, so its rows would be lost (Hudi
-    ``CompactHelpers``, for one writer).
-
-    Args:
-        snapshot: the current table.
-        instant: request time of the compaction.
+    ``CompactHelpers``, for one writer). ``instant`` is the request time of the compaction.
 
     Raises:
         ConflictError: an older write is pending.

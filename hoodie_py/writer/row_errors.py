@@ -22,14 +22,8 @@ def refuse_rows(
     values: pa.Array | pa.ChunkedArray | None = None,
     hint: str | None = None,
 ) -> None:
-    """Raise an error if any row is bad.
-
-    Args:
-        bad: bool per row; null counts as good.
-        message: says what is wrong, as a sentence.
-        column: name of the column.
-        values: the column; bad values are shown.
-        hint: what to do.
+    """Raise an error if any row is bad. ``bad`` is bool per row, where null counts as good; values of the column are
+    shown if given.
 
     Raises:
         InvalidQueryError: ``where`` has the column, the number of bad rows, and numbers and values of the first ones.
@@ -51,15 +45,8 @@ def make_rows_error(
     hint: str | None = None,
     bad_rows: int | None = None,
 ) -> InvalidQueryError:
-    """Make the error about bad rows.
-
-    Args:
-        rows: numbers of the first bad rows.
-        message: says what is wrong, as a sentence.
-        column: name of the column.
-        values: the column; bad values are shown.
-        hint: what to do.
-        bad_rows: number of all bad rows, if known.
+    """Make the error about bad rows. ``rows`` are the numbers of the first ones, ``bad_rows`` is how many there are, if
+    known.
     """
     shown = None if values is None else [_format_value(values[each]) for each in rows]
     return InvalidQueryError(message, hint=hint, column=column, bad_rows=bad_rows, rows=list(rows), values=shown)

@@ -48,13 +48,8 @@ class PlanSettings:
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """Hold the settings of base files.
-
-    Attributes:
-        codec: None for the codec of the table's own files.
-        level: of compression; None for the codec's default.
-        row_group_bytes: size of a row group.
-        bloom: the bloom filter over record keys; None for no filter.
+    """Hold the settings of base files. ``codec`` None: that of the table's own files; ``level`` None: the codec's
+    default; ``bloom``, over record keys, None: no filter.
     """
 
     codec: str | None = None

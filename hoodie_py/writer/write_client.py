@@ -36,24 +36,15 @@ from hoodie_py.writer.transaction.moved_on import turn_missing_into_conflict
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Makes one write.
-
-    Args:
-        session: of the call.
-        merger: used instead of the table's merge mode.
-        extra_metadata: of the commit.
-    """
+    """Makes one write. The merger is used instead of the table's merge mode."""
 
     session: WriteSession
     merger: Merger | None = None
     extra_metadata: Mapping[str, str] | None = None
 
     def write(self, data: Any, operation: WriteOperation) -> WriteResult:
-        """Write rows, or delete the records of rows or keys.
-
-        Args:
-            data: anything with an Arrow stream, pandas, polars, or a list of dicts; for deletes also a list of keys.
-            operation: what to do with it.
+        """Write rows, or delete the records of rows or keys. Data is anything with an Arrow stream, pandas, polars, or
+        a list of dicts; for deletes also a list of keys.
 
         Raises:
             HoodieError: see ``HoodieTable.upsert``.
@@ -64,12 +55,8 @@ class Writer:
             return replace(self, session=session).carry_out(data, snapshot, operation)
 
     def carry_out(self, data: Any, snapshot: Snapshot, operation: WriteOperation) -> WriteResult:
-        """Write with the index of the session's settings; arguments and errors as for ``write``.
-
-        Args:
-            data: as for ``write``.
-            snapshot: the table, without failed writes.
-            operation: what to do with it.
+        """Write with the index of the session's settings; arguments and errors as for ``write``. The snapshot is
+        without failed writes.
         """
         settings = self.session.settings
         records, schema = make_records(data, snapshot, settings.options, operation)
@@ -87,10 +74,7 @@ class Writer:
         return commit_records(write, assign_records(records, snapshot, operation, settings, self.merger))
 
     def delete_where(self, chosen: str | pc.Expression) -> WriteResult:
-        """Delete the rows that match a filter.
-
-        Args:
-            chosen: Spark SQL text or a pyarrow expression.
+        """Delete the rows that match a filter. The filter is Spark SQL text or a pyarrow expression.
 
         Raises:
             HoodieError: see ``HoodieTable.delete``.

@@ -62,11 +62,8 @@ class _CompletedClean:
 
 
 def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResult:
-    """Finish pending cleans, then plan one and carry it out.
-
-    Args:
-        session: of the writing call.
-        retain_commits: how many commits stay readable; None for the options' number.
+    """Finish pending cleans, then plan one and carry it out. ``retain_commits`` commits stay readable; None: the
+    options' number.
 
     Raises:
         UnsupportedFeatureError: the table has a feature, or the options have a policy, that is not handled.

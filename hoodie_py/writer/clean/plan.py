@@ -52,13 +52,8 @@ class CleanSettings:
 
 @dataclass(frozen=True, slots=True)
 class CleanReport:
-    """What a clean would do.
-
-    Attributes:
-        table: its name.
-        policy: Hudi's name of the policy.
-        earliest: request time of the earliest retained commit; None if the policy has none.
-        slices: every file slice, whether it is removed, and why.
+    """What a clean would do. ``earliest`` is the request time of the earliest retained commit; None if the policy has
+    none.
     """
 
     table: str
@@ -166,10 +161,6 @@ def check_cleanable(snapshot: Snapshot) -> None:
 
 def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
     """Refuse a saved plan that removes a needed file.
-
-    Args:
-        snapshot: the current table.
-        plan: of a pending clean, perhaps another program's.
 
     Raises:
         InvalidTableError: it names a file of a newest slice, of a savepoint or of a pending plan, or a file that is no

@@ -53,13 +53,8 @@ class Retention:
 def decide_slices(
     group: FileGroup, slices: Sequence[FileSlice], retention: Retention, replaced_by: str | None = None
 ) -> list[SliceDecision]:
-    """Decide about every slice of a file group.
-
-    Args:
-        group: the group with all its files.
-        slices: its slices, oldest first.
-        retention: how much is kept.
-        replaced_by: request time of the completed commit that replaced the group; None if none did.
+    """Decide about every slice of a file group. ``slices`` are all of the group's, oldest first; ``replaced_by`` is the
+    request time of the completed commit that replaced it.
     """
     files = [_list_files(group, each) for each in slices]
     planned = [_find_reason(each, retention.planned) for each in files]

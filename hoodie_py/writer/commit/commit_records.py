@@ -28,15 +28,8 @@ from hoodie_py.writer.timeline.session import WriteSession
 class Write:
     """One write of one call.
 
-    Attributes:
-        session: of the call.
-        snapshot: the table by which the records were placed.
-        operation: what the write does.
-        schema: of its files.
-        merger: used instead of the table's merge mode.
-        replaced: file ids of the groups that the write replaces, by partition path; None if it is no replace commit.
-        looked_up: whether the write searched for its keys, so that no other write may insert the new ones.
-        extra_metadata: of the commit.
+    ``replaced`` has the file ids of the groups that the write replaces, by partition path; None if it is no replace
+    commit. ``looked_up``: it searched for its keys, so that no other write may insert the new ones.
     """
 
     session: WriteSession
@@ -61,13 +54,8 @@ def run_here(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
 def commit_records(
     write: Write, routed: AssignedRecords, run: Run = run_here, services: Runner | None = None
 ) -> WriteResult:
-    """Write and commit records.
-
-    Args:
-        write: the write.
-        routed: where the records go; only ``run`` looks at the records themselves.
-        run: runs the tasks.
-        services: runs the tasks of an inline compaction; None for this process.
+    """Write and commit records. Only ``run``, which runs the tasks, looks at the records themselves. ``services`` runs
+    the tasks of an inline compaction; None: this process.
 
     Raises:
         ConflictError: another writer changed the table, or is at work.
@@ -88,12 +76,8 @@ def commit_records(
 def commit_new_files(
     write: Write, run: Callable[[CommitFacts], Sequence[TaskResult]], services: Runner | None = None
 ) -> WriteResult:
-    """Commit new files whose records were neither read nor looked up before the tasks.
-
-    Args:
-        write: the write; it replaces nothing.
-        run: writes the files, and returns the results of those attempts that count.
-        services: as for ``commit_records``. So are the errors.
+    """Commit new files whose records were neither read nor looked up before the tasks. ``run`` writes the files, and
+    returns the results of those attempts that count. Errors as for ``commit_records``.
     """
     return _commit(write, Claims(new_keys_in=None, looked_up=False), {}, run, services)
 

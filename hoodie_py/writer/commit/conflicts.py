@@ -61,14 +61,9 @@ def check_conflicts(
 ) -> None:
     """Refuse a write if what another writer did since conflicts with it.
 
-    Args:
-        claims: what the write changes.
-        before: the table that it loaded.
-        now: the current table.
-        beginning: whether the write has no instant yet. Then a compaction is a conflict in all table versions: it may
-            have removed keys that the write found, and later nothing tells that the log files rest on the old base
-            file.
-        own: request time of the write, if it has completed.
+    ``beginning``: the write has no instant yet. Then a compaction is a conflict in all table versions: it may have
+    removed keys that the write found, and later nothing tells that the log files rest on the old base file. ``own`` is
+    the request time of the write, if it has completed.
 
     Raises:
         ConflictError: names the other instant, and the file group or partition.

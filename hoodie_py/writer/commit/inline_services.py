@@ -37,14 +37,8 @@ def run_inline_services(
     runner: Runner | None = None,
     merger: Merger | None = None,
 ) -> ServiceResults:
-    """Plan and run a compaction if it is due, then clean, as the options ask.
-
-    Args:
-        session: of the write.
-        merge_on_read: whether the table is MERGE_ON_READ, so that it can be compacted.
-        runner: runs the compaction's tasks.
-        merger: of the write. The compaction uses it only if it is the table's own, as readers merge by the table's
-            rules.
+    """Plan and run a compaction if it is due, then clean, as the options ask. The compaction uses the write's merger
+    only if it is the table's own, as readers merge by the table's rules.
     """
     options = session.settings.options
     inline, schedule = INLINE_COMPACT.read(options), INLINE_SCHEDULE.read(options)

@@ -21,10 +21,6 @@ class Job:
 def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> list[TaskResult]:
     """Run all jobs and return their results, in any order.
 
-    Args:
-        jobs: of one commit.
-        workers: largest number of threads; None for the number of cores.
-
     Raises:
         HoodieError: a job failed. No job runs any more.
     """

@@ -34,14 +34,7 @@ WriteTask = InsertTask | RewriteTask | AppendTask
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Makes the tasks of one commit.
-
-    Args:
-        snapshot: the table by which the records were placed.
-        facts: of the commit.
-        settings: of the call.
-        merger: used instead of the table's merge mode.
-    """
+    """Makes the tasks of one commit."""
 
     snapshot: Snapshot
     facts: CommitFacts
@@ -104,13 +97,8 @@ def _has_insert_hook(custom: RecordMerger | None) -> bool:
 
 
 def run_task(task: WriteTask, records: WriteRecords, positions: np.ndarray, inserts: int) -> TaskResult:
-    """Run a task.
-
-    Args:
-        task: of one file.
-        records: the records of that file.
-        positions: row number of each in the base file, -1 if unknown.
-        inserts: how many have new keys.
+    """Run a task. ``positions`` are row numbers in the base file, -1 if unknown; ``inserts`` counts records with new
+    keys.
 
     Raises:
         HoodieError: the task failed. Readers do not see what it wrote.
@@ -134,15 +122,8 @@ def make_append_task(
     index: int,
     positions_of: str | None = None,
 ) -> AppendTask:
-    """Return the task that adds a log file to a slice.
-
-    Args:
-        snapshot: the table that the slice belongs to.
-        facts: of the commit.
-        settings: of the call.
-        file_slice: the file group's newest slice.
-        index: number of the task.
-        positions_of: instant of the base file to which row numbers refer.
+    """Return the task that adds a log file to a slice. ``positions_of`` is the instant of the base file to which row
+    numbers refer.
     """
     key = file_slice.partition_path, file_slice.file_id
     base = file_slice.base_file

@@ -47,15 +47,8 @@ from hoodie_py.writer.transaction.run_guard import GuardedRun, forget_finished, 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A write before it has an instant.
-
-    Attributes:
-        operation: what it does.
-        snapshot: the table by which its records were placed.
-        schema: of its files.
-        claims: what it changes.
-        workload: for the inflight file: one stat for each file group, without path, by partition.
-        extra_metadata: of the commit, besides the schema.
+    """A write before it has an instant. ``workload`` is for the inflight file: one stat for each file group, without
+    path, by partition.
     """
 
     operation: WriteOperation
@@ -86,15 +79,7 @@ class Intent:
 
 @dataclass(slots=True)
 class OpenCommit:
-    """A write that has begun.
-
-    Attributes:
-        session: of the writing call.
-        intent: what to write.
-        facts: what its tasks need.
-        alive: its heartbeat.
-        completion_time: None until it is committed.
-    """
+    """A write that has begun. ``completion_time`` is None until it is committed."""
 
     session: WriteSession
     intent: Intent
@@ -108,10 +93,8 @@ class OpenCommit:
         return self.facts.instant
 
     def commit(self, results: Sequence[TaskResult]) -> str:
-        """Commit what the tasks wrote, and return the completion time.
-
-        Args:
-            results: one for each new file, of the attempt that counts.
+        """Commit what the tasks wrote, and return the completion time. ``results`` has one for each new file, of the
+        attempt that counts.
 
         Raises:
             ConflictError: another writer's change conflicts with this write.
@@ -129,10 +112,6 @@ class OpenCommit:
 @contextmanager
 def open_commit(session: WriteSession, intent: Intent) -> Iterator[OpenCommit]:
     """Begin a write. The block runs its tasks and commits; if it fails or does not commit, the write is taken back.
-
-    Args:
-        session: of the writing call.
-        intent: what to write.
 
     Raises:
         ConflictError: another writer changed the table, or is at work.

@@ -81,15 +81,8 @@ def run(
     override_merger: bool = False,
     on_progress: OnProgress | None = None,
 ) -> CompactionResult:
-    """Run a pending compaction.
-
-    Args:
-        session: of the writing call.
-        instant: request time of the compaction; None for the oldest pending one.
-        runner: runs the tasks; None for threads of this process.
-        merger: the merger that the table needs.
-        override_merger: whether the merger may differ from the table's.
-        on_progress: called with the progress.
+    """Run a pending compaction. ``instant`` is its request time, None for the oldest pending one; ``runner`` None means
+    threads of this process.
 
     Raises:
         ConflictError: another writer runs the compaction, rolled it back, or changed its file groups.

@@ -29,11 +29,8 @@ class Runner(Protocol):
 
 
 class LocalRunner:
-    """Threads of this process.
-
-    Args:
-        workers: most tasks at once; None for as many as cores and memory allow.
-        memory: bytes of memory for tasks; None for the memory that is free now.
+    """Threads of this process. Without ``workers`` as many as cores and memory allow; ``memory`` is in bytes, None for
+    what is free now.
     """
 
     def __init__(self, workers: int | None = None, memory: int | None = None) -> None:

@@ -16,11 +16,6 @@ from hoodie_py.reader.merge.registry import as_merger, is_merger_of
 def check_merger(config: TableConfig, merger: Merger | None, *, override: bool) -> None:
     """Refuse a merger that is not the table's.
 
-    Args:
-        config: the table's properties.
-        merger: given for the compaction.
-        override: whether the user allows another merger.
-
     Raises:
         InvalidQueryError: the merger is not the table's, or is no merger.
     """

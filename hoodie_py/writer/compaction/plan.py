@@ -85,13 +85,8 @@ def dry_run(session: WriteSession) -> PlanReport:
 def make_plan(
     snapshot: Snapshot, instant: str, settings: PlanSettings, today: date | None = None
 ) -> PlannedCompaction | None:
-    """Return the plan for an instant; None if the settings name a trigger that is not due.
-
-    Args:
-        snapshot: the current table.
-        instant: later than every time on the timeline.
-        settings: strategies and triggers.
-        today: for strategies that count days.
+    """Return the plan for an instant; None if the settings name a trigger that is not due. ``instant`` is later than
+    every time on the timeline; ``today`` is for strategies that count days.
 
     Raises:
         InvalidQueryError: a strategy is unknown, or does not fit the table.

@@ -27,11 +27,6 @@ _PLAN_HINT = "Roll the plan back and schedule a new one."
 def find_planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) -> list[FileSlice]:
     """Return one slice for each operation of a plan, in its order.
 
-    Args:
-        snapshot: the current table.
-        plan: of a pending compaction.
-        instant: request time of the compaction.
-
     Raises:
         InvalidTableError: the plan names a file that is missing or belongs to another group, or lacks a log file.
         ConflictError: a file group was replaced, or has a newer base file.

@@ -31,15 +31,8 @@ class PlannedSlice:
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """What scheduling a compaction would do.
-
-    Attributes:
-        table: its name.
-        instant: the time of this report.
-        timezone: zone of new instants.
-        strategies: names of the strategies.
-        slices: every slice, taken or not.
-        not_due: why no plan would be made, whatever the slices are; None if one would.
+    """What scheduling a compaction would do. ``slices`` has every slice, taken or not. ``not_due`` says why no plan
+    would be made, whatever the slices are; None if one would.
     """
 
     table: str

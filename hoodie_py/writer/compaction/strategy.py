@@ -38,12 +38,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a strategy chooses from.
-
-    Attributes:
-        operations: one for each slice with log files, in listing order.
-        partitions: all partitions of the table.
-        today: for strategies that count days.
+    """What a strategy chooses from. Operations, one for each slice with log files, are in listing order; ``partitions``
+    are all of the table.
     """
 
     operations: tuple[CompactionOperation, ...]
@@ -52,12 +48,8 @@ class Candidates:
 
 
 def measure_operation(base_bytes: int | None, log_bytes: Sequence[int], max_file_size: int) -> dict[str, float]:
-    """Return the metrics that Hudi stores with an operation: log files, their bytes, and whole MB to read and write.
-
-    Args:
-        base_bytes: size of the base file; None for a slice of logs only.
-        log_bytes: sizes of the log files.
-        max_file_size: bytes that a slice without base file is expected to write.
+    """Return the metrics that Hudi stores with an operation: log files, their bytes, and whole MB to read and write. A
+    slice without base file (None) is expected to write ``max_file_size`` bytes.
     """
     read = ((base_bytes or 0) + sum(log_bytes)) // _MEGABYTE
     write = (max_file_size if base_bytes is None else base_bytes) // _MEGABYTE

@@ -34,15 +34,8 @@ OnRows = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """One operation of a compaction plan.
-
-    Attributes:
-        file_slice: the files that the plan names, and no others.
-        info: facts for reading them, with columns in the types of files.
-        facts: facts of the compaction's commit.
-        index: number of the task.
-        merger: used instead of the table's merge mode.
-        options: settings of the read.
+    """One operation of a compaction plan. ``file_slice`` has the files that the plan names, and no others; ``info``
+    reads them with columns in the types of files.
     """
 
     file_slice: FileSlice
@@ -69,10 +62,7 @@ class CompactionTask:
         return sum(log.size for log in self.file_slice.log_files)
 
     def run(self, on_rows: OnRows | None = None) -> TaskResult:
-        """Write the new base file.
-
-        Args:
-            on_rows: called with the number of rows of each written batch.
+        """Write the new base file. ``on_rows`` gets the number of rows of each written batch.
 
         Raises:
             HoodieError: a file is missing, corrupt or not supported, versions do not merge, or the store refuses.

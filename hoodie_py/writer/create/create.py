@@ -76,10 +76,6 @@ class CreatedTable:
 def create_table(files: TableFiles, new: NewTable) -> CreatedTable:
     """Create a table without rows; the result can remove it again.
 
-    Args:
-        files: the files of its base path.
-        new: describes it.
-
     Raises:
         ConflictError: a table exists already.
         InvalidQueryError: a field is no column, or properties contradict each other.

@@ -80,12 +80,8 @@ class AppendTask:
         return self.facts.config.has_logs_named_by_commit
 
     def run(self, records: WriteRecords, positions: np.ndarray | None = None, inserts: int = 0) -> TaskResult:
-        """Write the log file.
-
-        Args:
-            records: of this file group, at least one.
-            positions: each record's row number in the base file, -1 if unknown.
-            inserts: number of records with new keys.
+        """Write the log file. ``positions`` are the records' row numbers in the base file, -1 if unknown; ``inserts``
+        counts records with new keys.
 
         Raises:
             HoodieError: a value cannot be written, or the store refuses. Readers do not see what was written.

@@ -23,12 +23,8 @@ _MOST_COMMITS, _MOST_FILES = 16, 4
 
 
 def choose_codec(settings: FileSettings, snapshot: Snapshot, slices: Sequence[FileSlice] = ()) -> FileSettings:
-    """Return settings with a codec set.
-
-    Args:
-        settings: of the call.
-        snapshot: the table.
-        slices: file slices that the caller has loaded. Their base files are asked before any commit is read.
+    """Return settings with a codec set. Base files of ``slices``, which the caller has loaded, are asked before any
+    commit is read.
 
     Raises:
         StorageError: a file cannot be read.

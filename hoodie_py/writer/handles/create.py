@@ -19,13 +19,7 @@ from hoodie_py.writer.records import WriteRecords
 
 @dataclass(frozen=True, slots=True)
 class InsertTask:
-    """Write one new base file.
-
-    Attributes:
-        facts: of the commit.
-        index: number of the task.
-        partition_path, file_id: the new file group.
-    """
+    """Write one new base file."""
 
     facts: CommitFacts
     index: int
@@ -38,10 +32,8 @@ class InsertTask:
         return self.partition_path, self.file_id
 
     def run(self, parts: Iterable[WriteRecords]) -> TaskResult:
-        """Write the file; the rows keep their order.
-
-        Args:
-            parts: its records, no deletes. A part is not used any more once the next one is requested.
+        """Write the file; the rows keep their order. ``parts`` have no deletes. A part is not used any more once the
+        next one is requested.
 
         Raises:
             HoodieError: a value cannot be written, or the store refuses. Readers do not see what was written.

@@ -42,16 +42,8 @@ IN_MEMORY = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CommitFacts:
-    """Hold what all data files of one commit have in common; small and picklable.
-
-    Attributes:
-        files: the table's files.
-        config: its properties.
-        instant: request time of the commit.
-        action: of the pending instant.
-        run_id: random number of the run; part of the files' names.
-        schema: of the files.
-        file: settings of base files.
+    """Hold what all data files of one commit have in common; small and picklable. ``run_id`` is random, and part of the
+    files' names.
     """
 
     files: TableFiles
@@ -97,11 +89,8 @@ def parse_run_id(name: str) -> int | None:
 
 
 class DataFile:
-    """Write a new data file. Entering the block announces it; ``publish`` puts it into the table.
-
-    Args:
-        facts: of the commit.
-        marker: names the file; no other attempt has the name.
+    """Write a new data file. Entering the block announces it; ``publish`` puts it into the table. No other attempt has
+    the marker's file name.
     """
 
     def __init__(self, facts: CommitFacts, marker: Marker) -> None:
@@ -160,12 +149,8 @@ class DataFile:
 
 
 class OutputFile:
-    """Write a file that appears in the table only when it is published.
-
-    Args:
-        files: the table's files.
-        path: of the file; nobody else uses the name.
-        in_memory: bytes; larger content goes to a scratch file in the temporary folder.
+    """Write a file that appears in the table only when it is published. Nobody else uses its name. Content of more than
+    ``in_memory`` bytes goes to a scratch file in the temporary folder.
     """
 
     def __init__(self, files: TableFiles, path: str, in_memory: int = IN_MEMORY) -> None:

@@ -40,12 +40,7 @@ class Marker:
 
 
 class Markers:
-    """Keep the markers of one instant.
-
-    Args:
-        files: the table's files.
-        instant: request time of the write.
-    """
+    """Keep the markers of one instant."""
 
     def __init__(self, files: TableFiles, instant: str) -> None:
         self._files = files

@@ -37,15 +37,8 @@ Incoming = Sequence[IncomingRows | IncomingDeletes]
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """Write one new base file of a file group.
-
-    Attributes:
-        facts: of the commit.
-        index: number of the task.
-        file_slice: the base file to merge with; without one, the records alone make a new group.
-        info: facts for reading the base file, in the types of files.
-        merger: decides instead of the table's merge mode.
-        options: settings of the read.
+    """Write one new base file of a file group. ``file_slice`` has the base file to merge with; without one, the records
+    alone make a new group. ``info`` reads it in the types of files.
     """
 
     facts: CommitFacts
@@ -61,10 +54,7 @@ class RewriteTask:
         return self.file_slice.partition_path, self.file_slice.file_id
 
     def run(self, records: WriteRecords) -> TaskResult:
-        """Write the new base file.
-
-        Args:
-            records: of this file group, in the order of their versions.
+        """Write the new base file. The records are in the order of their versions.
 
         Raises:
             HoodieError: files are missing or corrupt, versions do not merge, or the store refuses. Readers do not see

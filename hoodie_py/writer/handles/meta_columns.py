@@ -28,13 +28,8 @@ _BATCH_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RowStamp:
-    """Hold the values of the meta columns of one file's new rows, without their keys.
-
-    Attributes:
-        instant: of the commit.
-        index: number of the task; makes sequence numbers unique between files.
-        partition_path: of the file.
-        file_name: of a base file; the file id in a log file.
+    """Hold the values of the meta columns of one file's new rows, without their keys. ``index`` is the task's number,
+    which makes sequence numbers unique between files. ``file_name`` is the file id in a log file.
     """
 
     instant: str
@@ -48,12 +43,7 @@ class RowStamp:
         return pc.binary_join_element_wise(f"{self.instant}_{self.index}_", numbers, "")
 
     def make_columns(self, keys: pa.Array, first: int) -> dict[str, pa.Array]:
-        """Make the meta columns of rows with these keys.
-
-        Args:
-            keys: record keys.
-            first: number of the first row in the file.
-        """
+        """Make the meta columns of rows with these keys. ``first`` is the number of the first row in the file."""
         count = len(keys)
         return {
             COMMIT_TIME_FIELD: repeat_value(self.instant, pa.string(), count),
@@ -67,13 +57,7 @@ class RowStamp:
 def make_file_batches(
     records: WriteRecords, schema: pa.Schema, stamp: RowStamp, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield records as rows of a file, in batches.
-
-    Args:
-        records: with all data columns.
-        schema: of the file.
-        stamp: for the meta columns.
-        first: number of the first row in the file.
+    """Yield records as rows of a file, in batches. ``first`` is the number of the first row in the file.
 
     Raises:
         InvalidTableError: the records lack a column.

@@ -15,11 +15,6 @@ PARTITION_METAFILE = ".hoodie_partition_metadata"
 def ensure_partition(files: TableFiles, partition_path: str, instant: str) -> None:
     """Make a folder a partition if it is not one; to be called before the first data file is written there.
 
-    Args:
-        files: the table's files.
-        partition_path: of the partition, "" in a table without partitions.
-        instant: of the commit that writes there.
-
     Raises:
         CommitStateUnknownError: the store did not say whether the file was written.
         StorageError: the store refused.

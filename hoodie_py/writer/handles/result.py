@@ -9,13 +9,7 @@ from hoodie_py.formats.timeline.commit_metadata import WriteStat
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one attempt wrote.
-
-    Attributes:
-        stat: the new file's statistics for the commit metadata.
-        bytes_read: bytes of the slice's files.
-        seconds: duration of the attempt.
-    """
+    """What one attempt wrote. ``bytes_read`` are those of the slice's files."""
 
     stat: WriteStat
     bytes_read: int

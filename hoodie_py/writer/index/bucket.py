@@ -33,15 +33,8 @@ _POSITIVE = np.uint32(0x7FFFFFFF)  # a hash without its sign
 
 
 def compute_buckets(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets: int) -> np.ndarray:
-    """Return the bucket of each key.
-
-    Args:
-        keys: record keys, without nulls.
-        hash_fields: fields of the key that count; none for all.
-        buckets: how many there are.
-
-    Returns:
-        int64, from 0 to ``buckets`` - 1.
+    """Return the bucket of each key. ``hash_fields`` are those of the key that count; none for all. The keys are
+    without nulls, the buckets int64.
     """
     return _map_chunks(keys, lambda chunk: _hash_keys(chunk, hash_fields) % np.uint32(buckets))
 
@@ -54,13 +47,8 @@ def compute_hashes(keys: pa.ChunkedArray, hash_fields: Collection[str]) -> np.nd
 def find_hash_ranges(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds: Sequence[int]) -> np.ndarray:
     """Find the range of hashes that each key falls into.
 
-    Args:
-        keys: record keys, without nulls.
-        hash_fields: fields of the key that count; none for all.
-        bounds: the greatest hash of each range, rising; hashes above the last bound belong to the first range.
-
-    Returns:
-        int64, from 0 to ``len(bounds)`` - 1.
+    Keys and fields as for ``compute_buckets``. ``bounds`` has the greatest hash of each range, rising; hashes above the
+    last bound belong to the first range. The result is int64, from 0 to ``len(bounds)`` - 1.
     """
     edges = np.array(bounds, np.int64)
 
@@ -237,11 +225,8 @@ def _join_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
 
 
 def split_key(key: str, hash_fields: Collection[str]) -> list[str | None]:
-    """Return the values of a key's hash fields in key order; the key itself if it has none of them.
-
-    Args:
-        key: one with commas and colons.
-        hash_fields: fields that count; none for all.
+    """Return the values of a key's hash fields in key order; the key itself if it has none of them. The key has commas
+    and colons; no hash fields means all.
     """
     values: list[str | None] = []
     at = 0

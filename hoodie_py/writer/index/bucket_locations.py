@@ -51,13 +51,8 @@ _MOST_KEYS, _CHECKED_SLICES = 4096, 4  # keys of a slice and slices of a partiti
 
 @dataclass(frozen=True, slots=True)
 class PartitionBuckets:
-    """Hold the buckets of one partition's records.
-
-    Attributes:
-        partition: its path.
-        members: numbers of the partition's records, rising.
-        numbers: bucket of each.
-        ranges: the ranges of hashes; None for numbered buckets.
+    """Hold the buckets of one partition's records. ``members`` are numbers of the partition's records, rising;
+    ``numbers`` has the bucket of each. ``ranges`` is None for numbered buckets.
     """
 
     partition: str
@@ -68,11 +63,6 @@ class PartitionBuckets:
 
 def assign_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettings) -> Iterator[PartitionBuckets]:
     """Compute the bucket of each record, partition by partition.
-
-    Args:
-        snapshot: the table.
-        records: with partition paths.
-        index: a bucket index.
 
     Raises:
         ConflictError: a pending clustering changes the ranges of hashes of a partition.
@@ -125,12 +115,6 @@ def check_buckets(
     merger: Merger | None = None,
 ) -> None:
     """Refuse a write whose bucket index disagrees with keys of the table; some keys of each partition are read.
-
-    Args:
-        snapshot: the table.
-        settings: of the call, with the table's index.
-        partitions: those that the write touches.
-        merger: decides instead of the table's merge mode.
 
     Raises:
         InvalidQueryError: a key is in another bucket; names the file group, the key and the options to set.

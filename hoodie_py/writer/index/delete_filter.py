@@ -27,13 +27,7 @@ def make_deletes_by_filter(
     options: Mapping[str, str],
     merger: Merger | None = None,
 ) -> TaggedRecords:
-    """Return deletes of the rows that a filter selects.
-
-    Args:
-        snapshot: the table.
-        chosen: Spark SQL text or a pyarrow expression.
-        options: of the call.
-        merger: decides instead of the table's merge mode.
+    """Return deletes of the rows that a filter selects. The filter is Spark SQL text or a pyarrow expression.
 
     Raises:
         InvalidQueryError: the filter is not valid.

@@ -27,10 +27,8 @@ _ROWS_A_PROBE = 32  # reading 32 keys of a file takes as long as looking up one 
 
 
 class KeyFilter:
-    """Say which files may hold some of the keys; safe to use from several threads.
-
-    Args:
-        keys: distinct strings, without nulls.
+    """Say which files may hold some of the keys; safe to use from several threads. The keys are distinct strings,
+    without nulls.
     """
 
     def __init__(self, keys: pa.Array) -> None:

@@ -53,12 +53,7 @@ _KEY = "key"
 
 @dataclass(frozen=True, slots=True)
 class KeyLookupRequest:
-    """Name keys to look up, and the file slices to look in.
-
-    Attributes:
-        keys: distinct strings, without nulls.
-        slices: the file slices to look in.
-    """
+    """Name keys to look up, and the file slices to look in. The keys are distinct strings, without nulls."""
 
     keys: pa.Array
     slices: Sequence[FileSlice]
@@ -168,12 +163,7 @@ class KeyLookup:
             yield batch.column(0), UNKNOWN_ROW
 
     def find_alive(self, file_slice: FileSlice, keys: pa.Array) -> np.ndarray:
-        """Return which keys of a file slice a merged read has.
-
-        Args:
-            file_slice: the slice.
-            keys: distinct strings, all of them in its base file or log.
-        """
+        """Return which keys of a file slice a merged read has. The distinct keys are all in its files."""
         if not file_slice.log_files:
             return np.ones(len(keys), bool)
         living = np.zeros(len(keys), bool)
@@ -250,12 +240,8 @@ class KeyLookup:
 
 
 class _KeyMatcher:
-    """Match keys of files with the requested keys, many at once.
-
-    Args:
-        wanted: the requests.
-        places: for each job its request, its slice, and whether its keys come from a log.
-        most_bytes: bytes of keys to gather.
+    """Match keys of files with the requested keys, many at once. ``places`` has for each job its request, its slice,
+    and whether its keys come from a log. Up to ``most_bytes`` bytes of keys are gathered.
     """
 
     def __init__(

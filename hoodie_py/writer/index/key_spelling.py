@@ -40,14 +40,8 @@ def check_spelling(
     partitions: Sequence[str] = (),
     merger: Merger | None = None,
 ) -> None:
-    """Refuse a write that makes other keys than the table has.
-
-    Args:
-        snapshot: the table.
-        options: the write's.
-        made_of: fields that the write's keys and partition paths are made of; others are not checked.
-        partitions: the partitions that the write touches, if known.
-        merger: decides instead of the table's merge mode.
+    """Refuse a write that makes other keys than the table has. Only the fields ``made_of`` are checked, which the
+    write's keys and partition paths are made of.
 
     Raises:
         InvalidQueryError: keys differ; names both texts and the option to set.

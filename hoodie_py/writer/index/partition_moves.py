@@ -43,16 +43,8 @@ def merge_partition_updates(
     merger: Merger | None,
     partition_paths: PartitionPaths | None,
 ) -> TaggedRecords:
-    """Tag records; those that the table has in other partitions move, or stay in the old partition.
-
-    Args:
-        snapshot: the table.
-        records: the write's, each key once.
-        locations: their locations in the table, in any partition.
-        lookup: reads the table's records.
-        settings: the writer's options.
-        merger: decides instead of the table's merge mode.
-        partition_paths: computes partition paths of rows that a merge makes.
+    """Tag records; those that the table has in other partitions move, or stay in the old partition. Each key comes
+    once; locations are in any partition. ``partition_paths`` computes those of rows that a merge makes.
 
     Raises:
         MergeError: merging failed.

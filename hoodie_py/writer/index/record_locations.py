@@ -90,12 +90,8 @@ def choose_live_locations(
 ) -> KeyLookupResult:
     """Choose the locations that count: all in which a key is alive, or one for a key that is alive nowhere.
 
-    Args:
-        found: the result of the look-up.
-        wanted: the requests.
-        lookup: tells which keys are alive.
-        only_alive: whether keys that a log deleted are dropped. Else such a key belongs to its newest file.
-        every_row: whether each row is a location of its own: logs with row numbers tell rows of one key apart.
+    ``only_alive``: keys that a log deleted are dropped; else such a key belongs to its newest file. ``every_row``: each
+    row is a location of its own, as logs with row numbers tell rows of one key apart.
     """
     if not every_row:
         found = found.deduplicate_by_slice()

@@ -65,13 +65,8 @@ def resolve_table_index(
     operation: WriteOperation,
     merger: Merger | None = None,
 ) -> WriteSession:
-    """Return a session whose settings have the index that the table shows, else the options' index.
-
-    Args:
-        session: of the call.
-        snapshot: the table.
-        operation: what the write does; a delete does not need the number of buckets.
-        merger: decides instead of the table's merge mode.
+    """Return a session whose settings have the index that the table shows, else the options' index. A delete does not
+    need the number of buckets.
 
     Raises:
         InvalidQueryError: the options contradict the table, or do not say enough.

@@ -54,13 +54,8 @@ def tag(
 ) -> TaggedRecords:
     """Find the file group of each record.
 
-    Args:
-        snapshot: the table as the write sees it.
-        records: the result of ``combine``.
-        settings: the writer's options; they name the index.
-        merger: decides instead of the table's merge mode.
-        partition_paths: computes the partition paths of rows that a merge makes while a record moves.
-        lookup: finds keys in the table; None: reads the table's files.
+    The records are the result of ``combine``, and keep their order. ``partition_paths`` computes the paths of rows that
+    a merge makes while a record moves; ``lookup`` None reads the table's files.
 
     Returns:
         The records with their locations, in their order.

@@ -59,11 +59,6 @@ def conform_input(
 
     The rows have no meta columns.
 
-    Args:
-        rows: the caller's rows.
-        snapshot: the table.
-        options: the write's.
-
     Raises:
         InvalidQueryError: a column is missing, has another type, or has values that do not fit; names the column, both
             types and the first rows.
@@ -87,13 +82,7 @@ def conform_input(
 
 
 def conform_columns(table: pa.Table, names: Sequence[str], schema: OutputSchema) -> pa.Table:
-    """Return some columns of rows in the table's types; errors as for ``conform_input``.
-
-    Args:
-        table: the rows.
-        names: columns that rows and table have.
-        schema: the table's.
-    """
+    """Return some columns of rows in the table's types; errors as for ``conform_input``."""
     check_names(table.schema)
     fields = [schema.arrow.field(name) for name in names]
     arrays = [fit_column(table.column(field.name), field.with_nullable(True), fill_missing=True) for field in fields]
@@ -160,11 +149,8 @@ def _unwrap_union(node: AvroType) -> AvroType:
 
 
 def evolve_schema(text: str, columns: pa.Schema) -> str:
-    """Return a table's Avro schema (JSON) with the new columns; the same text if there are none.
-
-    Args:
-        text: the table's, without meta columns.
-        columns: of the rows, without meta columns.
+    """Return a table's Avro schema (JSON) with the new columns; the same text if there are none. Neither schema has
+    meta columns.
 
     Raises:
         InvalidQueryError: Avro does not allow a name, or it differs from another in case only.

@@ -18,11 +18,8 @@ _TAKEN = "Give anything with an Arrow stream (pyarrow, polars, DuckDB, a scan), 
 
 
 def read_input(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
-    """Return rows as a stream of batches. Nothing is read before the stream is.
-
-    Args:
-        data: the rows.
-        schema: the table's columns; values of dicts take their types.
+    """Return rows as a stream of batches. Nothing is read before the stream is. Values of dicts take the types of
+    ``schema``, the table's columns.
 
     Raises:
         InvalidQueryError: the data is no rows, or values of dicts do not fit; names the column and the first rows.

@@ -42,13 +42,8 @@ from hoodie_py.writer.row_errors import refuse_rows
 def make_records(
     data: Any, snapshot: Snapshot, options: Mapping[str, str], operation: WriteOperation
 ) -> tuple[WriteRecords, OutputSchema]:
-    """Return the records of a write in the order in which they came, and the schema of its files.
-
-    Args:
-        data: rows; for DELETE rows with key fields, or keys alone.
-        snapshot: the table.
-        options: the write's.
-        operation: what it does.
+    """Return the records of a write in the order in which they came, and the schema of its files. For DELETE the data
+    is rows with key fields, or keys alone.
 
     Raises:
         InvalidQueryError: rows do not fit the table, or have no key; names the column and the first rows. Or the

@@ -24,12 +24,7 @@ _FLOATS = (pa.float16(), pa.float32(), pa.float64())
 
 
 def fit_column(values: pa.ChunkedArray, field: pa.Field, *, fill_missing: bool = False) -> pa.ChunkedArray:
-    """Convert a column to the table's type.
-
-    Args:
-        values: the rows' column.
-        field: the table's column.
-        fill_missing: whether missing struct fields become null.
+    """Convert a column to the table's type. ``fill_missing``: missing struct fields become null.
 
     Raises:
         InvalidQueryError: the type or a value does not fit, or a required column has nulls; names column, types and the
@@ -70,13 +65,8 @@ def _convert_chunks(
 
 
 def check_types(source: pa.DataType, target: pa.DataType, column: str, *, fill_missing: bool = False) -> None:
-    """Refuse a type that the table's column cannot take.
-
-    Args:
-        source: the rows' type.
-        target: the table's.
-        column: its name; the names of nested fields are added to it.
-        fill_missing: whether a struct may lack fields.
+    """Refuse a type that the table's column cannot take. Names of nested fields are added to ``column``.
+    ``fill_missing``: a struct may lack fields.
 
     Raises:
         InvalidQueryError: names the column and both types.

@@ -70,12 +70,8 @@ class KeyGenerator:
     def from_config(
         cls, config: TableConfig, options: Mapping[str, str] | None = None, timezone: str | None = None
     ) -> KeyGenerator:
-        """Make the key generator that a table's properties name.
-
-        Args:
-            config: the table's properties.
-            options: the write's.
-            timezone: the writer's zone, for timestamps written as texts; None for UTC.
+        """Make the key generator that a table's properties name. ``timezone`` is the writer's zone, for timestamps
+        written as texts; None for UTC.
 
         Raises:
             UnsupportedFeatureError: the key generator is not handled.
@@ -109,12 +105,7 @@ class KeyGenerator:
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, options: Mapping[str, str]) -> KeyGenerator:
-        """Make the key generator of a table; errors as for ``from_config``.
-
-        Args:
-            snapshot: the table.
-            options: the write's.
-        """
+        """Make the key generator of a table; errors as for ``from_config``."""
         found = cls.from_config(snapshot.config, options, snapshot.timezone)
         if not found.times:
             return found
@@ -216,12 +207,8 @@ class KeyGenerator:
 
 
 def format_values(values: pa.ChunkedArray, name: str, text_zone: str | None = None) -> pa.ChunkedArray:
-    """Return every value's text in keys; null stays null.
-
-    Args:
-        values: a column in the table's type.
-        name: of the column.
-        text_zone: the zone for texts of timestamps that have a zone; None for their microseconds.
+    """Return every value's text in keys; null stays null. ``text_zone`` is the zone for texts of timestamps that have a
+    zone; None for their microseconds.
 
     Raises:
         InvalidQueryError: a time is outside the range that has a text; names the first rows.
@@ -262,11 +249,7 @@ def _join_columns(parts: list[pa.ChunkedArray | pa.Scalar], separator: str) -> p
 
 def infer_key_generator(key_fields: Sequence[str], partition_fields: Sequence[str], *, typed: bool) -> str:
     """Infer the key generator of a table that does not name one (Hudi ``KeyGenUtils.inferKeyGeneratorType``).
-
-    Args:
-        key_fields: of record keys.
-        partition_fields: of partition paths.
-        typed: whether partition fields have types, as only those of a custom key generator do.
+    ``typed``: partition fields have types, as only those of a custom key generator do.
     """
     if not partition_fields:
         return "NON_PARTITION"

@@ -59,11 +59,7 @@ class TimePattern:
         return cls(pattern, tuple(parts))
 
     def format(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Format times as texts.
-
-        Args:
-            times: timestamps; those with a zone are formatted in it.
-        """
+        """Format times as texts. Timestamps with a zone are formatted in it."""
         return pa.chunked_array([self._format_chunk(chunk) for chunk in times.chunks], pa.string())
 
     def _format_chunk(self, times: pa.Array) -> pa.Array:
@@ -85,14 +81,8 @@ class TimePattern:
         return pc.utf8_lpad(numbers.cast(pa.string()), part.digits, "0")
 
     def read(self, texts: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:
-        """Parse times from texts.
-
-        Args:
-            texts: strings.
-            zone: of texts that name no zone.
-
-        Returns:
-            timestamp[ms, UTC]; null for texts that do not fit the pattern.
+        """Parse texts as timestamp[ms, UTC]; null where a text does not fit the pattern. ``zone`` is that of texts that
+        name none.
 
         Raises:
             UnsupportedFeatureError: the pattern has a letter that can only be formatted.

@@ -38,13 +38,8 @@ _PREFIX = TIMESTAMP_KEYGEN_PREFIXES[0]
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """Say how a column of times becomes a part of partition paths.
-
-    Attributes:
-        unit: of numbers; None if only texts are taken.
-        inputs: formats of texts; the first that fits is used.
-        input_zone, output_zone: the zone of texts that name none, and of partition paths.
-        output: the format of partition paths.
+    """Say how a column of times becomes a part of partition paths. ``unit`` is that of numbers; None if only texts are
+    taken. The first of ``inputs``, formats of texts, that fits is used. ``input_zone`` is that of texts that name none.
     """
 
     unit: str | None
@@ -55,10 +50,8 @@ class PartitionTime:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> PartitionTime:
-        """Make the time format of a table's settings.
-
-        Args:
-            settings: of the timestamp key generator, without their prefix.
+        """Make the time format of a table's settings. They are the settings of the timestamp key generator, without
+        their prefix.
 
         Raises:
             InvalidTableError: a setting is missing, or has an unknown value.

@@ -18,12 +18,7 @@ _MICROS_IN_MILLI = 1000
 
 
 def format_java_timestamps(values: pa.ChunkedArray, column: str, zone: str) -> pa.ChunkedArray:
-    """Format every timestamp; null stays null.
-
-    Args:
-        values: timestamps with a zone.
-        column: its name, for errors.
-        zone: of the texts.
+    """Format every timestamp; null stays null. The timestamps have a zone; ``zone`` is that of the texts.
 
     Raises:
         InvalidQueryError: times before 1582-10-15 or after the year 9999; names the first rows.

@@ -21,12 +21,7 @@ _OWN_LOCK = "Pass a lock of your own as lock=: an object with acquire(timeout), 
 
 
 def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None = None) -> Lock:
-    """Return the lock that the options name.
-
-    Args:
-        options: Hudi's writer options.
-        files: the table's files.
-        lock: the user's own lock; it wins over the options.
+    """Return the lock that the options name. The user's own ``lock`` wins over the options.
 
     Raises:
         UnsupportedFeatureError: the lock provider is not handled, or is not safe on the table's store.

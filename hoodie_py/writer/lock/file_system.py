@@ -25,14 +25,8 @@ _MINUTE = 60.0
 
 
 class FileSystemLock:
-    """A file that only one can create.
-
-    Args:
-        files: the folder that ``path`` is relative to.
-        path: the lock file.
-        expire_minutes: age from which a lock file counts as left by a dead writer; 0 for never.
-        pause: seconds between attempts.
-        now: returns the time in seconds since 1970.
+    """A file that only one can create. ``expire_minutes`` is the age from which a lock file counts as left by a dead
+    writer, 0 for never; ``pause`` is the seconds between attempts. ``now`` returns seconds since 1970.
     """
 
     def __init__(

@@ -177,13 +177,7 @@ def read_life(
     now: Callable[[], float] = time.time,
 ) -> WriterLife:
     """Find out whether the writer of a pending instant may be at work. Locks do not count: they may not be shared.
-
-    Args:
-        files: the table's files.
-        instant: request time.
-        begun: path of the instant's file on the timeline.
-        options: Hudi's writer options: interval and tolerable misses.
-        now: returns the time in seconds since 1970.
+    ``begun`` is the path of its file on the timeline; ``now`` returns seconds since 1970.
 
     Raises:
         StorageError: the store did not say.

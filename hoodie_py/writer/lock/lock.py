@@ -113,11 +113,7 @@ class HeldLock:
 
 @contextmanager
 def hold(lock: Lock, timeout: float = WAIT_SECONDS) -> Iterator[HeldLock]:
-    """Hold a lock for a block.
-
-    Args:
-        lock: the table's.
-        timeout: seconds to wait for it.
+    """Hold a lock for a block. ``timeout`` is the seconds to wait for it.
 
     Raises:
         ConflictError: other writers had it all the time.

@@ -31,10 +31,8 @@ _SHARED_FILE = 0o666
 
 
 class MachineLock:
-    """Excludes the other threads and processes of this machine, of all users.
-
-    Args:
-        files: the table's files; their location identifies the table.
+    """Excludes the other threads and processes of this machine, of all users. The location of ``files`` identifies the
+    table.
     """
 
     renew_every: float | None = None

@@ -69,12 +69,8 @@ class LockState:
 class StorageLock:
     """A lock object on a store with conditional writes.
 
-    Args:
-        files: the table's files.
-        validity: seconds until a lock that is not renewed expires.
-        renew_every: seconds between renewals, at most a tenth of the validity.
-        pause: seconds between attempts.
-        now: returns the time in seconds since 1970.
+    ``validity`` is the seconds until a lock that is not renewed expires; it is renewed each ``renew_every`` seconds, at
+    most a tenth of that. ``pause`` is the seconds between attempts. ``now`` returns seconds since 1970.
 
     Raises:
         InvalidQueryError: the renewal interval is too long for the validity.

@@ -26,12 +26,8 @@ _OPERATION = "UPSERT_PREPPED"
 
 
 class MetadataFiles:
-    """The current ``files`` partition.
-
-    Args:
-        files: files of the metadata table.
-        config: the metadata table's properties.
-        pending_compaction: request time of the metadata table's pending compaction; None if none is pending.
+    """The current ``files`` partition. ``pending_compaction`` is the request time of the metadata table's own;
+    None if none is pending.
 
     Raises:
         FileMissingError: the partition is missing.

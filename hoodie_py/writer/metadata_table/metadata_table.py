@@ -72,10 +72,6 @@ Names = Mapping[str, Sequence[str]]
 class MetadataTable:
     """The metadata table of a table, before a commit. Construct it under the lock.
 
-    Args:
-        session: of the writing call.
-        snapshot: the current table.
-
     Raises:
         UnsupportedFeatureError: the metadata table cannot be kept right, or the mode is "refuse".
     """
@@ -108,11 +104,7 @@ class MetadataTable:
     @staticmethod
     def check_records(snapshot: Snapshot, mode: MetadataMode, *, new_keys: bool) -> None:
         """Refuse a write that would have to update an index in the metadata table. A compaction never has to.
-
-        Args:
-            snapshot: the current table.
-            mode: what to do about the metadata table.
-            new_keys: whether the write adds or removes keys. Changed rows of known keys keep their record locations.
+        ``new_keys``: the write adds or removes keys. Changed rows of known keys keep their record locations.
 
         Raises:
             UnsupportedFeatureError: names the index.
@@ -128,12 +120,8 @@ class MetadataTable:
                 )
 
     def commit(self, instant: str, *, added: Sizes, deleted: Names) -> None:
-        """Write what an instant does to the table's files. The instant must complete right after.
-
-        Args:
-            instant: request time.
-            added: sizes in bytes of new files, by partition path and name.
-            deleted: names of removed files, by partition path.
+        """Write what an instant does to the table's files. The instant must complete right after. ``added`` has sizes
+        in bytes, by partition path and name; ``deleted`` names, by partition path.
 
         Raises:
             ConflictError: the metadata table already has a commit of that instant.
@@ -225,13 +213,8 @@ def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], ob
     """Remove the entries of a pending instant from the metadata table, if it has any.
 
     The log files go first, then the files of its commit, the completed one first, then the markers. Call it under the
-    table's lock.
-
-    Args:
-        files: of the table, not of the metadata table.
-        instant: request time.
-        check: called between the listing and the deletion; raises if the run has lost the lock or its heartbeat.
-            Another process may have run the instant again then.
+    table's lock. ``check`` is called between the listing and the deletion; it raises if the run has lost the lock or
+    its heartbeat, as another process may have run the instant again then.
 
     Raises:
         UnsupportedFeatureError: a log file of the metadata table also holds other commits.

@@ -63,12 +63,8 @@ class FileAssignment:
 
 @dataclass(frozen=True, slots=True)
 class AssignedRecords:
-    """Hold records in the order of the files that they go into.
-
-    Attributes:
-        records: all records that go into a file.
-        positions: row number of each record in its base file, -1 if unknown.
-        assignments: the files, in the order of ``records``.
+    """Hold records in the order of the files that they go into. ``positions`` has the row number of each record in its
+    base file, -1 if unknown; ``assignments`` are in the order of ``records``.
     """
 
     records: WriteRecords
@@ -85,13 +81,8 @@ class AssignedRecords:
 
 
 def assign_files(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, small_bytes: int = 0) -> AssignedRecords:
-    """Assign tagged records to files.
-
-    Args:
-        tagged: the records, with partition paths. Records of one key keep their order.
-        snapshot: the table that they were tagged by.
-        file_bytes: estimated size of a new base file.
-        small_bytes: new records of COPY_ON_WRITE tables fill base files below this size; 0: they make new files.
+    """Assign tagged records to files. Records of one key keep their order. ``file_bytes`` is the estimated size of a
+    new base file. New records of COPY_ON_WRITE tables fill base files below ``small_bytes``; 0: they make new files.
     """
     paths = [path for path in _require_partition_paths(tagged.records).unique().to_pylist() if path is not None]
     slices = snapshot.view.list_slices(None, paths) if paths else []
@@ -110,23 +101,15 @@ def assign_files(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, sma
 
 
 def assign_new_files(records: WriteRecords, file_bytes: int) -> AssignedRecords:
-    """Assign all records to new file groups, in their order within each partition; deletes are dropped.
-
-    Args:
-        records: with partition paths.
-        file_bytes: estimated size of a new base file.
+    """Assign all records to new file groups, in their order within each partition; deletes are dropped. ``file_bytes``
+    is the estimated size of a new base file.
     """
     none = pa.nulls(len(records), pa.string())
     return _assign(TaggedRecords(records, none, none, np.full(len(records), -1, np.int64)), {}, file_bytes)
 
 
 def assign_new_bucket_files(tagged: TaggedRecords, file_bytes: int) -> AssignedRecords:
-    """Assign records to new file groups of the buckets that they are tagged with.
-
-    Args:
-        tagged: by a bucket index.
-        file_bytes: as for ``assign_new_files``.
-    """
+    """Assign records to new file groups of the buckets that they are tagged with."""
     encoded = tagged.file_ids.dictionary_encode()
     buckets = [parse_bucket(each) for each in encoded.dictionary.to_pylist()]
     fresh = pa.array([None if each is None else make_bucket_file_id(each) for each in buckets], pa.string())

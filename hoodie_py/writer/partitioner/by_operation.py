@@ -37,15 +37,8 @@ def assign_records(
     merger: Merger | None = None,
     lookup: KeyLookup | None = None,
 ) -> AssignedRecords:
-    """Assign each record to a file.
-
-    Args:
-        records: one for each key if the operation combines records.
-        snapshot: the table.
-        operation: what the write does.
-        settings: of the call.
-        merger: decides instead of the table's merge mode.
-        lookup: finds keys in the table; None: reads the table's files.
+    """Assign each record to a file. Each key comes once if the operation combines records. ``lookup`` None reads the
+    table's files.
 
     Raises:
         InvalidQueryError: the table has a key to insert, and the options forbid that; or an option is not valid.

@@ -30,13 +30,8 @@ def fill_small_files(
 ) -> TaggedRecords:
     """Tag new records with file groups whose base file is small, the smallest first.
 
-    Args:
-        tagged: the records, with partition paths.
-        slices: the file slices of their partitions.
-        row_bytes: estimated bytes of a record in a base file.
-        file_bytes: estimated size of a base file.
-        small_bytes: base files below this size are filled; 0 for none.
-        held: file groups that must not change.
+    ``slices`` are those of the records' partitions. ``row_bytes`` and ``file_bytes`` are estimates for a record and a
+    base file; files below ``small_bytes`` are filled, 0 for none. File groups in ``held`` must not change.
     """
     room = compute_free_rows(slices, set(held), row_bytes, file_bytes, small_bytes)
     if not room or not tagged.file_ids.null_count:

@@ -39,14 +39,9 @@ def combine(
 ) -> WriteRecords:
     """Merge records of the same key.
 
-    Args:
-        records: in the order of their versions; with the data columns and types of the table's files.
-        snapshot: the table.
-        settings: the writer's options; the index defines what a key is.
-        merger: decides instead of the table's merge mode.
-
-    Returns:
-        Records of distinct keys, in the order of the winning versions; ``records`` itself if no key repeats.
+    They are in the order of their versions, with the data columns and types of the table's files; the index in the
+    settings defines what a key is. Distinct keys come in the order of the winning versions; ``records`` itself if no
+    key repeats.
 
     Raises:
         MergeError: the table's merger is missing or failed, or ordering values do not compare.
@@ -63,14 +58,9 @@ def combine(
 
 
 def number_records(records: WriteRecords, *, by_key_alone: bool) -> tuple[np.ndarray, int]:
-    """Number the distinct keys of records.
+    """Return the int64 number of each record's key, and how many distinct keys there are.
 
-    Args:
-        records: the records.
-        by_key_alone: whether equal record keys in different partitions are one key.
-
-    Returns:
-        (codes, count): int64 number of each record's key, and how many keys there are.
+    ``by_key_alone``: equal record keys in different partitions are one key.
     """
     names, codes = number_strings(records.keys)
     if by_key_alone or records.partition_paths is None or len(names) == len(records):

@@ -25,10 +25,6 @@ from hoodie_py.reader.payloads.classes import make_builtin_payload_merger
 def check_merge_options(config: TableConfig, options: Mapping[str, str]) -> None:
     """Refuse options that ask for a merge that the table does not take.
 
-    Args:
-        config: the table.
-        options: the write's.
-
     Raises:
         InvalidQueryError: names the option, its value and the table's.
     """

@@ -44,11 +44,8 @@ from hoodie_py.writer.settings import WriteSettings
 
 @dataclass(frozen=True, slots=True)
 class MergedVersions:
-    """Hold the merged version of each key.
-
-    Attributes:
-        result: one version for each key.
-        at: number of the record that each version belongs to: the winner, or the last one if a merger made a new row.
+    """Hold the merged version of each key. ``at`` has the number of the record that each version belongs to: the
+    winner, or the last one if a merger made a new row.
     """
 
     result: BufferedBatch
@@ -56,14 +53,8 @@ class MergedVersions:
 
 
 class RecordVersions:
-    """Merge the records of a write.
-
-    Args:
-        records: the records; their rows are not copied.
-        snapshot: the table.
-        settings: the writer's options.
-        merger: decides instead of the table's merge mode.
-        existing: the table's records, in the same columns.
+    """Merge the records of a write. Their rows are not copied. ``existing`` are the table's records, in the same
+    columns.
     """
 
     def __init__(
@@ -99,11 +90,8 @@ class RecordVersions:
         )
 
     def fold(self, at: np.ndarray, codes: np.ndarray) -> MergedVersions:
-        """Merge the versions of each key, in the order in which they came.
-
-        Args:
-            at: numbers of records, rising.
-            codes: the number of each record's key.
+        """Merge the versions of each key, in the order in which they came. ``at`` are numbers of records, rising;
+        ``codes`` those of their keys.
 
         Raises:
             MergeError: a merger failed, or ordering values do not compare; names the key.
@@ -117,11 +105,8 @@ class RecordVersions:
         return MergedVersions(result, np.where(self._is_own(result), result.rows, last))
 
     def merge_with_existing(self, at: np.ndarray, existing: np.ndarray) -> MergedVersions:
-        """Merge records with the table's records.
-
-        Args:
-            at: numbers of records.
-            existing: for each record, the number of the table's record with its key.
+        """Merge records with the table's records. ``existing`` has, for each record number in ``at``, the number of the
+        table's record with its key.
 
         Raises:
             MergeError: as ``fold``.
@@ -137,12 +122,7 @@ class RecordVersions:
         return np.asarray((rows >= len(self._records)) & (rows < end) & ~folded.result.deletes)
 
     def replace_merged(self, kept: np.ndarray, folded: MergedVersions) -> WriteRecords:
-        """Return unchanged records together with merged ones, in the order of their numbers.
-
-        Args:
-            kept: numbers of unchanged records.
-            folded: the merged records.
-        """
+        """Return unchanged records together with merged ones, in the order of their numbers."""
         at = np.concatenate([kept, folded.at])
         order = np.argsort(at, kind="stable")
         records = self._records.take(at[order])
@@ -205,11 +185,7 @@ class RecordVersions:
 
 
 class _PreCombine(RecordMerger):
-    """Merge by a payload class's ``preCombine``, in place of a merger.
-
-    Args:
-        payload: the payload class.
-    """
+    """Merge by a payload class's ``preCombine``, in place of a merger."""
 
     strategy_id = PayloadMerger.strategy_id
 

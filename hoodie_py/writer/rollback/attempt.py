@@ -22,13 +22,7 @@ from hoodie_py.writer.timeline.session import WriteSession
 
 
 def list_files_of_instant(files: TableFiles, instant: str, groups: Iterable[GroupKey]) -> dict[str, int]:
-    """List the base files that an instant left in file groups, with their sizes in bytes.
-
-    Args:
-        files: the table's files.
-        instant: request time of the compaction.
-        groups: partition path and file id of each group in its plan.
-    """
+    """List the base files that an instant left in file groups, with their sizes in bytes."""
     wanted = set(groups)
     partitions = sorted({partition for partition, _ in wanted})
     found: dict[str, int] = {}
@@ -49,13 +43,8 @@ def remove_files(
 ) -> int:
     """Delete the base files that attempts at a compaction wrote, and return how many were deleted.
 
-    Args:
-        files: the table's files.
-        instant: request time of the compaction.
-        groups: partition path and file id of each group in its plan.
-        keep: paths that stay.
-        check: called between the listing and the deletion; raises if the run has lost the lock or its heartbeat.
-            Another process may have run the compaction again then, and its files have the same instant.
+    Paths in ``keep`` stay. ``check`` is called between the listing and the deletion; it raises if the run has lost the
+    lock or its heartbeat. Another process may have run the compaction again then, and its files have the same instant.
 
     Raises:
         ConflictError: by ``check``.
@@ -81,11 +70,8 @@ def remove_files_of_run(files: TableFiles, instant: str, run_id: int) -> None:
 
 
 def remove_scratch_files(files: TableFiles, partitions: Iterable[str]) -> int:
-    """Remove temporary files that killed writers left on a local disk, and return how many files that were.
-
-    Args:
-        files: the table's files.
-        partitions: paths of the partitions to look into, besides ``.hoodie``.
+    """Remove temporary files that killed writers left on a local disk, and return how many files that were. It looks
+    into the partitions and ``.hoodie``.
     """
     return sum(map(files.remove_scratch, (METADATA_FOLDER, *sorted(partitions))))
 
@@ -99,14 +85,7 @@ def undo_attempt(
 ) -> int:
     """Take an inflight compaction back to requested, and return how many data files were removed.
 
-    Call it under the table's lock, when no process runs the compaction.
-
-    Args:
-        session: of the writing call.
-        snapshot: the current table.
-        pending: the pending instant.
-        groups: partition path and file id of each group in its plan.
-        check: as for ``remove_files``.
+    Call it under the table's lock, when no process runs the compaction. ``check`` is as for ``remove_files``.
     """
     undo_metadata_commit(session.files, pending.request_time, check)
     removed = remove_files(session.files, pending.request_time, groups, check=check)

@@ -63,13 +63,9 @@ def finish_rollback(
 ) -> tuple[str, int]:
     """Finish a rollback. Call it under the table's lock, when no process works on it or on its instant.
 
-    Args:
-        session: of the writing call.
-        snapshot: the current table.
-        begun: the rollback.
-        check: called before files of a compaction are deleted; raises if the run has lost the lock or its heartbeat, as
-            another process may run the compaction again then.
-        named: whether the caller named this rollback itself. Then a rollback that cannot be finished is removed.
+    ``check`` is called before files of a compaction are deleted; it raises if the run has lost the lock or its
+    heartbeat, as another process may run the compaction again then. ``named``: the caller named this
+    rollback itself; then one that cannot be finished is removed.
 
     Returns:
         What is left of the instant, "gone" or "requested", and how many data files were removed. "rollback" means that

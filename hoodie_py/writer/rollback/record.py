@@ -22,13 +22,8 @@ Files = Mapping[str, tuple[str, ...]]
 
 
 def begin_rollback(session: WriteSession, snapshot: Snapshot, pending: Instant, files: Files) -> Instant:
-    """Save the plan of a rollback, begin it, and return the inflight instant.
-
-    Args:
-        session: of the writing call, whose lock is held.
-        snapshot: the current table.
-        pending: the instant to undo.
-        files: the data files that it wrote.
+    """Save the plan of a rollback, begin it, and return the inflight instant. Call it under the table's lock. ``files``
+    are those that the pending instant wrote.
 
     Raises:
         CommitStateUnknownError: the store did not say whether a file was written.

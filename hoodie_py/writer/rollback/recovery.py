@@ -55,11 +55,7 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
 
 def finish_rollbacks(session: WriteSession, snapshot: Snapshot, compaction: str | None = None) -> bool:
     """Finish pending rollbacks, and return whether there were any. Beside declared writers only old ones count.
-
-    Args:
-        session: of the writing call.
-        snapshot: the current table.
-        compaction: request time of a compaction that is about to run; its rollback is finished too.
+    ``compaction`` is the request time of one that is about to run; its rollback is finished too.
 
     Raises:
         ConflictError: a writer is at work on an instant that is rolled back.

@@ -69,10 +69,6 @@ class RollbackResult:
 def rollback(session: WriteSession, instant: str) -> RollbackResult:
     """Undo a pending instant, or finish a pending rollback.
 
-    Args:
-        session: of the writing call.
-        instant: its request time, or that of a pending rollback.
-
     Raises:
         InvalidQueryError: no instant is pending at that time.
         ConflictError: another process works on it, or has finished it.

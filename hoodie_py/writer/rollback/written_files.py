@@ -18,10 +18,6 @@ from hoodie_py.writer.handles.markers import Markers
 def find_written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str, ...]]:
     """Return names of the data files that an instant wrote, by partition path.
 
-    Args:
-        snapshot: the current table.
-        instant: a write that has not completed.
-
     Raises:
         UnsupportedFeatureError: a log file also holds blocks of other writes.
         StorageError: the store refused.

@@ -26,13 +26,8 @@ _PRECISION = timedelta(milliseconds=1)
 
 
 class InstantClock:
-    """Makes instant and completion times for one call that writes to a table.
-
-    Args:
-        zone: of the digits; all writers of a table use the same.
-        skew_ms: largest expected difference of the writers' clocks, in milliseconds.
-        now: returns the time, with its zone.
-        sleep: waits for a number of seconds.
+    """Makes instant and completion times for one call that writes to a table. All writers of a table use the same
+    ``zone``. ``skew_ms`` is the largest expected difference of their clocks.
     """
 
     def __init__(
@@ -53,10 +48,7 @@ class InstantClock:
         return self._read_later_than(max(beyond, self._last))
 
     def take(self, beyond: str = "") -> str:
-        """Return a new time. Call it while the table's lock is held.
-
-        Args:
-            beyond: the latest time on the timeline.
+        """Return a new time. Call it while the table's lock is held. ``beyond`` is the latest time on the timeline.
 
         Raises:
             ConflictError: the timeline is ahead of this machine's clock, by so little that trying again helps.

@@ -28,15 +28,8 @@ PLAN_ID = "hoodie_py.plan"
 
 @dataclass(frozen=True, slots=True)
 class WriteSession:
-    """What a writing call works with.
-
-    Attributes:
-        files: the table's files.
-        timezone: zone of new instants if the table's zone is LOCAL; None for UTC.
-        settings: the call's options.
-        clock: makes instants and completion times.
-        lock: the table's lock.
-        multi_writer: whether the options declare other writers, or name a lock that they may share.
+    """What a writing call works with. ``timezone`` is the zone of new instants if the table's zone is LOCAL; None for
+    UTC. ``multi_writer``: the options declare other writers, or name a lock that they may share.
     """
 
     files: TableFiles
@@ -55,13 +48,8 @@ class WriteSession:
         strategy: str | None = None,
         lock: Lock | None = None,
     ) -> WriteSession:
-        """Prepare a call; nothing is written yet.
-
-        Args:
-            snapshot: any state of the table.
-            options: Hudi's writer options.
-            strategy: compaction strategy, which wins over the options'.
-            lock: the user's own lock, if the options' lock provider is not handled.
+        """Prepare a call; nothing is written yet. ``strategy``, of a compaction, wins over the options'; so does the
+        user's own ``lock``.
 
         Raises:
             InvalidQueryError: an option's value is out of range, or the time zone is unknown.

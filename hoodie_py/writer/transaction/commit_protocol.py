@@ -44,11 +44,8 @@ from hoodie_py.writer.transaction.second_look import CompletedInstant
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """What an instant does to the table's files.
-
-    Attributes:
-        added: sizes in bytes of new files, by partition path and name.
-        deleted: names of files that go, by partition path.
+    """What an instant does to the table's files: sizes in bytes of new ones, by partition path and name, and names of
+    those that go, by partition path.
     """
 
     added: Sizes = field(default_factory=dict)
@@ -98,14 +95,7 @@ def begin_instant(
     session: WriteSession, now: Snapshot, requested: Instant, alive: GuardedRun, holding: HeldLock, content: bytes = b""
 ) -> Instant:
     """Create the inflight file of a requested instant, check that this run may go on, and return the inflight instant.
-
-    Args:
-        session: of the writing call.
-        now: the current table.
-        requested: the instant, whose requested file this run has seen or created.
-        alive: the run's heartbeat.
-        holding: the table's lock.
-        content: of the inflight file.
+    This run has seen or created the requested file. ``content`` is that of the inflight file.
 
     Raises:
         ConflictError: another writer runs the instant, or may have judged this run dead while this process slept.
@@ -126,12 +116,7 @@ def begin_instant(
 
 
 def complete_instant(session: WriteSession, alive: GuardedRun, run: Completion) -> Instant:
-    """Complete an instant, look once more, and return it.
-
-    Args:
-        session: of the writing call; its lock is not held.
-        alive: the run's heartbeat.
-        run: what is special about the operation.
+    """Complete an instant, look once more, and return it. The session's lock is not held.
 
     Raises:
         ConflictError: another writer conflicts with the instant, or judged this run dead.
@@ -177,10 +162,8 @@ def _forget_if_lost(metadata: MetadataTable) -> Iterator[None]:
 
 @contextmanager
 def take_back_on_failure(take_back: Callable[[BaseException], None]) -> Iterator[None]:
-    """Take an operation back if the block fails, unless its commit may have landed.
-
-    Args:
-        take_back: removes what the operation wrote; it notes on the error what it could not remove.
+    """Take an operation back if the block fails, unless its commit may have landed. ``take_back`` removes what the
+    operation wrote; it notes on the error what it could not remove.
     """
     try:
         yield
@@ -214,12 +197,8 @@ def remove_leftovers(
 ) -> None:
     """Remove the markers of a commit that has landed, and files that late attempts published while it was made.
 
-    Args:
-        files: the table's files.
-        instant: request time.
-        results: of the attempts that count.
-        what: the beginning of the warning if the store refuses, as in "The write is committed".
-        run_id: whose files go; None for those of all runs.
+    ``what`` begins the warning if the store refuses, as in "The write is committed". Files of run ``run_id`` go; None:
+    those of all runs.
     """
     markers = Markers(files, instant)
     written = {result.path for result in results}

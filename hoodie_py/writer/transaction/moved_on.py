@@ -17,10 +17,6 @@ def turn_missing_into_conflict(session: WriteSession, snapshot: Snapshot) -> Ite
 
     A rollback or a clean may remove files that a slower writer is about to read.
 
-    Args:
-        session: of the writing call.
-        snapshot: what the block reads.
-
     Raises:
         ConflictError: instead of the error about the file.
     """

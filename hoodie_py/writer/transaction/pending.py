@@ -39,11 +39,8 @@ class PendingSlice:
 
 @dataclass(frozen=True, slots=True)
 class PendingRollback:
-    """A rollback that has not completed.
-
-    Attributes:
-        instant: the rollback, requested or inflight.
-        plan: what it undoes; None if it is only requested and its plan cannot be read: it has done nothing then.
+    """A rollback that has not completed. ``plan`` is None if the rollback is only requested and its plan cannot be
+    read: it has done nothing then.
     """
 
     instant: Instant
@@ -105,10 +102,6 @@ def iterate_planned_slices(snapshot: Snapshot) -> Iterator[PendingSlice]:
 
 def list_rollbacks_of(snapshot: Snapshot, time: str) -> list[Instant]:
     """Return the rollbacks of an instant, pending and completed ones, oldest first.
-
-    Args:
-        snapshot: the current table.
-        time: request time of the instant.
 
     Raises:
         CorruptFileError: a rollback's file is damaged.

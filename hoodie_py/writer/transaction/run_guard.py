@@ -55,12 +55,8 @@ class GuardedRun:
 
 @contextmanager
 def guard_run(session: WriteSession, instant: str, *, lock_held: bool = False) -> Iterator[GuardedRun]:
-    """Keep other writers from running or undoing an instant while the block runs.
-
-    Args:
-        session: of the writing call.
-        instant: request time.
-        lock_held: whether the caller holds the table's lock while the block is entered.
+    """Keep other writers from running or undoing an instant while the block runs. ``lock_held``: the caller holds the
+    table's lock while the block is entered.
 
     Raises:
         ConflictError: another run is at work on it.
@@ -77,10 +73,6 @@ def forget_finished(session: WriteSession, now: Snapshot) -> None:
     """Remove markers and heartbeats of finished instants whose process died before it removed them.
 
     Call it under the lock.
-
-    Args:
-        session: of the writing call.
-        now: the current table.
     """
     timeline = now.timeline.timeline
     markers.remove_finished(session.files, timeline)

@@ -35,14 +35,9 @@ Check = Callable[[Snapshot], object]
 class CompletedInstant:
     """An instant whose completed file has just been made.
 
-    Attributes:
-        session: of the writing call.
-        before: the table at the last look.
-        metadata: the metadata table, which knows the instant.
-        inflight: the instant before it completed.
-        instant: the completed instant.
-        known_rollbacks: request times of rollbacks of earlier attempts.
-        check: raises a HoodieError if a commit since the last look does not go with the instant.
+    ``before`` is the table at the last look; ``metadata`` knows the instant. ``known_rollbacks`` are request times of
+    rollbacks of earlier attempts. ``check`` raises a HoodieError if a commit since the last look does not go with the
+    instant.
     """
 
     session: WriteSession
@@ -161,10 +156,6 @@ class CompletedInstant:
 
 def remove_undone(session: WriteSession, snapshot: Snapshot) -> bool:
     """Remove the completed files of writes that a rollback has undone, and return whether there were any.
-
-    Args:
-        session: of the writing call.
-        snapshot: the current table.
 
     Raises:
         ConflictError: another writer holds the lock.
