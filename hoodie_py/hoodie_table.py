@@ -351,7 +351,7 @@ class HoodieTable(TableWrites):
 
         Arguments and errors as for ``schedule_compaction`` and ``run_compaction``.
         """
-        from hoodie_py.writer.compaction.merger import check_merger
+        from hoodie_py.writer.precombine.merge_options import check_merger
 
         check_merger(self.config, merger, override=override_merger)  # before there is a plan
         instant = self.schedule_compaction(strategy, options, lock=lock)

@@ -158,7 +158,7 @@ def load_merger(config: TableConfig, path: str | None, *, override: bool = False
     if path is None:
         return None
     from hoodie_py.reader.merge.registry import import_merger
-    from hoodie_py.writer.compaction.merger import check_merger
+    from hoodie_py.writer.precombine.merge_options import check_merger
 
     merger = import_merger(path)
     check_merger(config, merger, override=override)

@@ -54,8 +54,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     from hoodie_py.spark.pin import open_table
     from hoodie_py.writer.compaction import compact as compaction
     from hoodie_py.writer.compaction import plan as compaction_plan
-    from hoodie_py.writer.compaction.merger import check_merger
-    from hoodie_py.writer.precombine.merge_options import check_compaction_options
+    from hoodie_py.writer.precombine.merge_options import check_compaction_options, check_merger
     from hoodie_py.writer.timeline.session import WriteSession
 
     given = {PATH: asked.table, STORAGE_OPTIONS: asked.storage_options, TIMEZONE: asked.timezone}

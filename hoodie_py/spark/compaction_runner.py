@@ -39,7 +39,7 @@ from hoodie_py.spark.mergers import load_mergers, pack_mergers
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.types import as_spark_schema
 from hoodie_py.writer.compaction.task import CompactionTask, OnRows
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import TaskResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

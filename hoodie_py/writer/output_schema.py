@@ -2,6 +2,10 @@
 
 Rows are read in the types that files have, not in those that a query shows: a partition column keeps the value that it
 had before a key generator formatted it, and columns that files leave out stay out.
+
+Rows of a scan have all five meta columns and may be written again: the meta columns are ignored, as in Java Hudi. A
+single column with such a name, or with another type, is the user's own column. It would be lost, so it is refused; Java
+drops it. Inside a struct the names are allowed.
 """
 
 from __future__ import annotations
@@ -13,10 +17,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.arrow.fields import is_text
+from hoodie_py.errors import CorruptFileError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
+from hoodie_py.formats.column_names import fold_case
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.table.snapshot import Snapshot
+
+NOT_DATA = (*META_FIELDS, OPERATION_FIELD)
+_RESERVED = {fold_case(name): name for name in NOT_DATA}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +57,7 @@ def load_output_schema(snapshot: Snapshot) -> OutputSchema:
         raise UnsupportedFeatureError(
             "Writing to a table whose commits record no schema.", table=snapshot.config.name, instant=snapshot.instant
         )
-    meta = [name for name in snapshot.schema.arrow.names if name in (*META_FIELDS, OPERATION_FIELD)]
+    meta = [name for name in snapshot.schema.arrow.names if name in NOT_DATA]
     return parse_output_schema(stored, meta, instant=snapshot.schema.instant)
 
 
@@ -63,7 +72,7 @@ def parse_output_schema(stored: str, meta: Sequence[str], *, instant: str | None
     if not isinstance(record, dict) or not isinstance(record.get("fields"), list):
         raise CorruptFileError("The table's schema is no Avro record.", instant=instant)
     fields = record["fields"]
-    data = [each for each in fields if each.get("name") not in (*META_FIELDS, OPERATION_FIELD)]
+    data = [each for each in fields if each.get("name") not in NOT_DATA]
     table = stored if len(data) == len(fields) else _to_json({**record, "fields": data})
     avro = _to_json({**record, "fields": [*map(_make_meta_field, meta), *data]})
     parsed = AvroSchema.parse(avro)
@@ -76,3 +85,34 @@ def _make_meta_field(name: str) -> dict[str, Any]:
 
 def _to_json(record: dict[str, Any]) -> str:
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def select_data_columns(schema: pa.Schema) -> pa.Schema:
+    """Return a schema without meta columns."""
+    return pa.schema([column for column in schema if column.name not in NOT_DATA])
+
+
+def select_user_columns(schema: pa.Schema) -> pa.Schema:
+    """Return the columns that a user gave, without meta columns.
+
+    ``_hoodie_operation`` says what each row does, so it may come without the other meta columns.
+
+    Raises:
+        InvalidQueryError: a column has the name of a meta column but is not one.
+    """
+    scanned = set(META_FIELDS) <= set(schema.names)
+    for column in schema:
+        name = _RESERVED.get(fold_case(column.name))
+        if name is None or (name == column.name and _may_be_text(column.type) and (scanned or name == OPERATION_FIELD)):
+            continue
+        raise InvalidQueryError(
+            f"The column {column.name!r} has the name of a meta column, which Hudi writes itself.",
+            hint="Rename it. Rows of a scan bring all five meta columns, which count for nothing.",
+            column=column.name,
+        )
+    return select_data_columns(schema)
+
+
+def _may_be_text(type_: pa.DataType) -> bool:
+    kind = type_.value_type if pa.types.is_dictionary(type_) else type_
+    return is_text(kind) or bool(pa.types.is_null(kind))

@@ -31,7 +31,7 @@ from hoodie_py.writer.precombine.combine import combine, needs_combining
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.session import WriteSession
-from hoodie_py.writer.transaction.moved_on import turn_missing_into_conflict
+from hoodie_py.writer.transaction.commit_protocol import turn_missing_into_conflict
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ import pytest
 
 from hoodie_py.writer import write_client as write_data
 from hoodie_py.writer.commit import write_commit
+from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.rollback import rollback
-from hoodie_py.writer.transaction import commit_protocol, run_guard
+from hoodie_py.writer.transaction import commit_protocol
 from integration.crash.faults import HALF_WRITTEN, KILL_AFTER, KILL_BEFORE, LOST, LOST_FOR_GOOD
 from integration.crash.operations import LOCKS, QUICK
 from integration.crash.stores import Bucket, Folder, Place
@@ -84,7 +85,8 @@ def test_beside_other_writers_the_next_one_takes_a_failed_write_back(folder: Fol
 
 
 def test_failed_writes_without_heartbeat(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_guard.GuardedRun, "set_pending", lambda *_: None)
+    never = property(lambda _: False, lambda *_: None)
+    monkeypatch.setattr(Heartbeat, "stays", never, raising=False)
     said = found(bench(folder, lock="file"), ".inflight", LOST_FOR_GOOD)
     assert "still pending" in said
 

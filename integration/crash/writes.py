@@ -15,7 +15,7 @@ import pyarrow as pa
 from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
-from hoodie_py.writer.commit import run_jobs as write_runner
+from hoodie_py.writer.commit import tasks as write_tasks
 from hoodie_py.writer.create.create import create_table
 from hoodie_py.writer.create.new_table import NewTable
 from integration.crash import checks
@@ -57,7 +57,7 @@ class WriteSubject(Subject):
 def one_thread() -> None:
     """Let this process, which is a child, make its storage calls in the same order each time."""
     os.environ["HOODIE_PY_READ_THREADS"] = "1"
-    vars(write_runner)["cores"] = lambda: 1
+    vars(write_tasks)["count_cores"] = lambda: 1
 
 
 def upsert(table: HoodieTable, subject: WriteSubject) -> Any:

@@ -13,7 +13,7 @@ import pytest
 from hoodie_py import HoodieTable
 from integration.java_hudi.session import JavaHudiError, JavaSession
 from tests.table.timeline.test_time_travel import JAVA_REFUSES, JAVA_TAKES
-from tests.writer.input import test_data_columns
+from tests.writer import test_output_schema
 from tests.writer.test_deletes import FIELDS, MOVING, Life
 
 QUICK = {"hoodie.index.bloom.num_entries": "100"}
@@ -76,11 +76,11 @@ def test_java_goes_on_after_deletes(
 @pytest.mark.parametrize("table_type", ["MOR", "COW"])
 def test_java_reads_names_of_every_script(java: JavaSession, table_type: str, version: int, tmp_path: Path) -> None:
     table = HoodieTable.create(
-        tmp_path / "t", test_data_columns.SCHEMA, record_key="ключ", ordering="größe", partition_by="국가",
+        tmp_path / "t", test_output_schema.SCHEMA, record_key="ключ", ordering="größe", partition_by="국가",
         name="names", table_type=table_type, table_version=version,
     )  # fmt: skip
-    table.insert([test_data_columns.row(each) for each in range(6)], options=QUICK)
-    table.upsert([test_data_columns.row(1, 2, ранг=7)], options=QUICK)
+    table.insert([test_output_schema.row(each) for each in range(6)], options=QUICK)
+    table.upsert([test_output_schema.row(1, 2, ранг=7)], options=QUICK)
     table.delete(["k2"], options=QUICK)
     names = ["ключ", "größe", "ранг", "struct_é"]
 

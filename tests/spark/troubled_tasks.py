@@ -10,7 +10,7 @@ from pathlib import Path
 from hoodie_py.errors import StorageError
 from hoodie_py.spark.compaction_runner import SparkRunner
 from hoodie_py.writer.compaction.task import CompactionTask, OnRows
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import TaskResult
 
 
 class FailsOnce(CompactionTask):

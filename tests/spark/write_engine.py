@@ -20,7 +20,7 @@ from hoodie_py.spark.distributed.write_table import DistributedWrite
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.tasks import Tasks
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.partitioner.assign import FileAssignment
 from hoodie_py.writer.timeline.session import WriteSession
 

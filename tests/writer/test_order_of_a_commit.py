@@ -15,7 +15,7 @@ from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.writer.commit import write_commit
 from hoodie_py.writer.compaction import compact as compaction
 from hoodie_py.writer.compaction.task import CompactionTask, OnRows
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable

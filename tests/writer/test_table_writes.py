@@ -24,7 +24,7 @@ from hoodie_py.errors import StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.table import snapshot
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.commit import inline_services
+from hoodie_py.writer.commit import commit_records
 from hoodie_py.writer.compaction import compact as compaction
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.write_client import Writer
@@ -236,7 +236,7 @@ def test_a_service_that_fails_is_a_warning(tmp_path: Path, monkeypatch: pytest.M
         result = table.upsert([row(1, 2, "b")], options=inline)
     assert result.scheduled is not None
     assert contents(table)["k1"] == (2, "b")
-    assert inline_services.compaction is compaction
+    assert commit_records.compaction is compaction
 
 
 def test_the_sentence_says_what_happened(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hoodie_py.spark.distributed.place import PLACED, PlaceRecords
 from hoodie_py.spark.distributed.shards import SHARDED, SKETCH, DivideKeys, DivideRows, WriteFacts
 from hoodie_py.spark.types import as_spark_schema
 from hoodie_py.writer.commit.tasks import Tasks
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.partitioner.assign import FileAssignment
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"

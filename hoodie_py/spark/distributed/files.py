@@ -21,8 +21,8 @@ from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.commit.tasks import WriteTask, run_task
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.handles.merge import RewriteTask
-from hoodie_py.writer.handles.result import TaskResult
 from hoodie_py.writer.partitioner.assign import FileAssignment, make_file_id
 from hoodie_py.writer.partitioner.small_files import compute_free_rows
 from hoodie_py.writer.settings import WriteSettings

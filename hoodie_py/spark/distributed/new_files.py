@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from hoodie_py.spark.attempts import pack_failure, pack_result, run_step
 from hoodie_py.spark.distributed.shards import OpenedFacts, gather_batches, open_facts
 from hoodie_py.writer.handles.create import InsertTask
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.input.to_records import make_records
 from hoodie_py.writer.partitioner.assign import assign_new_files, estimate_row_bytes, make_file_id
 from hoodie_py.writer.records import WriteRecords

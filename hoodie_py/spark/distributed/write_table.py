@@ -64,14 +64,13 @@ from hoodie_py.writer.partitioner.by_operation import (
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.session import WriteSession
-from hoodie_py.writer.transaction.moved_on import turn_missing_into_conflict
+from hoodie_py.writer.transaction.commit_protocol import turn_missing_into_conflict
 from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
 
 if TYPE_CHECKING:
     from hoodie_py.reader.file_slice import FileSlice
     from hoodie_py.reader.merge.merger import Merger
-    from hoodie_py.writer.handles.data_file import CommitFacts
-    from hoodie_py.writer.handles.result import TaskResult
+    from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
     from hoodie_py.writer.lock.lock import Lock
 
 MODES = ("append", "overwrite", "errorifexists", "error", "ignore")

@@ -19,10 +19,11 @@ from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean.plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
+from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.commit_protocol import FileChanges, begin_instant, complete_instant
-from hoodie_py.writer.transaction.run_guard import GuardedRun, guard_run
+from hoodie_py.writer.transaction.run_guard import guard_run
 
 _PARALLEL = 8
 
@@ -119,7 +120,7 @@ def _run(session: WriteSession, instant: str) -> _CompletedClean | None:
         return _run_guarded(session, instant, alive, began)
 
 
-def _run_guarded(session: WriteSession, instant: str, alive: GuardedRun, began: float) -> _CompletedClean | None:
+def _run_guarded(session: WriteSession, instant: str, alive: Heartbeat, began: float) -> _CompletedClean | None:
     with session.hold_lock() as holding:
         snapshot = session.look()
         pending = _find_pending(snapshot, instant)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.options.write import AUTOMATIC_CLEAN, INLINE_COMPACT, INLINE_SCHEDULE, TABLE_SERVICES, TRIGGERS
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.clean import clean
 from hoodie_py.writer.commit.conflicts import Claims
-from hoodie_py.writer.commit.inline_services import run_inline_services
 from hoodie_py.writer.commit.result import WriteResult
-from hoodie_py.writer.commit.run_jobs import run_jobs
-from hoodie_py.writer.commit.tasks import Tasks, make_workload
+from hoodie_py.writer.commit.tasks import Tasks, make_workload, run_jobs
 from hoodie_py.writer.commit.write_commit import Intent, open_commit
+from hoodie_py.writer.compaction import compact as compaction
+from hoodie_py.writer.compaction import plan as compaction_plan
 from hoodie_py.writer.compaction.local_runner import Runner
-from hoodie_py.writer.handles.data_file import CommitFacts
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partitioner.assign import AssignedRecords
+from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
 
@@ -90,7 +94,6 @@ def _commit(
     services: Runner | None,
 ) -> WriteResult:
     began = time.monotonic()
-    session = write.session
     intent = Intent(
         operation=write.operation,
         snapshot=write.snapshot,
@@ -99,7 +102,7 @@ def _commit(
         workload=expected,
         extra_metadata=write.extra_metadata,
     )
-    with open_commit(session, intent) as begun:
+    with open_commit(write.session, intent) as begun:
         results = run(begun.facts)
         if not results and write.replaced is None:
             return WriteResult(write.operation)  # there were no records: the block's end takes the write back
@@ -112,12 +115,7 @@ def _commit(
         replaced=sum(map(len, (write.replaced or {}).values())),
         seconds=time.monotonic() - began,
     )
-    merge_on_read = write.snapshot.config.is_merge_on_read
-    after = run_inline_services(session, merge_on_read=merge_on_read, runner=services, merger=write.merger)
-    return replace(
-        done, scheduled=after.scheduled, compaction=after.compaction, clean=after.clean,
-        seconds=time.monotonic() - began,
-    )  # fmt: skip
+    return replace(_run_inline_services(write, done, services), seconds=time.monotonic() - began)
 
 
 def _make_claims(write: Write, routed: AssignedRecords) -> Claims:
@@ -127,3 +125,30 @@ def _make_claims(write: Write, routed: AssignedRecords) -> Claims:
         new_keys_in=frozenset(each.partition_path for each in routed.assignments if each.inserts),
         looked_up=write.looked_up,
     )
+
+
+def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None) -> WriteResult:
+    """Plan and run a compaction if it is due, then clean, as the options ask (Hudi ``runTableServicesInline``).
+
+    The commit has landed, so a failure of a service is a warning and no error of the write. The compaction uses the
+    write's merger only if it is the table's own, as readers merge by the table's rules.
+    """
+    session = write.session
+    options = session.settings.options
+    inline, schedule = INLINE_COMPACT.read(options), INLINE_SCHEDULE.read(options)
+    if not TABLE_SERVICES.read(options):
+        return done
+    try:
+        if write.snapshot.config.is_merge_on_read and (inline or schedule):
+            plan = session.settings.plan
+            due = replace(session.settings, plan=replace(plan, trigger=plan.trigger or TRIGGERS[0]))
+            done = replace(done, scheduled=compaction_plan.schedule(replace(session, settings=due)))
+        if done.scheduled is not None and inline:
+            own = keep_if_own(session.look().config, write.merger)
+            result = compaction.run(session, done.scheduled, runner=runner, merger=own)
+            done = replace(done, compaction=result)
+        if AUTOMATIC_CLEAN.read(options):
+            done = replace(done, clean=clean.clean(session, None))
+    except HoodieError as error:
+        warnings.warn(HoodieWarning(f"The write is committed; a table service after it failed: {error}"), stacklevel=3)
+    return done

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.writer.clean.clean import CleanResult
 from hoodie_py.writer.compaction.report import CompactionResult
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.records import WriteOperation
 
 

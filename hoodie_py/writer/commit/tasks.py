@@ -6,7 +6,8 @@ Hudi's ``BaseSparkCommitActionExecutor`` chooses between ``HoodieAppendHandle``,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,13 +19,12 @@ from hoodie_py.reader.merge.merger import Merger, RecordMerger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.selection import select_strategy
+from hoodie_py.runtime.machine import count_cores
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.commit.run_jobs import Job
 from hoodie_py.writer.handles.append import AppendTask, writes_positions
 from hoodie_py.writer.handles.create import InsertTask
-from hoodie_py.writer.handles.data_file import CommitFacts
+from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
 from hoodie_py.writer.handles.merge import RewriteTask
-from hoodie_py.writer.handles.result import TaskResult
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
 from hoodie_py.writer.records import WriteRecords
 from hoodie_py.writer.settings import WriteSettings
@@ -173,3 +173,33 @@ def make_workload(routed: AssignedRecords) -> dict[str, tuple[WriteStat, ...]]:
 
 def _get_base_size(file_slice: FileSlice) -> int:
     return 0 if file_slice.base_file is None else file_slice.base_file.size
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A task with its records; ``size`` is a measure of the work."""
+
+    run: Callable[[], TaskResult]
+    size: int
+
+
+def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> list[TaskResult]:
+    """Run all jobs and return their results, in any order.
+
+    Raises:
+        HoodieError: a job failed. No job runs any more.
+    """
+    if not jobs:
+        return []
+    ordered = sorted(jobs, key=lambda job: job.size, reverse=True)
+    with ThreadPoolExecutor(max(1, min(workers or count_cores(), len(jobs))), "hoodie-write") as pool:
+        futures = [pool.submit(job.run) for job in ordered]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            for future in futures:
+                future.cancel()
+    failed = next((future for future in futures if not future.cancelled() and future.exception() is not None), None)
+    if failed is not None:
+        failed.result()
+    return [future.result() for future in futures]

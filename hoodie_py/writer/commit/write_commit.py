@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
-from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT, INFLIGHT, REPLACE_COMMIT, REQUESTED, Instant
 from hoodie_py.formats.timeline.writers import write_commit_metadata, write_requested_replace
@@ -20,10 +19,9 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.partitions import PARTITION_METAFILES, list_folders
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
 from hoodie_py.writer.handles.base_codec import choose_codec
-from hoodie_py.writer.handles.data_file import CommitFacts, make_run_id
+from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, ensure_partition, is_named_after, make_run_id
 from hoodie_py.writer.handles.markers import Markers
-from hoodie_py.writer.handles.partition_metafile import ensure_partition
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.records import WriteOperation
@@ -39,10 +37,10 @@ from hoodie_py.writer.transaction.commit_protocol import (
     complete_instant,
     remove_leftovers,
     take_back_on_failure,
+    turn_missing_into_conflict,
 )
-from hoodie_py.writer.transaction.moved_on import turn_missing_into_conflict
 from hoodie_py.writer.transaction.pending import list_pending_writes, list_rollbacks_of
-from hoodie_py.writer.transaction.run_guard import GuardedRun, forget_finished, guard_run
+from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ class OpenCommit:
     session: WriteSession
     intent: Intent
     facts: CommitFacts
-    alive: GuardedRun
+    alive: Heartbeat
     completion_time: str | None = None
 
     @property
@@ -104,7 +102,7 @@ class OpenCommit:
         self.alive.ensure_alive()
         done = complete_instant(self.session, self.alive, _WriteCompletion(self, results))
         self.completion_time = done.completion_time or ""
-        self.alive.set_pending(False)
+        self.alive.stays = False
         remove_leftovers(self.facts.files, self.instant, results, "The write is committed")
         return self.completion_time
 
@@ -165,14 +163,14 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
     return begun
 
 
-def _request(writer: TimelineWriter, facts: CommitFacts, content: bytes, alive: GuardedRun) -> Instant:
-    alive.set_pending(True)  # before the file: this process may die right after it
+def _request(writer: TimelineWriter, facts: CommitFacts, content: bytes, alive: Heartbeat) -> Instant:
+    alive.stays = True  # before the file: this process may die right after it
     try:
         return writer.request(facts.instant, facts.action, content)
     except (CommitStateUnknownError, ConflictError):  # after a lost answer the conflict may be with its own file
         raise
     except HoodieError:
-        alive.set_pending(False)
+        alive.stays = False
         raise
 
 
@@ -257,20 +255,15 @@ def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str,
 def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Mapping[str, int]) -> None:
     written = {result.path for result in results}
     announced = {marker.path for marker in Markers(begun.facts.files, begun.instant).list_announced()}
-    stray = {path for path in listed if _is_named_after(path, begun)}
+    by_log_name = begun.facts.config.has_logs_named_by_commit
+    names = {path: path.rpartition("/")[2] for path in listed}
+    stray = {
+        path
+        for path, name in names.items()
+        if (by_log_name or not name.startswith(".")) and is_named_after(name, begun.instant)
+    }
     for path in sorted((announced | stray) - written):
         begun.facts.files.delete_with_checksum(path)
-
-
-def _is_named_after(path: str, begun: OpenCommit) -> bool:
-    """Whether a data file's name has the commit's instant. Log files have it from table version 8 on."""
-    name = path.rpartition("/")[2]
-    if not name.startswith("."):
-        base = parse_base_file_name(name)
-        return base is not None and base.instant == begun.instant
-    log = parse_log_file_name(name)
-    by_commit = begun.facts.config.has_logs_named_by_commit
-    return by_commit and log is not None and log.instant == begun.instant
 
 
 def _abort(begun: OpenCommit, error: BaseException | None) -> None:
@@ -282,12 +275,12 @@ def _abort(begun: OpenCommit, error: BaseException | None) -> None:
             now = begun.session.look()
             found = now.timeline.timeline.find(begun.instant, begun.facts.action)
             if found is not None and found.is_completed:
-                begun.alive.set_pending(False)
+                begun.alive.stays = False
             elif found is not None and not list_rollbacks_of(now, begun.instant):
                 _undo(begun, now, error)
             else:  # another writer rolled it back, perhaps before this one wrote its entries in the metadata table
                 undo_metadata_commit(begun.facts.files, begun.instant)
-                begun.alive.set_pending(found is not None)
+                begun.alive.stays = found is not None
     except HoodieError as problem:
         _note_problem(error, problem)
 
@@ -303,7 +296,7 @@ def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None
                 files.delete_with_checksum(marker.path)
             markers.remove_all()
             begun.session.open_timeline(now).remove(Instant(begun.instant, None, begun.facts.action, state))
-        begun.alive.set_pending(False)
+        begun.alive.stays = False
     except HoodieError as problem:
         _note_problem(error, problem)
 

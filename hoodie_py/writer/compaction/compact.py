@@ -25,15 +25,15 @@ from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
-from hoodie_py.writer.compaction.merger import check_merger
 from hoodie_py.writer.compaction.planned_slices import find_planned_slices
 from hoodie_py.writer.compaction.report import CompactionResult, OnProgress, Progress
 from hoodie_py.writer.compaction.task import CompactionTask
 from hoodie_py.writer.handles.base_codec import choose_codec
-from hoodie_py.writer.handles.data_file import CommitFacts, make_run_id
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, make_run_id
+from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.output_schema import load_output_schema
+from hoodie_py.writer.precombine.merge_options import check_merger
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
 from hoodie_py.writer.rollback.attempt import (
     list_files_of_instant,
@@ -52,10 +52,10 @@ from hoodie_py.writer.transaction.commit_protocol import (
     complete_instant,
     remove_leftovers,
     take_back_on_failure,
+    turn_missing_into_conflict,
 )
-from hoodie_py.writer.transaction.moved_on import turn_missing_into_conflict
 from hoodie_py.writer.transaction.pending import list_rollbacks_of
-from hoodie_py.writer.transaction.run_guard import GuardedRun, forget_finished, guard_run
+from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
 
 _OPERATION = "COMPACT"
 
@@ -144,7 +144,7 @@ def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
     return found
 
 
-def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: GuardedRun) -> _OpenCompaction:
+def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: Heartbeat) -> _OpenCompaction:
     with session.hold_lock() as holding:
         snapshot = session.look()
         pending = snapshot.timeline.timeline.select_pending_compactions().find(instant)
@@ -331,7 +331,7 @@ def _find_slices(now: Snapshot, begun: _OpenCompaction) -> list[FileSlice]:
     return find_planned_slices(now, begun.plan, begun.instant.request_time)
 
 
-def _abort(session: WriteSession, begun: _OpenCompaction, error: BaseException, alive: GuardedRun) -> None:
+def _abort(session: WriteSession, begun: _OpenCompaction, error: BaseException, alive: Heartbeat) -> None:
     """Take the compaction back to requested, and note on the error what could not be removed."""
     instant = begun.instant.request_time
     try:

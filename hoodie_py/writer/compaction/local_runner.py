@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from hoodie_py.runtime.machine import count_cores, measure_free_memory
 from hoodie_py.writer.compaction.task import CompactionTask, OnRows
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import TaskResult
 
 _BYTES_PER_LOG_BYTE = 8  # decoded and folded log rows, against their bytes on disk
 _FIXED_BYTES = 128 * 1024 * 1024

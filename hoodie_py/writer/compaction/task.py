@@ -25,9 +25,8 @@ from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
-from hoodie_py.writer.handles.data_file import CommitFacts, DataFile
+from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
-from hoodie_py.writer.handles.result import TaskResult
 
 OnRows = Callable[[int], None]
 

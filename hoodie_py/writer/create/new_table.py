@@ -22,8 +22,8 @@ from hoodie_py.formats.config.merge_creation import find_payload_class, make_cre
 from hoodie_py.formats.config.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, TableConfig, compute_table_checksum
 from hoodie_py.options.check import check_table_properties
 from hoodie_py.options.write import OUTPUT_DATE_FORMAT, TIMESTAMP_TYPE
-from hoodie_py.writer.input.data_columns import select_user_columns
 from hoodie_py.writer.keygen.generator import infer_key_generator
+from hoodie_py.writer.output_schema import select_user_columns
 
 KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
 _EXTRACTORS = "org.apache.hudi.hive"

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.names import MarkerType, make_base_file_name
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
-from hoodie_py.writer.handles.data_file import CommitFacts, DataFile
+from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult, ensure_partition
 from hoodie_py.writer.handles.markers import Marker
 from hoodie_py.writer.handles.meta_columns import RowStamp, make_file_batches
-from hoodie_py.writer.handles.partition_metafile import ensure_partition
-from hoodie_py.writer.handles.result import TaskResult
 from hoodie_py.writer.records import WriteRecords
 
 

@@ -9,9 +9,8 @@ An attempt that outlives its commit must leave no file, because nobody would rem
 * A marker stays only if the instant is still inflight after the marker was written. Whoever undoes a write looks for
   markers once more after it has deleted the inflight file; later nobody looks.
 
-Write a new file to memory, or to a local scratch file once it is large, then put it into the table.
-
-The table gets the file whole and by create-if-absent: no file is overwritten, and no part of a file appears.
+A new file is written to memory, or to a local scratch file once it is large. The table gets it whole and by
+create-if-absent: no file is overwritten, and no part of a file appears.
 """
 
 from __future__ import annotations
@@ -25,10 +24,12 @@ from typing import IO, Self, cast
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.config.properties import format_properties
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.names import parse_base_file_name
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet import DEFAULT_CODEC
 from hoodie_py.formats.parquet.base_writer import BaseFileWriter
+from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.writer.handles.markers import Marker, Markers
@@ -38,6 +39,7 @@ from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
 _TOKEN_BITS = 31
 IN_MEMORY = 32 * 1024 * 1024
+PARTITION_METAFILE = ".hoodie_partition_metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,31 @@ def parse_run_id(name: str) -> int | None:
     parsed = parse_base_file_name(name)
     parts = [] if parsed is None else parsed.write_token.split("-")
     return int(parts[1]) if len(parts) == 3 and parts[1].isascii() and parts[1].isdigit() else None
+
+
+def is_named_after(name: str, instant: str) -> bool:
+    """Whether a data file's name has an instant: a base file's that of its write, a log file's from version 8 on."""
+    parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
+    return parsed is not None and parsed.instant == instant
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one attempt wrote. ``bytes_read`` are those of the slice's files."""
+
+    stat: WriteStat
+    bytes_read: int
+    seconds: float
+
+    @property
+    def path(self) -> str:
+        """Path of the new base file, relative to the table."""
+        return self.stat.path or ""
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Partition path and file id."""
+        return self.stat.partition_path, self.stat.file_id or ""
 
 
 class DataFile:
@@ -203,3 +230,24 @@ class OutputFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def ensure_partition(files: TableFiles, partition_path: str, instant: str) -> None:
+    """Make a folder a partition if it is not one; to be called before the first data file is written there.
+
+    Readers that list folders, and Java when it rebuilds the metadata table, skip folders without its metafile (Hudi
+    ``HoodiePartitionMetadata``).
+
+    Raises:
+        CommitStateUnknownError: the store did not say whether the file was written.
+        StorageError: the store refused.
+    """
+    path = f"{partition_path}/{PARTITION_METAFILE}" if partition_path else PARTITION_METAFILE
+    if files.exists(path):
+        return
+    depth = partition_path.count("/") + 1 if partition_path else 0
+    content = format_properties({"commitTime": instant, "partitionDepth": str(depth)}, comment="partition metadata")
+    try:
+        files.put_if_absent(path, content, unique=True)
+    except ConflictError:
+        return  # another task wrote it first; every task's file will do

@@ -25,11 +25,9 @@ from hoodie_py.reader.record.ordering import OrderingColumn
 from hoodie_py.reader.record.record import DELETE, NO_OPERATION
 from hoodie_py.reader.record_reader import MergeReader
 from hoodie_py.reader.selection import select_strategy
-from hoodie_py.writer.handles.data_file import CommitFacts, DataFile
+from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult, ensure_partition
 from hoodie_py.writer.handles.markers import Marker
 from hoodie_py.writer.handles.meta_columns import RowStamp, find_missing_columns, make_file_batches
-from hoodie_py.writer.handles.partition_metafile import ensure_partition
-from hoodie_py.writer.handles.result import TaskResult
 from hoodie_py.writer.records import WriteRecords
 
 Incoming = Sequence[IncomingRows | IncomingDeletes]

@@ -28,9 +28,15 @@ from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.parquet.base_schema import make_stored_schema
 from hoodie_py.options.write import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.input.data_columns import NOT_DATA, select_data_columns, select_user_columns
 from hoodie_py.writer.input.value_fit import check_cast, fit_column
-from hoodie_py.writer.output_schema import OutputSchema, load_output_schema, parse_output_schema
+from hoodie_py.writer.output_schema import (
+    NOT_DATA,
+    OutputSchema,
+    load_output_schema,
+    parse_output_schema,
+    select_data_columns,
+    select_user_columns,
+)
 from hoodie_py.writer.row_errors import refuse_rows
 
 

@@ -30,10 +30,9 @@ from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record import is_delete_code
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.input.conform import check_names, conform_columns, conform_input, find_write_schema
-from hoodie_py.writer.input.data_columns import select_data_columns
 from hoodie_py.writer.input.input_data import read_input
 from hoodie_py.writer.keygen.generator import KeyGenerator
-from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.output_schema import OutputSchema, select_data_columns
 from hoodie_py.writer.precombine.merge_options import check_merge_options
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.row_errors import refuse_rows

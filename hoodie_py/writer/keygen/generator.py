@@ -28,13 +28,15 @@ from hoodie_py.formats.config.table_config import TableConfig, find_timestamp_ke
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
 from hoodie_py.options import write as write_keys
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.keygen.time_pattern import LAST_MILLI, UTC_MILLIS
 from hoodie_py.writer.keygen.timestamp import PartitionTime
-from hoodie_py.writer.keygen.timestamp_text import format_java_timestamps
 from hoodie_py.writer.row_errors import refuse_rows
 
 _NULL, _EMPTY = "__null__", "__empty__"
 _PLAIN_KEY = ("SIMPLE", "TIMESTAMP")
 _HANDLED = (*_PLAIN_KEY, "COMPLEX", "NON_PARTITION", "CUSTOM")
+_FIRST_MILLI = -12_219_292_800_000  # 1582-10-15; for days before it Java uses the Julian calendar
+_MICROS_IN_MILLI = 1000
 _FIRST_WITH_NAMED_KEYS = 9  # from this table version on, a complex key of one field always names the field
 _BAD_PATH = (
     r"(^|[/\\])\.{0,2}([/\\]|$)|^\.hoodie([/\\]|$)|[:\x00]"  # empty, . or .., Hudi's own folder, no path in Java
@@ -296,3 +298,20 @@ def _read_partition_times(config: TableConfig, generator: str, options: Mapping[
         return {name: PartitionTime.from_settings(settings) for name in fields}
     except InvalidTableError as error:
         raise error.locate(table=config.name) from None
+
+
+def format_java_timestamps(values: pa.ChunkedArray, column: str, zone: str) -> pa.ChunkedArray:
+    """Format timestamps that have a zone as Java's ``java.sql.Timestamp.toString`` does: ``2020-01-02 03:04:05.678``.
+
+    They are milliseconds, cut towards 1970; no zeros end the fraction but the first; null stays null. ``zone``, of the
+    texts, is that of the writer's JVM.
+
+    Raises:
+        InvalidQueryError: times before 1582-10-15 or after the year 9999; names the first rows.
+    """
+    micros = values.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    millis = pc.divide(micros, _MICROS_IN_MILLI)
+    outside = pc.or_(pc.less(millis, _FIRST_MILLI), pc.greater(millis, LAST_MILLI))
+    refuse_rows(outside, "Times in keys outside the years 1582 to 9999.", column=column, values=values)
+    local = pc.local_timestamp(millis.cast(UTC_MILLIS).cast(pa.timestamp("ms", zone)))
+    return pc.replace_substring_regex(local.cast(pa.string()), r"(\.\d+?)0+$", r"\1")

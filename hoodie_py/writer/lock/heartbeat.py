@@ -26,6 +26,7 @@ from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options import write as write_keys
+from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.lock.process_identity import ProcessIdentity
 
 HEARTBEAT_FOLDER = f"{METADATA_FOLDER}/.heartbeat"
@@ -91,6 +92,19 @@ class Heartbeat:
             hint="Try again.",
             instant=self._instant,
         )
+
+    def ensure_own(self, holding: HeldLock) -> None:
+        """Check that this writer still has the table's lock, and that no other writer can have judged it dead.
+
+        It takes both checks, as the other writer may not use the same lock. Call it after each listing that decides
+        what to delete: this process may have slept, and another one may have run the same instant again.
+
+        Raises:
+            ConflictError: the lock is lost, or the heartbeat stopped.
+            StorageError: the store did not answer.
+        """
+        holding.ensure_held()
+        self.ensure_alive()
 
     def __enter__(self) -> Self:
         self.was_there = self._files.exists(self._path)

@@ -1,4 +1,4 @@
-"""Check the options of a write that say how records merge.
+"""Check the options and mergers of writes and compactions, which say how records merge.
 
 Agrees with Java Hudi's ``HoodieWriterUtils.validateTableConfig`` and
 ``HoodieTableConfig.inferMergingConfigsForWrites``, tried on tables of versions 6, 8 and 9:
@@ -8,6 +8,9 @@ Agrees with Java Hudi's ``HoodieWriterUtils.validateTableConfig`` and
 * Version 9 takes payload classes that stand for a merge mode, and only if the table itself has a mode.
 * A merge mode or strategy id other than the table's is refused. (Java refuses it on version 9 and ignores it on 6 and
   8.) So is another ``hoodie.compaction.payload.class``, which would be stored.
+
+A compaction stores what its merger decides and drops the merged versions. So the merger must be the table's own, unless
+the user says that another one is meant.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from hoodie_py.formats.config.merge_config import PAYLOAD_STRATEGY_ID, MergeMode
 from hoodie_py.formats.config.merge_creation import is_replaced, resolve_merge_for_write
 from hoodie_py.formats.config.table_config import PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS, TableConfig
 from hoodie_py.options.source import RECORD_MERGE_MODE, RECORD_MERGE_STRATEGY
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.merge.registry import as_merger, is_merger_of
 from hoodie_py.reader.payloads.classes import make_builtin_payload_merger
 
 
@@ -91,3 +96,33 @@ def _make_error(key: str, said: str, has: str) -> InvalidQueryError:
         f"The option {key} says {said[:200]!r}, but the table has {has!r}.",
         hint="Leave the option out: the table says how its records merge.",
     )
+
+
+def check_merger(config: TableConfig, merger: Merger | None, *, override: bool) -> None:
+    """Refuse a merger that is not the table's.
+
+    Raises:
+        InvalidQueryError: the merger is not the table's, or is no merger.
+    """
+    if merger is None or override or is_merger_of(merger, config):
+        return
+    raise InvalidQueryError(
+        f"{type(as_merger(merger)).__name__} is not the merger of this table, {_describe_own(config)}, "
+        "and a compaction stores for good what it decides.",
+        hint="Leave merger= out, or pass override_merger=True too (--override-merger) if that is what you want.",
+        table=config.name,
+    )
+
+
+def keep_if_own(config: TableConfig, merger: Merger | None) -> Merger | None:
+    """Return the merger if it is the table's own, else None."""
+    return merger if merger is not None and is_merger_of(merger, config) else None
+
+
+def _describe_own(config: TableConfig) -> str:
+    """Describe how a table merges."""
+    if config.merge_mode is not MergeMode.CUSTOM:
+        return f"which merges by {config.merge_mode}"
+    if config.is_payload_based:
+        return f"which has payload class {config.payload_class}"
+    return f"which has merge strategy {config.merge_strategy_id}"

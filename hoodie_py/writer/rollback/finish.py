@@ -14,14 +14,14 @@ rollback is complete, Java finishes it before each write, and cannot do so once 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from hoodie_py.errors import FileMissingError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
-from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.timeline.instants import (
     COMMIT,
     COMPACTION,
@@ -33,9 +33,18 @@ from hoodie_py.formats.timeline.instants import (
     SAVEPOINT,
     Instant,
 )
+from hoodie_py.formats.timeline.plans import (
+    RollbackMetadata,
+    RollbackPlan,
+    RollbackRequest,
+    RolledBackInstant,
+    RolledBackPartition,
+)
+from hoodie_py.formats.timeline.writers import write_rollback_metadata, write_rollback_plan
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.handles.data_file import is_named_after
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER
 from hoodie_py.writer.metadata_table.metadata_table import (
@@ -45,9 +54,8 @@ from hoodie_py.writer.metadata_table.metadata_table import (
     undo_metadata_commit,
 )
 from hoodie_py.writer.rollback.attempt import undo_attempt
-from hoodie_py.writer.rollback.record import Files, complete_rollback, delete_files
 from hoodie_py.writer.rollback.written_files import find_written_files
-from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.pending import PendingRollback
 
 _COMPLETED = COMMIT, DELTA_COMMIT, REPLACE_COMMIT
@@ -190,15 +198,10 @@ def _join_files(snapshot: Snapshot, begun: PendingRollback) -> Files:
     """Return the instant's files: those that exist, and those that the plan names."""
     found = {partition: set(names) for partition, names in find_written_files(snapshot, begun.target).items()}
     for partition, names in begun.files.items():
-        own = {name for name in names if _is_named_after(name, begun.target)}
+        own = {name for name in names if is_named_after(name, begun.target)}
         if own:
             found.setdefault(partition, set()).update(own)
     return {partition: tuple(sorted(names)) for partition, names in sorted(found.items())}
-
-
-def _is_named_after(name: str, instant: str) -> bool:
-    parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
-    return parsed is not None and parsed.instant == instant
 
 
 def _remove_rollback_blocks(files: TableFiles, rollback: str) -> None:
@@ -213,3 +216,46 @@ def _remove_rollback_blocks(files: TableFiles, rollback: str) -> None:
             blocks = list(iterate_blocks(read_bounded(files, marker.path, "log_bytes")))
             if all(isinstance(each, LogBlock) and each.type is BlockType.COMMAND for each in blocks):
                 files.delete_with_checksum(marker.path)
+
+
+Files = Mapping[str, tuple[str, ...]]
+"""Names of data files, by partition path."""
+
+
+def begin_rollback(session: WriteSession, snapshot: Snapshot, pending: Instant, files: Files) -> Instant:
+    """Save the plan of a rollback, begin it, and return the inflight instant. Call it under the table's lock. ``files``
+    are those that the pending instant wrote.
+
+    Raises:
+        CommitStateUnknownError: the store did not say whether a file was written.
+    """
+    writer = session.open_timeline(snapshot)
+    plan = RollbackPlan(
+        instant=RolledBackInstant(pending.request_time, pending.action),
+        requests=tuple(RollbackRequest(partition, names) for partition, names in files.items()),
+    )
+    time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+    return writer.begin(writer.request(time, ROLLBACK, write_rollback_plan(plan, session.files.java_uri)))
+
+
+def delete_files(files: TableFiles, names: Files) -> None:
+    """Delete data files. Missing files are no error."""
+    for partition, each in names.items():
+        for name in each:
+            files.delete_with_checksum(f"{partition}/{name}" if partition else name)
+
+
+def complete_rollback(
+    session: WriteSession, snapshot: Snapshot, inflight: Instant, undone: Instant, files: Files
+) -> None:
+    """Complete a rollback. ``inflight`` is the rollback; other arguments and errors as for ``begin_rollback``."""
+    metadata = RollbackMetadata(
+        start_rollback_time=inflight.request_time,
+        total_files_deleted=sum(map(len, files.values())),
+        commits_rolled_back=(undone.request_time,),
+        instants=(RolledBackInstant(undone.request_time, undone.action),),
+        partitions={partition: RolledBackPartition(names, ()) for partition, names in files.items()},
+    )
+    completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+    content = write_rollback_metadata(metadata, session.files.java_uri)
+    session.open_timeline(snapshot).complete(inflight, completion_time, content)

@@ -31,8 +31,14 @@ from hoodie_py.formats.timeline.instants import (
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_table.metadata_table import undo_metadata_commit
 from hoodie_py.writer.rollback.attempt import undo_attempt
-from hoodie_py.writer.rollback.finish import check_removable, finish_rollback, remove_instant
-from hoodie_py.writer.rollback.record import begin_rollback, complete_rollback, delete_files
+from hoodie_py.writer.rollback.finish import (
+    begin_rollback,
+    check_removable,
+    complete_rollback,
+    delete_files,
+    finish_rollback,
+    remove_instant,
+)
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import PendingRollback, list_pending_rollbacks, list_rollbacks_of
@@ -82,10 +88,10 @@ def rollback(session: WriteSession, instant: str) -> RollbackResult:
         if _find_target(snapshot, instant) != about:
             raise ConflictError("Another writer has changed the instant.", hint="Try again.", instant=instant)
         # If the rollback fails, the dead writer's heartbeat file stays. Java needs it: see `leave_heartbeats`.
-        alive.set_pending(alive.heartbeat.was_there)
+        alive.stays = alive.was_there
         alive.ensure_own(holding)
         result = _undo(session, snapshot, instant, partial(alive.ensure_own, holding))
-        alive.set_pending(False)
+        alive.stays = False
     return result
 
 

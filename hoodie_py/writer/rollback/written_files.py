@@ -9,9 +9,10 @@ from __future__ import annotations
 from hoodie_py.errors import FileMissingError, UnsupportedFeatureError
 from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
-from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.handles.data_file import is_named_after
 from hoodie_py.writer.handles.markers import Markers
 
 
@@ -37,15 +38,10 @@ def find_written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str,
 
 
 def _is_written_by(files: TableFiles, info: FileInfo, instant: str, by_block: bool, announced: set[str]) -> bool:
-    if not info.name.startswith("."):
-        base = parse_base_file_name(info.name)
-        return base is not None and base.instant == instant
-    log = parse_log_file_name(info.name)
-    if log is None:
-        return False
-    if not by_block:
-        return log.instant == instant
-    return _has_blocks_of(files, info.path, instant, torn_is_own=info.path in announced)
+    if not by_block or not info.name.startswith("."):
+        return is_named_after(info.name, instant)
+    is_log = parse_log_file_name(info.name) is not None
+    return is_log and _has_blocks_of(files, info.path, instant, torn_is_own=info.path in announced)
 
 
 def _has_blocks_of(files: TableFiles, path: str, instant: str, *, torn_is_own: bool) -> bool:

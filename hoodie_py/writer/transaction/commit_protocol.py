@@ -25,20 +25,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
+from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError, HoodieError, HoodieWarning
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.handles.data_file import parse_run_id
+from hoodie_py.writer.handles.data_file import TaskResult, parse_run_id
 from hoodie_py.writer.handles.markers import Markers
-from hoodie_py.writer.handles.result import TaskResult
-from hoodie_py.writer.lock.heartbeat import leave_heartbeats
+from hoodie_py.writer.lock.heartbeat import Heartbeat, leave_heartbeats
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, Names, Sizes
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.pending import list_pending_writes
-from hoodie_py.writer.transaction.run_guard import GuardedRun
 from hoodie_py.writer.transaction.second_look import CompletedInstant
 
 
@@ -92,7 +91,7 @@ class Completion(Protocol):
 
 
 def begin_instant(
-    session: WriteSession, now: Snapshot, requested: Instant, alive: GuardedRun, holding: HeldLock, content: bytes = b""
+    session: WriteSession, now: Snapshot, requested: Instant, alive: Heartbeat, holding: HeldLock, content: bytes = b""
 ) -> Instant:
     """Create the inflight file of a requested instant, check that this run may go on, and return the inflight instant.
     This run has seen or created the requested file. ``content`` is that of the inflight file.
@@ -115,7 +114,7 @@ def begin_instant(
     return inflight
 
 
-def complete_instant(session: WriteSession, alive: GuardedRun, run: Completion) -> Instant:
+def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -> Instant:
     """Complete an instant, look once more, and return it. The session's lock is not held.
 
     Raises:
@@ -209,3 +208,33 @@ def remove_leftovers(
         markers.remove_all()
     except HoodieError as error:
         warnings.warn(HoodieWarning(f"{what}, its markers are still there: {error}"), stacklevel=4)
+
+
+@contextmanager
+def turn_missing_into_conflict(session: WriteSession, snapshot: Snapshot) -> Iterator[None]:
+    """Turn a missing file into a conflict if another writer changed the table since the snapshot.
+
+    A rollback or a clean may remove files that a slower writer is about to read. A file that is lost stays an error.
+
+    Raises:
+        ConflictError: instead of the error about the file.
+    """
+    try:
+        yield
+    except HoodieError as error:
+        missing = isinstance(error, FileMissingError) or isinstance(error.__cause__, FileMissingError)
+        if not missing or not _has_changed(snapshot.timeline.timeline, session.look().timeline.timeline):
+            raise
+        raise ConflictError(
+            f"The table changed while it was read: {error.message}", hint="Try again.", **error.where
+        ) from error
+
+
+def _has_changed(before: Timeline, now: Timeline) -> bool:
+    """Whether an instant completed or disappeared. A new pending instant does not count: it may be the block's own."""
+    had, has = _list_states(before), _list_states(now)
+    return bool(had - has) or any(completed for *_, completed in has - had)
+
+
+def _list_states(timeline: Timeline) -> set[tuple[str, str, bool]]:
+    return {(each.request_time, each.comparable_action, each.is_completed) for each in timeline}

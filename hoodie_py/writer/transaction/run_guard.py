@@ -11,50 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles import markers
 from hoodie_py.writer.lock import heartbeat
 from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.timeline.session import WriteSession
 
 
-@dataclass(frozen=True, slots=True)
-class GuardedRun:
-    """A run that is at work, with its heartbeat."""
-
-    heartbeat: Heartbeat
-
-    def ensure_alive(self) -> None:
-        """Check that no other writer can have judged this run dead.
-
-        Raises:
-            ConflictError: its heartbeat stopped.
-        """
-        self.heartbeat.ensure_alive()
-
-    def ensure_own(self, holding: HeldLock) -> None:
-        """Check that this run still has the lock, and that no other writer can have judged it dead.
-
-        It takes both checks, as the other writer may not use the same lock. Call it after each listing that decides
-        what to delete: this process may have slept, and another one may have run the same instant again.
-
-        Raises:
-            ConflictError: the lock is lost, or the heartbeat stopped.
-            StorageError: the store did not answer.
-        """
-        holding.ensure_held()
-        self.ensure_alive()
-
-    def set_pending(self, is_pending: bool) -> None:
-        """Set whether the instant stays pending if the run ends now; the heartbeat file stays then."""
-        self.heartbeat.stays = is_pending
-
-
 @contextmanager
-def guard_run(session: WriteSession, instant: str, *, lock_held: bool = False) -> Iterator[GuardedRun]:
+def guard_run(session: WriteSession, instant: str, *, lock_held: bool = False) -> Iterator[Heartbeat]:
     """Keep other writers from running or undoing an instant while the block runs. ``lock_held``: the caller holds the
     table's lock while the block is entered.
 
@@ -66,7 +32,7 @@ def guard_run(session: WriteSession, instant: str, *, lock_held: bool = False) -
     with ExitStack() as stack:
         with nullcontext() if lock_held else session.hold_lock():
             stack.enter_context(beats)
-        yield GuardedRun(beats)
+        yield beats
 
 
 def forget_finished(session: WriteSession, now: Snapshot) -> None:

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError, HoodieError
 from hoodie_py.formats.timeline.instants import REQUESTED, Instant, parse_instant_file
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_rollbacks_of
-from hoodie_py.writer.transaction.run_guard import GuardedRun
 
 Check = Callable[[Snapshot], object]
 
@@ -48,7 +48,7 @@ class CompletedInstant:
     known_rollbacks: frozenset[str]
     check: Check
 
-    def find_doubt(self, holding: HeldLock, alive: GuardedRun) -> HoodieError | None:
+    def find_doubt(self, holding: HeldLock, alive: Heartbeat) -> HoodieError | None:
         """Look again, under the lock, and return what is wrong, or None."""
         try:
             now = self.session.look()

@@ -11,7 +11,7 @@ import pytest
 from hoodie_py import HoodieTable, HoodieWarning, InvalidTableError
 from hoodie_py.table.view import named_partitions
 from hoodie_py.table.view.partitions import PARTITION_METAFILES
-from hoodie_py.writer.handles.partition_metafile import PARTITION_METAFILE
+from hoodie_py.writer.handles.data_file import PARTITION_METAFILE
 from hoodie_py.writer.rollback.written_files import find_written_files
 from integration.corpus_queries import Query, check, parameters
 from tests.writer.compaction_tables import QUICK

@@ -18,8 +18,7 @@ from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.commit import tasks as write_jobs
 from hoodie_py.writer.commit import write_commit
 from hoodie_py.writer.commit.conflicts import Claims
-from hoodie_py.writer.commit.run_jobs import Job
-from hoodie_py.writer.commit.tasks import Tasks, make_workload
+from hoodie_py.writer.commit.tasks import Job, Tasks, make_workload
 from hoodie_py.writer.commit.write_commit import Intent, open_commit
 from hoodie_py.writer.handles.data_file import OutputFile
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER, Heartbeat

@@ -25,7 +25,7 @@ from hoodie_py.writer.compaction import compact as compaction
 from hoodie_py.writer.compaction.local_runner import LocalRunner
 from hoodie_py.writer.compaction.report import CompactionResult, Progress
 from hoodie_py.writer.compaction.task import CompactionTask, OnRows
-from hoodie_py.writer.handles.result import TaskResult
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.rollback.attempt import remove_files
 from tests.writer.compaction_tables import QUICK, completed, leftovers, opened, orphans, rows, writable
 from tests.writer.faulty_files import FaultyFiles, Killed, Plan

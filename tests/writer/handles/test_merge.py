@@ -13,8 +13,8 @@ import pytest
 from hoodie_py import BufferedRecord, HoodieTable, MergeError, RecordContext, RecordMerger
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.handles.merge import RewriteTask
-from hoodie_py.writer.handles.result import TaskResult
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from tests.writer.written_tables import Kind, begun, contents, put, records, row, schema_of
 

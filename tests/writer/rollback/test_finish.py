@@ -15,7 +15,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, ROLLBACK, Instant
 from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan, RolledBackInstant
 from hoodie_py.formats.timeline.writers import write_rollback_plan
-from hoodie_py.writer.rollback.record import begin_rollback
+from hoodie_py.writer.rollback.finish import begin_rollback
 from hoodie_py.writer.rollback.written_files import find_written_files
 from tests.writer.compaction_tables import QUICK, opened
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
