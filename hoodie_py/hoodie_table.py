@@ -165,7 +165,7 @@ class HoodieTable(TableWrites):
         """Facts about the table as Arrow tables: timeline, files, slices, log blocks, statistics, plans."""
         from hoodie_py.table.inspect import TableInspect
 
-        return TableInspect(self._snapshot.files, self._snapshot.config, self._snapshot.timeline, self._snapshot.view)
+        return TableInspect(self._snapshot.view)
 
     def file_slices(self, as_of: AsOf | None = None, filter: str | pc.Expression | None = None) -> list[FileSlice]:  # noqa: A002
         """Return the file slices that a snapshot query reads.

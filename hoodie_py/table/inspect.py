@@ -12,13 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, InvalidQueryError, locate_errors
-from hoodie_py.files import TableFiles
-from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.deletes.decoder import decode_deletes
 from hoodie_py.formats.log.framing import BlockType, CorruptBlock, LogBlock, iterate_blocks
 from hoodie_py.formats.names import check_inside, parse_log_file_name
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_system_view import FileSystemView
 
 _AVRO_COUNT = slice(4, 8)
@@ -55,12 +52,10 @@ COMPACTION_PLAN = pa.schema({
 class TableInspect:
     """Facts about one loaded table; every method returns a ``pyarrow.Table``."""
 
-    def __init__(
-        self, files: TableFiles, config: TableConfig, timeline: TableTimeline, view: FileSystemView | None = None
-    ) -> None:
-        self._files = files
-        self._timeline = timeline
-        self._view = view if view is not None else FileSystemView(files, config, timeline)
+    def __init__(self, view: FileSystemView) -> None:
+        self._files = view.files
+        self._timeline = view.timeline
+        self._view = view
 
     def timeline(self, *, archived: bool = False) -> pa.Table:
         """Return the instants of the active timeline, oldest first; with ``archived`` also archived ones."""

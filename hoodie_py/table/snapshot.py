@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_insta
 from hoodie_py.table.view.committed_logs import CommittedLogs
 from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.partition_values import is_formatted_time, parse_partition_constants, parse_partition_values
-from hoodie_py.table.view.partitions import Partition, parse_partition
+from hoodie_py.table.view.partitions import parse_partition
 
 if TYPE_CHECKING:
     from hoodie_py.table.filter.predicate import Predicate
@@ -124,11 +124,8 @@ class Snapshot:
         """
         if query_type not in ("snapshot", "read_optimized"):
             raise InvalidQueryError(f"Unknown query type {query_type!r}.")
-
-        def wanted(partition: Partition) -> bool:
-            return self._may_match(predicate, partition.path)
-
-        listings = self.view.list_partitions(self.schema.arrow, None if predicate is None else wanted)
+        keep = None if predicate is None else lambda partition: self._may_match(predicate, partition.path)
+        listings = self.view.list_partitions(self.schema.arrow, keep)
         paths = [listing.partition.path for listing in listings]
         if query_type == "read_optimized":
             return self.view.list_base_files(self._as_of, paths)
@@ -140,11 +137,9 @@ class Snapshot:
         Raises:
             FileMissingError: a file is missing.
         """
-        from hoodie_py.table.view.missing_files import check_nothing_missing
+        from hoodie_py.table.view.integrity import check_nothing_missing
 
-        def wanted(path: str) -> bool:
-            return self._may_match(predicate, path)
-
+        wanted = partial(self._may_match, predicate)
         check_nothing_missing(self.view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
 
     def _may_match(self, predicate: Predicate | None, path: str) -> bool:
@@ -171,6 +166,11 @@ class Snapshot:
         schema = self.schema
         path = file_slice.partition_path
         rules = self.view.make_block_rules(self._as_of)
+        sizes: Mapping[str, int] = {}
+        if strict:
+            from hoodie_py.table.view.integrity import find_expected_sizes
+
+            sizes = find_expected_sizes(self.timeline, [file_slice])
         return ReadInfo(
             files=self.files,
             config=self.bare_config,
@@ -181,16 +181,11 @@ class Snapshot:
                 self.config, schema.arrow, path, whole=self._names_partition(predicate)
             ),
             fallbacks=parse_partition_values(self.config, schema.arrow, path),
-            expected_sizes=self._find_expected_sizes(file_slice) if strict else {},
+            expected_sizes=sizes,
             committed=CommittedLogs(self.files, self.bare_config, rules) if rules.check_commits else None,
             times=schema.times,
             numbers=frozenset(name for name in schema.data_columns if is_formatted_time(self.config, name)),
         )
-
-    def _find_expected_sizes(self, file_slice: FileSlice) -> dict[str, int]:
-        from hoodie_py.table.view.expected_sizes import find_expected_sizes
-
-        return find_expected_sizes(self.timeline, [file_slice])
 
     @cached_property
     def bare_config(self) -> TableConfig:

@@ -15,7 +15,7 @@ from tests.table.tables import make_table, open_view
 
 def inspect(root: Path) -> TableInspect:
     view = open_view(root)
-    return TableInspect(view.files, view.config, view.timeline, view)
+    return TableInspect(view)
 
 
 def test_timeline(corpus: Callable[[str], Path]):

@@ -30,7 +30,6 @@ from hoodie_py.table.filter.predicate import (
     Comparison,
     Function,
     InList,
-    IsNull,
     Like,
     Literal,
     Negate,
@@ -153,11 +152,6 @@ def make_like(child: Node, pattern: Node, escape: str) -> Node:
             raise InvalidQueryError(f"In the LIKE pattern {pattern} the escape {escape!r} must precede %, _ or itself.")
         position += 2
     return Like(text, pattern.value, escape)
-
-
-def make_is_null(child: Node) -> Node:
-    """Test for null; any type has that test."""
-    return IsNull(child)
 
 
 def make_arithmetic(operator: str, left: Node, right: Node) -> Node:

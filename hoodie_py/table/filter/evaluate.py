@@ -72,10 +72,6 @@ def _evaluate_node(node: Node, batch: pa.RecordBatch) -> pa.Array:
     return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
 
-def _evaluate_literal(node: Literal, batch: pa.RecordBatch) -> pa.Array:
-    return pa.repeat(_make_scalar(node), batch.num_rows)
-
-
 def _make_scalar(node: Literal) -> pa.Scalar:
     if isinstance(node.value, str) and node.type == pa.string():
         return from_texts([node.value], node.type)[0]
@@ -101,20 +97,12 @@ def _evaluate_column(node: Column, batch: pa.RecordBatch) -> pa.Array:
         ) from error
 
 
-def _evaluate_cast(node: Cast, batch: pa.RecordBatch) -> pa.Array:
-    return ansi_casts.cast(_evaluate_node(node.child, batch), node.type)
-
-
 def _evaluate_arithmetic(node: Arithmetic, batch: pa.RecordBatch) -> pa.Array:
     if node.operator in "/%":
         right, left = _evaluate_both(node.right, node.left, batch)
     else:
         left, right = _evaluate_both(node.left, node.right, batch)
     return arithmetic.compute(node.operator, left, right, node.type)
-
-
-def _evaluate_negate(node: Negate, batch: pa.RecordBatch) -> pa.Array:
-    return arithmetic.negate(_evaluate_node(node.child, batch))
 
 
 def _evaluate_function(node: Function, batch: pa.RecordBatch) -> pa.Array:
@@ -148,18 +136,6 @@ def _evaluate_in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
     found = pc.is_in(values, value_set=members)
     known = values.is_valid() if len(members) == len(node.values) else pc.and_(values.is_valid(), found)
     return pc.if_else(known, found, pa.nulls(1, pa.bool_())[0])
-
-
-def _evaluate_like(node: Like, batch: pa.RecordBatch) -> pa.Array:
-    return match_pattern(_evaluate_node(node.child, batch), node.pattern, node.escape)
-
-
-def _evaluate_is_null(node: IsNull, batch: pa.RecordBatch) -> pa.Array:
-    return _evaluate_node(node.child, batch).is_null()
-
-
-def _evaluate_not(node: Not, batch: pa.RecordBatch) -> pa.Array:
-    return pc.invert(_evaluate_node(node.child, batch))
 
 
 def _evaluate_and(node: And, batch: pa.RecordBatch) -> pa.Array:
@@ -238,17 +214,17 @@ _COMPARE: dict[str, Callable[[_Datum, _Datum], pa.Array]] = {
 }
 
 _EVALUATORS: dict[type[Node], Callable[..., pa.Array]] = {
-    Literal: _evaluate_literal,
+    Literal: lambda node, batch: pa.repeat(_make_scalar(node), batch.num_rows),
     Column: _evaluate_column,
-    Cast: _evaluate_cast,
+    Cast: lambda node, batch: ansi_casts.cast(_evaluate_node(node.child, batch), node.type),
     Arithmetic: _evaluate_arithmetic,
-    Negate: _evaluate_negate,
+    Negate: lambda node, batch: arithmetic.negate(_evaluate_node(node.child, batch)),
     Function: _evaluate_function,
     Comparison: _evaluate_comparison,
     InList: _evaluate_in_list,
-    Like: _evaluate_like,
-    IsNull: _evaluate_is_null,
-    Not: _evaluate_not,
+    Like: lambda node, batch: match_pattern(_evaluate_node(node.child, batch), node.pattern, node.escape),
+    IsNull: lambda node, batch: _evaluate_node(node.child, batch).is_null(),
+    Not: lambda node, batch: pc.invert(_evaluate_node(node.child, batch)),
     And: _evaluate_and,
     Or: _evaluate_or,
     ArrowFilter: evaluate_expression,

@@ -7,6 +7,7 @@ The match is case-sensitive and covers the whole text, and ``%`` crosses line en
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +17,7 @@ from hoodie_py.errors import InvalidQueryError
 ANY_RUN, ANY_ONE = "%", "_"
 
 
-def split_pattern(pattern: str, escape: str) -> Iterator[tuple[str, bool]]:
+def _split_pattern(pattern: str, escape: str) -> Iterator[tuple[str, bool]]:
     """Yield each character of a valid pattern, and whether it is a wildcard."""
     characters = iter(pattern)
     for character in characters:
@@ -26,19 +27,14 @@ def split_pattern(pattern: str, escape: str) -> Iterator[tuple[str, bool]]:
             yield character, character in (ANY_RUN, ANY_ONE)
 
 
-def find_literal_prefix(pattern: str, escape: str) -> tuple[str, bool]:
-    """Return the text before the first wildcard, and whether it is the whole pattern."""
-    prefix: list[str] = []
-    for character, wild in split_pattern(pattern, escape):
-        if wild:
-            return "".join(prefix), False
-        prefix.append(character)
-    return "".join(prefix), True
+def find_literal_prefix(pattern: str, escape: str) -> str:
+    """Return the text before the first wildcard."""
+    return "".join(character for character, _ in takewhile(lambda part: not part[1], _split_pattern(pattern, escape)))
 
 
 def match_pattern(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArray:
     """Say for each text whether it matches; null stays null."""
-    parts = list(split_pattern(pattern, escape))
+    parts = list(_split_pattern(pattern, escape))
     text = "".join(character for character, wild in parts if not wild)
     wilds = [character for character, wild in parts if wild]
     if not wilds:

@@ -173,33 +173,30 @@ class Not(_BooleanNode):
 
 
 @dataclass(frozen=True, slots=True)
-class And(_BooleanNode):
+class _Junction(_BooleanNode):
+    """Two or more conditions, joined by the word that the class is named after."""
+
+    operands: tuple[Node, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The operands."""
+        return self.operands
+
+    def __str__(self) -> str:
+        return f"({f' {type(self).__name__.lower()} '.join(map(str, self.operands))})"
+
+
+class And(_Junction):
     """Three-valued conjunction of two or more nodes; a later one is not computed where an earlier one is false."""
 
-    operands: tuple[Node, ...]
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """The operands."""
-        return self.operands
-
-    def __str__(self) -> str:
-        return f"({' and '.join(map(str, self.operands))})"
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Or(_BooleanNode):
+class Or(_Junction):
     """Three-valued disjunction of two or more nodes; a later one is not computed where an earlier one is true."""
 
-    operands: tuple[Node, ...]
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """The operands."""
-        return self.operands
-
-    def __str__(self) -> str:
-        return f"({' or '.join(map(str, self.operands))})"
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

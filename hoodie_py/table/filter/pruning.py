@@ -301,7 +301,7 @@ def _find_like_truths(node: Like, statistics: Mapping[str, ColumnStatistics]) ->
         return _ANY
     if not where.may_have_value:
         return _NULL
-    prefix, _ = find_literal_prefix(node.pattern, node.escape)
+    prefix = find_literal_prefix(node.pattern, node.escape)
     low, high = where.low, where.high
     if not prefix or not _orders_by_bytes(prefix):
         return _ANY

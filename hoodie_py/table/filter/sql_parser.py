@@ -16,9 +16,8 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter import binding as bind
 from hoodie_py.table.filter.binding import fold
 from hoodie_py.table.filter.datetime_text import parse_date, parse_timestamp
-from hoodie_py.table.filter.predicate import And, Literal, Node, Not, Or, Predicate, count_levels
-from hoodie_py.table.filter.sql_lexer import Token, tokenize
-from hoodie_py.table.filter.sql_literals import parse_hex, parse_number
+from hoodie_py.table.filter.predicate import And, IsNull, Literal, Node, Not, Or, Predicate, count_levels
+from hoodie_py.table.filter.sql_lexer import Token, parse_hex, parse_number, tokenize
 from hoodie_py.table.filter.types import MAX_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 
 _P = ParamSpec("_P")
@@ -38,28 +37,10 @@ _TYPES = {
     "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
 }  # fmt: skip
 #: Words that begin or join an expression; as a column's name they need backquotes.
-_RESERVED = frozenset(
-    [
-        "AND",
-        "OR",
-        "NOT",
-        "IN",
-        "BETWEEN",
-        "LIKE",
-        "ILIKE",
-        "RLIKE",
-        "REGEXP",
-        "IS",
-        "ESCAPE",
-        "CASE",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "SELECT",
-        "FROM",
-        "WHERE",
-    ]
-)
+_RESERVED = frozenset({
+    "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "IS", "ESCAPE", "CASE", "WHEN", "THEN",
+    "ELSE", "SELECT", "FROM", "WHERE",
+})  # fmt: skip
 #: Words that may follow a value in Spark, but that filters do not support.
 _REFUSED_WORDS = frozenset(["RLIKE", "REGEXP", "ILIKE", "DIV", "COLLATE", "CASE", "SELECT", "OVER", "AT", "SIMILAR"])
 _REFUSED_SYMBOLS = frozenset(
@@ -145,7 +126,7 @@ class _Parser:
             negated = self._skip_word("NOT")
             if not self._skip_word("NULL"):
                 self._refuse(f"IS {self._next.text.upper()}")
-            node = bind.make_is_null(value)
+            node = IsNull(value)
         else:
             if negated and not self._is_word(*_REFUSED_WORDS):
                 self._at = start

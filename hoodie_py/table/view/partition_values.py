@@ -54,13 +54,8 @@ def parse_partition_constants(
     if config.key_generator not in _PATH_SPELLS_VALUE:
         return {}
     whole = whole and not config.hive_style_partitioning and not config.url_encode_partitioning
-    values = _parse(config, schema, path, whole=whole)
+    values = parse_partition_values(config, schema, path, whole=whole)
     return {field: value for field, value in values.items() if not isinstance(value, datetime)}
-
-
-def parse_partition_values(config: TableConfig, schema: pa.Schema, path: str) -> dict[str, Any]:
-    """Parse the value of every partition column, for files that lack the column."""
-    return _parse(config, schema, path)
 
 
 def is_formatted_time(config: TableConfig, field: str) -> bool:
@@ -82,7 +77,8 @@ def may_hold_slash(config: TableConfig, schema: pa.Schema) -> bool:
     return False
 
 
-def _parse(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> dict[str, Any]:
+def parse_partition_values(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> dict[str, Any]:
+    """Parse the value of every partition column, for files that lack the column."""
     texts = split_partition_path(path, config.partition_fields, whole=whole)
     values: dict[str, Any] = {}
     for field, text in zip(config.partition_fields, texts or (), strict=False):

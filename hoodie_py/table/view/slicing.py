@@ -18,32 +18,11 @@ The rules (Hudi ``HoodieFileGroup``, ``AbstractTableFileSystemView``, ``Completi
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.table.view.file_groups import FileGroup
-
-
-class Commits(Protocol):
-    """The facts about instants that slicing needs."""
-
-    @property
-    def logs_carry_base_instant(self) -> bool:
-        """Whether log names carry the slice's base instant (table version below 8)."""
-
-    def is_committed(self, instant: str) -> bool:
-        """Say whether files written by ``instant`` count."""
-
-    def find_completion_time(self, instant: str, beyond: str) -> str:
-        """Return when ``instant`` completed; if that is before ``beyond``, any time up to ``beyond`` will do."""
-
-    def find_pending_compaction(self, key: tuple[str, str]) -> str | None:
-        """Return the pending compaction of a file group; None without one."""
-
-    def pick_base_file(self, partition_path: str, candidates: Sequence[BaseFile]) -> BaseFile:
-        """Return the committed base file of several that one instant left in a group."""
+from hoodie_py.table.view.visibility import Visibility
 
 
 @dataclass(slots=True)
@@ -68,7 +47,7 @@ class _SlicesByKey:
         self.logs.setdefault(key, []).append(log)
 
 
-def make_slice(group: FileGroup, commits: Commits, query_instant: str | None = None) -> FileSlice | None:
+def make_slice(group: FileGroup, commits: Visibility, query_instant: str | None = None) -> FileSlice | None:
     """Return the slice of ``group`` that a query reads at ``query_instant`` (None: now); None without visible files."""
     keyed = _group_by_key(group, commits)
     key = keyed.keys[-1] if query_instant is None and keyed.keys else keyed.find_greatest(query_instant or "")
@@ -88,7 +67,7 @@ def make_slice(group: FileGroup, commits: Commits, query_instant: str | None = N
     return FileSlice(group.partition_path, group.file_id, base_instant, base, tuple(logs))
 
 
-def make_all_slices(group: FileGroup, commits: Commits) -> list[FileSlice]:
+def make_all_slices(group: FileGroup, commits: Visibility) -> list[FileSlice]:
     """Return every slice of ``group`` that a query may read, oldest first, without files that do not count.
 
     The slice of a pending compaction has the log files written since its plan, possibly none.
@@ -101,14 +80,14 @@ def make_all_slices(group: FileGroup, commits: Commits) -> list[FileSlice]:
     return found
 
 
-def find_base_file(group: FileGroup, commits: Commits, query_instant: str | None = None) -> BaseFile | None:
+def find_base_file(group: FileGroup, commits: Visibility, query_instant: str | None = None) -> BaseFile | None:
     """Return the newest committed base file at ``query_instant``, which a read-optimised query reads."""
     bases = _find_committed_bases(group, commits)
     visible = [instant for instant in bases if query_instant is None or instant <= query_instant]
     return bases[max(visible)] if visible else None
 
 
-def _find_committed_bases(group: FileGroup, commits: Commits) -> dict[str, BaseFile]:
+def _find_committed_bases(group: FileGroup, commits: Visibility) -> dict[str, BaseFile]:
     by_instant: dict[str, list[BaseFile]] = {}
     pending = commits.find_pending_compaction(group.key)
     for base in group.base_files:
@@ -120,7 +99,7 @@ def _find_committed_bases(group: FileGroup, commits: Commits) -> dict[str, BaseF
     }
 
 
-def _group_by_key(group: FileGroup, commits: Commits) -> _SlicesByKey:
+def _group_by_key(group: FileGroup, commits: Visibility) -> _SlicesByKey:
     bases = _find_committed_bases(group, commits)
     pending = commits.find_pending_compaction(group.key)
     keyed = _SlicesByKey(sorted({*bases, *((pending,) if pending else ())}), bases)
@@ -133,7 +112,7 @@ def _group_by_key(group: FileGroup, commits: Commits) -> _SlicesByKey:
     return keyed
 
 
-def _find_key(instant: str, keyed: _SlicesByKey, commits: Commits) -> str:
+def _find_key(instant: str, keyed: _SlicesByKey, commits: Visibility) -> str:
     if not keyed.keys:
         return instant
     newest = keyed.keys[-1]

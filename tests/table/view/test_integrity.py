@@ -1,4 +1,4 @@
-"""Strict reads find every file of a snapshot that is gone, and nothing in tables that are whole."""
+"""Strict reads find every file of a snapshot that is gone or shorter, and nothing in tables that are whole."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ import pytest
 from hoodie_py import CorruptFileError, HoodieTable, UnsupportedFeatureError
 from hoodie_py.errors import FileMissingError, TableNotFoundError
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
+from hoodie_py.table.view.integrity import find_expected_sizes
 from integration.corpus_mergers import CORPUS_MERGERS
 from integration.corpus_queries import DAMAGED, Query, parameters
 from tests.corpus import corpus_names
-from tests.table.tables import open_view
+from tests.table.tables import V6, make_table, open_view
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import KINDS, Kind, row
 
 DAMAGED_BY_HAND = ("empty_log_file_mor_v9", *DAMAGED)
+T1, T2 = "20260101000001000", "20260101000002000"
+BROKEN = {"empty_log_file_mor_v9"}  # its log file was emptied by hand
+NAMES = [name for name in corpus_names() if "bootstrap" not in name]
 
 
 def strictly(query: Query, base: Path) -> None:
@@ -118,3 +122,41 @@ def test_as_of_the_past_cleaned_versions_are_not_missed(tmp_path: Path):
     next((tmp_path / "p0").glob("*.parquet")).unlink()
     with pytest.raises(FileMissingError):
         table.refresh().scan(as_of=last.request_time, integrity="strict").to_arrow()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_are_what_the_commits_say(name: str, corpus: Callable[[str], Path]):
+    view = open_view(corpus(name))
+    slices = view.list_slices()
+    sizes = find_expected_sizes(view.timeline, slices)
+    listed = {log.path: log.size for each in slices for log in each.log_files}
+    listed |= {each.base_file.path: each.base_file.size for each in slices if each.base_file is not None}
+    assert sizes.keys() <= listed.keys()
+    wrong = {path for path, size in sizes.items() if listed[path] != size}
+    assert bool(wrong) == (name in BROKEN)
+    if not view.timeline.read_archive().instants and "rollback" not in name and not name.startswith("inflight"):
+        assert sizes.keys() == listed.keys()
+
+
+def test_a_log_file_of_version_6_may_be_longer_but_not_shorter(tmp_path: Path):
+    name = f".a-0_{T1}.log.1_0-0-0"
+    stats = [{"fileId": "a-0", "path": name, "logVersion": 1, "logOffset": 10, "fileSizeInBytes": 30}]
+    files = {
+        ".hoodie_partition_metadata": b"", f".hoodie/{T1}.deltacommit": {"partitionToWriteStats": {"": stats}},
+    }  # fmt: skip
+    for size, expected in ((50, 50), (40, 40), (39, 40)):
+        root = make_table(tmp_path / str(size), {**files, name: b"x" * size}, **V6)
+        view = open_view(root)
+        assert find_expected_sizes(view.timeline, view.list_slices()) == {name: expected}
+
+
+def test_from_version_8_on_log_files_do_not_grow(tmp_path: Path):
+    name = f".a-0_{T1}.log.1_0-0-0"
+    stats = [{"fileId": "a-0", "path": name, "logVersion": 1, "logOffset": 0, "fileSizeInBytes": 30}]
+    files = {
+        ".hoodie_partition_metadata": b"",
+        f".hoodie/timeline/{T1}_{T2}.deltacommit": {"partitionToWriteStats": {"": stats}},
+        name: b"x" * 50,
+    }  # fmt: skip
+    view = open_view(make_table(tmp_path, files))
+    assert find_expected_sizes(view.timeline, view.list_slices()) == {name: 30}

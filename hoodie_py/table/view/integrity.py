@@ -1,4 +1,4 @@
-"""Check that every file of a snapshot exists, for reads with ``integrity="strict"``.
+"""The checks of ``integrity="strict"``: every file of a snapshot must exist, and have the size it should have.
 
 A listing does not show lost files. A lost base file silently gives the older base file's rows, or none; a lost
 partition gives no rows. So file slices are built a second time by the same rules, from the files that completed commits
@@ -9,27 +9,40 @@ Archived commits count, too. Log files that a rollback wrote (up to version 6) a
 
 As of an instant of the past, files that a clean removed may be absent as well. Where cleans keep a number of file
 versions, rather than a span of time, archived commits are not used, because archived cleans do not list their files.
+
+A log file that is gone may have been joined into others, up to version 6, where each block names its commit. Nothing is
+lost if the slice's other log files hold as many bytes of each commit as the statistics say.
+
+Sizes (Hudi ``HoodieWriteStat``): the statistic of a base file has its size in bytes. The statistic of a log file has
+the bytes of one append. From table version 8 on, a log file is one append and never grows. Below version 8 the append
+ends at ``logOffset`` plus the size. Later appends follow it, also those of failed commits and rollback blocks, so only
+a shorter file contradicts the statistics. Files of archived commits, and log files that only rollbacks wrote, have no
+statistic and no expected size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hoodie_py.errors import FileMissingError
 from hoodie_py.files import FileInfo
+from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import REGISTERED_SUFFIX, parse_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import CLEAN, ROLLBACK
 from hoodie_py.formats.timeline.plans import CleanMetadata, RollbackMetadata
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline.loader import LATEST, TableTimeline
-from hoodie_py.table.view.appended_logs import is_held_by_others
 from hoodie_py.table.view.file_groups import FileGroup, group_files
 from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.slicing import find_base_file, make_slice
 from hoodie_py.table.view.visibility import GroupKey
 
 _SHOWN = 5
+_FIRST_VERSION_OF_WRITE_ONCE_LOGS = 8
 
 
 def check_nothing_missing(
@@ -84,6 +97,7 @@ def _iterate_slice_files(group: FileGroup, view: FileSystemView, query_instant: 
 def _is_held_by_others(
     view: FileSystemView, path: str, listed: Mapping[GroupKey, FileGroup], named: _CommittedFiles
 ) -> bool:
+    """Say whether other log files of a slice hold the blocks of a missing one."""
     lost = parse_log_file_name(path.rpartition("/")[2])
     group = None if lost is None else listed.get((_split_folder(path), lost.file_id))
     if lost is None or group is None:
@@ -91,7 +105,16 @@ def _is_held_by_others(
     there = [log for log in group.log_files if log.name.instant == lost.instant]
     of_group = (each for each in named.make_groups(group.partition_path) if each.file_id == group.file_id)
     names = [log.path for each in of_group for log in each.log_files if log.name.instant == lost.instant]
-    return is_held_by_others(view.files, path, names, there, named.wrote)
+    expected: Counter[str] = Counter()
+    for name in names:
+        expected.update(named.wrote.get(name, {}))
+    held: Counter[str] = Counter()
+    for log in there:
+        for block in iterate_blocks(read_bounded(view.files, log.path, "log_bytes")):
+            if isinstance(block, LogBlock) and block.instant_time:
+                held[block.instant_time] += block.size
+    commits = named.wrote.get(path, {})
+    return bool(commits) and all(held[commit] >= expected[commit] for commit in commits)
 
 
 class _CommittedFiles:
@@ -171,3 +194,39 @@ def _join_paths(partition: str, names: Iterable[str]) -> Iterator[str]:
 
 def _split_folder(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def find_expected_sizes(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict[str, int]:
+    """Return the sizes in bytes that the slices' files should have, by path.
+
+    Below table version 8, a log file may be longer than its statistics: then its listed size is expected.
+
+    Raises:
+        CorruptFileError: a commit's metadata is damaged.
+        StorageError: the metadata cannot be read.
+    """
+    written = _find_written_sizes(timeline, slices)
+    logs_grow = timeline.config.version < _FIRST_VERSION_OF_WRITE_ONCE_LOGS
+    sizes: dict[str, int] = {}
+    for each in slices:
+        if each.base_file is not None and each.base_file.path in written:
+            sizes[each.base_file.path] = written[each.base_file.path]
+        for log in each.log_files:
+            if log.path in written:
+                size = written[log.path]
+                sizes[log.path] = max(size, log.size) if logs_grow else size
+    return sizes
+
+
+def _find_written_sizes(timeline: TableTimeline, slices: Iterable[FileSlice]) -> Mapping[str, int]:
+    paths = {log.path for each in slices for log in each.log_files}
+    paths.update(each.base_file.path for each in slices if each.base_file is not None)
+    written: dict[str, int] = {}
+    for path in paths:
+        for stat in timeline.stats_by_path.get(path, ()):
+            is_log = stat.log_version is not None or (stat.file_name or "").startswith(".")
+            end = (stat.log_offset or 0) + stat.file_size_in_bytes if is_log else stat.file_size_in_bytes
+            known = written.get(path)
+            if end > 0 and (known is None or end >= known):
+                written[path] = end
+    return written
