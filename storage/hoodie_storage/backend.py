@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from hoodie_storage.ranges import Range
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A file or folder in a listing.
-
-    Attributes:
-        name: name without folder.
-        size: size in bytes, 0 for a folder.
-        is_dir: whether it is a folder.
-        modified: when it was written, in milliseconds since 1970; None if it is not known.
-        is_link: whether it is a symbolic link.
-    """
-
-    name: str
-    size: int
-    is_dir: bool
-    modified: int | None = None
-    is_link: bool = False
+from hoodie_storage.verbs import FileInfo
 
 
 class Backend(Protocol):
@@ -46,12 +27,12 @@ class Backend(Protocol):
         """Read each range; return the exception for a range that cannot be read."""
         ...
 
-    def list(self, key: str) -> list[Entry]:
-        """List a folder, in any order. Raises FileNotFoundError if it does not exist."""
+    def list(self, key: str) -> list[FileInfo]:
+        """List a folder by bare names, in any order. Raises FileNotFoundError if it does not exist."""
         ...
 
-    def stat(self, key: str) -> Entry:
-        """Return the entry of a file or folder. Raises FileNotFoundError if it does not exist."""
+    def stat(self, key: str) -> FileInfo:
+        """Return the facts about a file or folder, without a path. Raises FileNotFoundError if it does not exist."""
         ...
 
     def put(self, key: str, data: bytes) -> None:

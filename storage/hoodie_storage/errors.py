@@ -20,15 +20,7 @@ from typing import Any
 
 
 class StorageFault(Exception):
-    """Root of the tree.
-
-    Args:
-        reason: what went wrong, without place and operation.
-        operation: the verb, such as ``read``.
-        path: where, as a URI or path without credentials.
-        hint: what the user can do about it.
-        details: further attributes of the subclass.
-    """
+    """Root of the tree."""
 
     def __init__(
         self,
@@ -40,11 +32,11 @@ class StorageFault(Exception):
         **details: Any,
     ) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.operation = operation
-        self.path = path
-        self.hint = hint
-        self.details = details
+        self.reason = reason  # what went wrong, without place and operation
+        self.operation = operation  # the verb, such as ``read``
+        self.path = path  # a URI or path without credentials
+        self.hint = hint  # what the user can do about it
+        self.details = details  # further attributes of the subclass
 
     def __str__(self) -> str:
         place = " ".join(part for part in (self.operation, self.path) if part)

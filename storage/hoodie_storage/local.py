@@ -30,9 +30,9 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from pathlib import Path
 
-from hoodie_storage.backend import Entry
 from hoodie_storage.errors import PathError, ShortReadError, UnsupportedStoreError
 from hoodie_storage.ranges import Range
+from hoodie_storage.verbs import FileInfo
 
 _COPIED_AT_ONCE = 1024 * 1024
 _READ_AT_ONCE = 1 << 24
@@ -58,7 +58,7 @@ def _is_below(path: str, root: str) -> bool:
 
 
 class LocalBackend:
-    """Files below one folder; the folder itself may be a symbolic link."""
+    """The ``Backend`` of files below one folder; the folder itself may be a symbolic link."""
 
     parallel = 4
 
@@ -115,7 +115,6 @@ class LocalBackend:
         return path
 
     def read(self, key: str, most: int | None = None) -> bytes:
-        """Read a file, or its first ``most`` bytes."""
         with self._open(key) as file:
             if most is None:
                 return file.readall()
@@ -139,40 +138,34 @@ class LocalBackend:
         return content[:read]
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:
-        """Read each range."""
         with self._open(key) as file:
             return [_pread(file.fileno(), start, stop) for start, stop in ranges]
 
-    def list(self, key: str) -> list[Entry]:
-        """List a folder."""
+    def list(self, key: str) -> list[FileInfo]:
         with os.scandir(self.resolve(key)) as entries:
             return [found for found in map(_make_entry, entries) if found is not None]
 
-    def stat(self, key: str) -> Entry:
-        """Return the entry of a file or folder."""
+    def stat(self, key: str) -> FileInfo:
         found = os.stat(self.resolve(key))
         is_dir = stat.S_ISDIR(found.st_mode)
         is_link = os.path.islink(key)
         if is_dir:
-            return Entry("", 0, is_dir=True, is_link=is_link)
-        return Entry("", found.st_size, False, _find_modified(found), is_link)
+            return FileInfo("", 0, is_dir=True, is_link=is_link)
+        return FileInfo("", found.st_size, False, _find_modified(found), is_link)
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a file, or overwrite it."""
         path = _make_path(self.resolve(key))
         with _open_scratch(path) as (scratch, file):
             _write(file, data)
             scratch.replace(path)
 
     def create(self, key: str, data: bytes) -> None:
-        """Write a file that does not exist."""
         path = _make_path(self.resolve(key))
         with _open_scratch(path) as (scratch, file):
             _write(file, data)
             _give_name(scratch, path)
 
     def create_from(self, key: str, source: str) -> None:
-        """Copy a local file to a file that does not exist."""
         from shutil import copyfileobj
 
         path = _make_path(self.resolve(key))
@@ -201,12 +194,10 @@ class LocalBackend:
         raise UnsupportedStoreError(_NO_REPLACE)
 
     def delete(self, key: str) -> None:
-        """Remove a file."""
         self.resolve(str(_make_path(key).parent))
         _make_path(key).unlink()
 
     def remove_folder(self, key: str) -> None:
-        """Remove a folder if it is empty."""
         self.resolve(str(_make_path(key).parent))
         try:
             _make_path(key).rmdir()
@@ -244,12 +235,12 @@ def _pread(descriptor: int, start: int, stop: int) -> bytes | Exception:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _make_entry(entry: os.DirEntry[str]) -> Entry | None:
+def _make_entry(entry: os.DirEntry[str]) -> FileInfo | None:
     try:
         if entry.is_dir():
-            return Entry(entry.name, 0, is_dir=True, is_link=entry.is_symlink())
+            return FileInfo(entry.name, 0, is_dir=True, is_link=entry.is_symlink())
         found = entry.stat()
-        return Entry(entry.name, found.st_size, False, _find_modified(found), entry.is_symlink())
+        return FileInfo(entry.name, found.st_size, False, _find_modified(found), entry.is_symlink())
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP):  # just removed, or a link to nothing or to itself
             return None

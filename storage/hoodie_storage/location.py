@@ -1,4 +1,8 @@
-"""The location of a store, parsed from a URI or path."""
+"""The location of a store, parsed from a URI or path, and the paths inside a store.
+
+A path inside often comes from a table's metadata, so it is not trusted. It must stay below the root, whatever dots,
+slashes and schemes mean to the store.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from hoodie_storage.redact import redact_uri
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>/.*|/?)\Z", re.DOTALL)
 _CHAIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*::|.*::[A-Za-z][A-Za-z0-9+.-]*://", re.DOTALL)
 _S3 = frozenset({"s3", "s3a", "s3n"})
+_SCHEMED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_SHOWN = 200
 _LOCAL = frozenset({"file", "local"})
 
 
@@ -91,3 +97,40 @@ def _parse_s3(text: str, rest: str) -> Location:
     if not inside:
         raise PathError("an S3 URI without a bucket", hint="Write s3://bucket/path.")
     return Location("s3", inside, f"s3://{inside}")
+
+
+def check_path(path: str) -> str:
+    """Return the path if it is below the root.
+
+    Raises:
+        PathError: the path is absolute, or has a scheme, a NUL, a backslash, or a segment that is empty, ``.`` or
+            ``..``.
+    """
+    problem = _find_problem(path)
+    if problem:
+        raise PathError(f"{problem}: {path[:_SHOWN]!r}", hint="Paths are relative to the root and stay below it.")
+    return path
+
+
+def _find_problem(path: str) -> str | None:
+    if not path:
+        return None
+    if path.startswith("/"):
+        return "an absolute path"
+    if "\0" in path:
+        return "a NUL character in a path"
+    if "\\" in path:
+        return "a backslash in a path"
+    if _SCHEMED.match(path):
+        return "a path with a scheme"
+    segments = path.split("/")
+    if ".." in segments:
+        return "a path that climbs"
+    if "" in segments or "." in segments:
+        return "a path with an empty segment"
+    return None
+
+
+def join_paths(*parts: str) -> str:
+    """Join parts with slashes; empty parts are left out."""
+    return "/".join(part for part in parts if part)

@@ -93,16 +93,9 @@ _IGNORED = frozenset({"protocol", "aws_s3_allow_unsafe_rename", "aws_conditional
 def make_fsspec_options(
     protocol: str, options: Mapping[str, Any], environment: Mapping[str, str], bucket: str = ""
 ) -> dict[str, Any]:
-    """Return the arguments of fsspec's file system.
+    """Return the arguments of the file system that fsspec calls ``protocol``; ``bucket`` is for options of one bucket.
 
-    Args:
-        protocol: fsspec's name of the store.
-        options: the user's options.
-        environment: the process's environment variables.
-        bucket: the bucket, for options of one bucket.
-
-    Raises:
-        PathError: the value of an option cannot be parsed; the message does not show it.
+    Raises PathError if the value of an option cannot be parsed; the message does not show it.
     """
     if protocol == "s3":
         return _make_s3_options(options, environment, bucket)
@@ -122,7 +115,7 @@ def _make_s3_options(options: Mapping[str, Any], environment: Mapping[str, str],
             passed[ours] = named[ours]
     for name in ("anon", "requester_pays"):
         if name in named:
-            passed.setdefault(name, parse_flag(named[name]))
+            passed.setdefault(name, _parse_flag(named[name]))
     if "profile" in named:
         passed.setdefault("profile", named["profile"])
     region = client.get("region_name") or passed.pop("region_name", None)
@@ -186,8 +179,8 @@ def _complete_endpoint(endpoint: str, named: Mapping[str, Any], passed: Mapping[
     endpoint = str(endpoint).strip()
     if "://" in endpoint:
         return endpoint
-    secure = parse_flag(named.get("ssl", True)) and parse_flag(passed.get("use_ssl", True))
-    return f"{'https' if secure and not parse_flag(named.get('allow_http', False)) else 'http'}://{endpoint}"
+    secure = _parse_flag(named.get("ssl", True)) and _parse_flag(passed.get("use_ssl", True))
+    return f"{'https' if secure and not _parse_flag(named.get('allow_http', False)) else 'http'}://{endpoint}"
 
 
 def _configure(config: dict[str, Any], named: Mapping[str, Any], endpoint: str | None) -> None:
@@ -206,19 +199,18 @@ def _configure(config: dict[str, Any], named: Mapping[str, Any], endpoint: str |
 def _choose_addressing_style(named: Mapping[str, Any], endpoint: str | None) -> str | None:
     """Return the addressing style: path style for stores other than Amazon's: few have buckets in host names."""
     if "path_style" in named:
-        return "path" if parse_flag(named["path_style"]) else "virtual"
+        return "path" if _parse_flag(named["path_style"]) else "virtual"
     if "virtual_hosted" in named:
-        return "virtual" if parse_flag(named["virtual_hosted"]) else "path"
+        return "virtual" if _parse_flag(named["virtual_hosted"]) else "path"
     host = urlsplit(endpoint).hostname if endpoint else None
     return "path" if host and not host.endswith(("amazonaws.com", "amazonaws.com.cn")) else None
 
 
 def _parse_value(option: str, value: Any) -> Any:
-    """Parse a value if it is text."""
     if not isinstance(value, str):
         return value
     if option in _FLAGS:
-        return parse_flag(value)
+        return _parse_flag(value)
     try:
         if option in _NUMBERS:
             return int(value)
@@ -230,8 +222,7 @@ def _parse_value(option: str, value: Any) -> Any:
     return value
 
 
-def parse_flag(value: Any) -> bool:
-    """Parse a flag."""
+def _parse_flag(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in {"true", "1", "yes", "on", "requester"}
     return bool(value)

@@ -17,13 +17,7 @@ _READ_AHEAD = 64 * 1024
 
 
 class RangedFile(io.RawIOBase):
-    """A file that is read by ranges. Threads must not share it.
-
-    Args:
-        store: the store of the file.
-        path: its path.
-        size: its size in bytes.
-    """
+    """A file of ``size`` bytes that is read by ranges. Threads must not share it."""
 
     def __init__(self, store: ReadRanges, path: str, size: int) -> None:
         super().__init__()
@@ -48,11 +42,7 @@ class RangedFile(io.RawIOBase):
     def prefetch(self, ranges: Sequence[Range]) -> None:
         """Fetch ranges, in few requests, and keep them until ``drop``.
 
-        Args:
-            ranges: (start, stop) of each; they may overlap, and bytes beyond the end are left out.
-
-        Raises:
-            ValueError: a range starts below zero or ends before it starts.
+        They may overlap, and bytes beyond the end are left out. Raises ValueError as ``plan_ranges``.
         """
         self._check_open()
         self.keep(
@@ -62,14 +52,7 @@ class RangedFile(io.RawIOBase):
         )
 
     def fetch(self, ranges: Sequence[Range]) -> list[tuple[int, bytes]]:
-        """Fetch ranges as ``prefetch`` does, for a later ``keep``; another thread may call it while the file is read.
-
-        Returns:
-            (start, data) of each.
-
-        Raises:
-            ValueError: as ``prefetch``.
-        """
+        """Fetch ranges as ``prefetch`` does, for a later ``keep``; another thread may do so while the file is read."""
         return self._read_parts(self._plan_requests(ranges))
 
     def keep(self, fetched: Sequence[tuple[int, bytes]]) -> None:
@@ -93,15 +76,12 @@ class RangedFile(io.RawIOBase):
         self._starts, self._kept, self._ahead = [], [], (0, b"")
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Return the position."""
         self._check_open()
         return self._position
 
@@ -119,7 +99,6 @@ class RangedFile(io.RawIOBase):
         return bytes(self.read_buffer(size))
 
     def readall(self) -> bytes:
-        """Read all remaining bytes."""
         return self.read(-1)
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the Buffer protocol is 3.12's
@@ -192,7 +171,6 @@ class RangedFile(io.RawIOBase):
             raise ValueError("the file is closed")
 
     def close(self) -> None:
-        """Close the file and forget all fetched bytes."""
         if not self.closed:
             self.drop()
         super().close()

@@ -33,15 +33,10 @@ class RangePlan:
 
 
 def plan_ranges(ranges: Sequence[Range], gap: int = GAP, largest: int = LARGEST) -> RangePlan:
-    """Plan the requests for some ranges.
+    """Plan the requests for some ranges, which come in any order, may overlap and may be empty.
 
-    Args:
-        ranges: (start, stop) of each, in any order; they may overlap and may be empty.
-        gap: ranges with fewer bytes between them are fetched together.
-        largest: most bytes in one request.
-
-    Raises:
-        ValueError: a range starts below zero or ends before it starts.
+    Ranges with fewer than ``gap`` bytes between them are fetched together, at most ``largest`` bytes by one request.
+    Raises ValueError if a range starts below zero or ends before it starts.
     """
     asked = tuple((int(start), int(stop)) for start, stop in ranges)
     for start, stop in asked:

@@ -15,11 +15,11 @@ import fsspec
 import fsspec.asyn
 import fsspec.core
 
-from hoodie_storage.backend import Entry
 from hoodie_storage.classify import find_http_status
 from hoodie_storage.errors import ChangedError, UnsupportedStoreError
 from hoodie_storage.location import Location
 from hoodie_storage.ranges import Range
+from hoodie_storage.verbs import FileInfo
 
 SECONDS = 120.0
 """How long a request may take, plus one second for each mebibyte."""
@@ -64,12 +64,9 @@ def open_remote(location: Location, options: Mapping[str, Any]) -> tuple[RemoteB
 
 
 class RemoteBackend:
-    """Files of one fsspec file system.
+    """The ``Backend`` of an fsspec file system, whose listings must not be cached.
 
-    Args:
-        system: the file system; its listings must not be cached.
-        protocol: its name.
-        seconds: how long a request may take, plus one second for each mebibyte.
+    A request may take ``seconds``, plus one second for each mebibyte.
     """
 
     def __init__(self, system: Any, protocol: str, seconds: float = SECONDS) -> None:
@@ -84,7 +81,6 @@ class RemoteBackend:
                 self._whole = {"max_concurrency": 1}  # one request, without another before it for the size
 
     def read(self, key: str, most: int | None = None) -> bytes:
-        """Read a file, or its first ``most`` bytes."""
         if most is not None:
             try:
                 return bytes(self._system.cat_file(key, start=0, end=most, **self._make_time_limit(most)))
@@ -99,7 +95,6 @@ class RemoteBackend:
         return memoryview(self.read(key))
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:
-        """Read each range; return the exception for a range that cannot be read."""
         limit = self._make_time_limit(sum(stop - start for start, stop in ranges))
         if len(ranges) == 1:
             return [self._system.cat_file(key, start=ranges[0][0], end=ranges[0][1], **limit)]
@@ -109,10 +104,9 @@ class RemoteBackend:
         found: Iterable[Any] = self._system.cat_ranges(keys, starts, stops, on_error="return", **batch, **limit)
         return list(found)
 
-    def list(self, key: str) -> list[Entry]:
-        """List a folder."""
+    def list(self, key: str) -> list[FileInfo]:
         found = self._system.ls(key, detail=True, **self._make_time_limit(0))
-        entries: dict[tuple[str, bool], Entry] = {}
+        entries: dict[tuple[str, bool], FileInfo] = {}
         is_file = False
         for info in found:
             path, is_dir = str(info["name"]), info["type"] == "directory"
@@ -126,16 +120,13 @@ class RemoteBackend:
             raise NotADirectoryError(key)
         return list(entries.values())
 
-    def stat(self, key: str) -> Entry:
-        """Return the entry of a file or folder."""
+    def stat(self, key: str) -> FileInfo:
         return _make_entry("", self._system.info(key, **self._make_time_limit(0)))
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a file, or overwrite it."""
         self._system.pipe_file(key, data, **self._make_time_limit(len(data)))
 
     def create(self, key: str, data: bytes) -> None:
-        """Write a file that does not exist."""
         self._check_creates("pipe_file")
         if self._protocol == "memory":
             with _MEMORY_LOCK:
@@ -162,7 +153,6 @@ class RemoteBackend:
             )
 
     def read_with_etag(self, key: str) -> tuple[bytes, str]:
-        """Read a file and its ETag."""
         if self._protocol == "memory":
             with _MEMORY_LOCK:
                 data = bytes(self._system.cat_file(key))
@@ -174,7 +164,6 @@ class RemoteBackend:
         return found
 
     def replace(self, key: str, data: bytes, etag: str) -> str:
-        """Overwrite a file that has this ETag."""
         if self._protocol == "memory":
             with _MEMORY_LOCK:
                 if _hash_content(bytes(self._system.cat_file(key))) != etag:
@@ -210,7 +199,6 @@ class RemoteBackend:
             raise UnsupportedStoreError(f"{self._protocol}:// cannot replace a file only while it is unchanged here")
 
     def delete(self, key: str) -> None:
-        """Remove a file."""
         self._system.rm_file(key, **self._make_time_limit(0))
 
     def remove_folder(self, key: str) -> None:
@@ -221,11 +209,11 @@ class RemoteBackend:
         return {"timeout": self._seconds + size / 2**20} if self._system.async_impl else {}
 
 
-def _make_entry(name: str, info: Mapping[str, Any]) -> Entry:
+def _make_entry(name: str, info: Mapping[str, Any]) -> FileInfo:
     """Return the entry of a file or folder from fsspec's description."""
     if info["type"] == "directory":
-        return Entry(name, 0, is_dir=True)
-    return Entry(name, int(info["size"] or 0), False, _find_modified(info))
+        return FileInfo(name, 0, is_dir=True)
+    return FileInfo(name, int(info["size"] or 0), False, _find_modified(info))
 
 
 def _find_modified(info: Mapping[str, Any]) -> int | None:

@@ -12,19 +12,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often to retry, and how long.
+    """How often to retry, and how long; times are in seconds."""
 
-    Args:
-        attempts: number of calls, with the first one.
-        first_pause: longest pause after the first failure, in seconds; it doubles with each failure.
-        longest_pause: longest pause of all, in seconds.
-        give_up_after: seconds after the start of the first call from which no retry is made.
-    """
-
-    attempts: int = 4
-    first_pause: float = 0.2
+    attempts: int = 4  # number of calls, with the first one
+    first_pause: float = 0.2  # longest pause after the first failure; it doubles with each failure
     longest_pause: float = 5.0
-    give_up_after: float = 120.0
+    give_up_after: float = 120.0  # after the start of the first call; from then on no retry is made
 
     def choose_pause(self, failures: int) -> float:
         """Return a pause in seconds after ``failures`` failures: random, so that callers do not retry at once."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hoodie_storage import classify
-from hoodie_storage.backend import Backend, Entry
+from hoodie_storage.backend import Backend
 from hoodie_storage.errors import (
     AlreadyExistsError,
     ChangedError,
@@ -28,8 +28,7 @@ from hoodie_storage.errors import (
     UnknownOutcomeError,
 )
 from hoodie_storage.local import LocalBackend
-from hoodie_storage.location import Location, parse_location
-from hoodie_storage.paths import check_path, join_paths
+from hoodie_storage.location import Location, check_path, join_paths, parse_location
 from hoodie_storage.ranged_file import RangedFile
 from hoodie_storage.ranges import Range, plan_ranges
 from hoodie_storage.redact import Redactor
@@ -68,7 +67,7 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, Any] |
 
 
 class Store:
-    """Files below one root. Threads may share it.
+    """Files below one root; ``verbs`` describes the methods. Threads may share it.
 
     Args:
         location: the root.
@@ -93,33 +92,15 @@ class Store:
         return self._make_uri("")
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """Return the whole file, or its first bytes. Raises NotFoundError.
-
-        Args:
-            path: the file.
-            most: most bytes to read; None for all.
-        """
         return self._ask("read", path, lambda backend, key: backend.read(key, most))
 
     def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
-        """Return the whole file for reading only.
-
-        Args:
-            path: the file.
-            memory: returns writable memory of a number of bytes; a local file is read into it. Other stores do not call
-                it.
-
-        Raises:
-            NotFoundError: the file does not exist.
-        """
         return self._ask("read", path, lambda backend, key: backend.read_view(key, memory)).toreadonly()
 
     def read_range(self, path: str, start: int, stop: int) -> bytes:
-        """Return the bytes from ``start`` to ``stop``. Raises ShortReadError if the file is shorter."""
         return self.read_ranges(path, [(start, stop)])[0]
 
     def read_ranges(self, path: str, ranges: Sequence[Range]) -> list[bytes]:
-        """Return the bytes of every range, in the given order. Raises ShortReadError if the file is shorter."""
         plan = plan_ranges(ranges)
         answers: dict[Range, bytes] = {}
 
@@ -155,21 +136,18 @@ class Store:
             return list(pool.map(self.list, paths))
 
     def list(self, path: str) -> list[FileInfo]:
-        """Return the files and folders directly inside a folder, by name. Raises NotFoundError."""
         entries = self._ask("list", path, lambda backend, key: backend.list(key))
         found = [
-            FileInfo(join_paths(path, each.name), each.size, each.is_dir, each.modified, each.is_link)
+            FileInfo(join_paths(path, each.path), each.size, each.is_dir, each.modified, each.is_link)
             for each in entries
         ]
         return sorted(found, key=lambda info: (info.path, info.is_dir))
 
     def stat(self, path: str) -> FileInfo:
-        """Return the kind and size of a file or folder. Raises NotFoundError."""
-        found: Entry = self._ask("stat", path, lambda backend, key: backend.stat(key))
+        found = self._ask("stat", path, lambda backend, key: backend.stat(key))
         return FileInfo(path, found.size, found.is_dir, found.modified, found.is_link)
 
     def exists(self, path: str) -> bool:
-        """Say whether a file or folder exists."""
         try:
             self.stat(path)
         except NotFoundError:
@@ -177,21 +155,9 @@ class Store:
         return True
 
     def put(self, path: str, data: bytes) -> None:
-        """Write a file, or overwrite it."""
         self._ask("write", path, lambda backend, key: backend.put(key, data), again=classify.is_refusal)
 
     def put_if_absent(self, path: str, data: bytes, *, unique: bool = False) -> None:
-        """Write a file that does not exist.
-
-        Args:
-            path: the file.
-            data: the content.
-            unique: no other writer writes the same bytes, so a file with these bytes is this writer's.
-
-        Raises:
-            AlreadyExistsError: the file exists; ``identical`` tells whether it has the same content.
-            UnknownOutcomeError: the answer was lost, and reading the file did not tell whether it was written.
-        """
         check_path(path)
         backend, key = self._open_backend(path)
         try:
@@ -212,16 +178,6 @@ class Store:
         )
 
     def create_from(self, path: str, source: str) -> None:
-        """Copy a local file to a path that no other writer uses; an existing file of its size counts as this copy.
-
-        Args:
-            path: the new file.
-            source: path of the local file.
-
-        Raises:
-            AlreadyExistsError: a file of another size exists.
-            UnknownOutcomeError: the answer was lost, and a look at the file did not tell whether it was written.
-        """
         check_path(path)
         backend, key = self._open_backend(path)
         try:
@@ -239,23 +195,9 @@ class Store:
             raise AlreadyExistsError("there is another file already", operation="create", path=self._make_uri(path))
 
     def read_with_etag(self, path: str) -> tuple[bytes, str]:
-        """Return a whole file and its ETag. Raises NotFoundError, UnsupportedStoreError."""
         return self._ask("read", path, lambda backend, key: backend.read_with_etag(key))
 
     def put_if_match(self, path: str, data: bytes, etag: str, *, unique: bool = False) -> str:
-        """Overwrite a file if it still has an ETag, and return its new ETag.
-
-        Args:
-            path: the file.
-            data: the content.
-            etag: ETag of the version to replace.
-            unique: no other writer writes the same bytes, so a file with these bytes is this writer's.
-
-        Raises:
-            ChangedError: the file has another ETag, or does not exist.
-            UnknownOutcomeError: the answer was lost, and reading the file did not tell whether it was written.
-            UnsupportedStoreError: the store has no conditional writes.
-        """
         check_path(path)
         backend, key = self._open_backend(path)
         try:
@@ -278,14 +220,12 @@ class Store:
         raise ChangedError("the file is another version by now", operation="replace", path=self._make_uri(path))
 
     def delete(self, path: str) -> None:
-        """Remove a file; a missing file is no error."""
         try:
             self._ask("delete", path, lambda backend, key: backend.delete(key), again=classify.is_refusal)
         except NotFoundError:
             return
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder if it is empty; a missing folder, or one that is not empty, is no error."""
         try:
             self._ask("delete", path, lambda backend, key: backend.remove_folder(key), again=classify.is_refusal)
         except NotFoundError:

@@ -13,23 +13,13 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file or folder.
-
-    ``modified`` and ``is_link`` do not count in comparisons.
-
-    Attributes:
-        path: path relative to the store's root.
-        size: size in bytes, 0 for a folder.
-        is_dir: whether it is a folder.
-        modified: when the file was written, in milliseconds since 1970 by the store's clock; None if it is not known.
-        is_link: whether it is a symbolic link, which only local disks have.
-    """
+    """A file or folder; ``path`` is relative to the store's root."""
 
     path: str
-    size: int
+    size: int  # in bytes, 0 for a folder
     is_dir: bool
-    modified: int | None = field(default=None, compare=False)
-    is_link: bool = field(default=False, compare=False)
+    modified: int | None = field(default=None, compare=False)  # in milliseconds since 1970 by the store's clock
+    is_link: bool = field(default=False, compare=False)  # a symbolic link, which only local disks have
 
     @property
     def name(self) -> str:
@@ -45,7 +35,7 @@ class Read(Protocol):
         ...
 
     def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
-        """Return the whole file as a read-only view.
+        """Return the whole file as a read-only view. Raises NotFoundError.
 
         ``memory`` returns writable memory of a number of bytes; a local file is read into it.
         """
@@ -60,7 +50,10 @@ class ReadRanges(Protocol):
         ...
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return the bytes of every range, in the given order; ranges may overlap and are fetched in few requests."""
+        """Return the bytes of every range, in the given order; ranges may overlap and are fetched in few requests.
+
+        Raises ShortReadError if the file is shorter.
+        """
         ...
 
 
@@ -68,7 +61,7 @@ class List(Protocol):
     """Folders."""
 
     def list_many(self, paths: Sequence[str]) -> list[list[FileInfo]]:
-        """List several folders at once and return the listings in the given order."""
+        """List several folders at once and return the listings in the given order. Raises NotFoundError."""
         ...
 
     def list(self, path: str) -> list[FileInfo]:
@@ -108,12 +101,9 @@ class PutIfAbsent(Protocol):
     def put_if_absent(self, path: str, data: bytes, *, unique: bool = False) -> None:
         """Write a whole file that does not exist; of several writers at once, exactly one succeeds.
 
-        Args:
-            path: the file.
-            data: the content.
-            unique: no other writer writes the same bytes. A file with these bytes is then this writer's, from an
-                attempt whose answer was lost, and counts as written. (HTTP clients repeat a request when a connection
-                breaks, and the store then answers that the file exists.)
+        ``unique`` says that no other writer writes the same bytes. A file with these bytes is then this writer's, from
+        an attempt whose answer was lost, and counts as written. (HTTP clients repeat a request when a connection
+        breaks, and the store then answers that the file exists.)
 
         Raises:
             AlreadyExistsError: the file exists; ``identical`` tells whether it has the same content.
@@ -145,13 +135,7 @@ class PutIfMatch(Protocol):
         ...
 
     def put_if_match(self, path: str, data: bytes, etag: str, *, unique: bool = False) -> str:
-        """Overwrite a file if it still has an ETag, and return its new ETag.
-
-        Args:
-            path: the file.
-            data: the content.
-            etag: ETag of the version to replace.
-            unique: no other writer writes the same bytes, so a file with these bytes is this writer's.
+        """Overwrite a file if it still has an ETag, and return its new ETag; ``unique`` is as for ``put_if_absent``.
 
         Raises:
             ChangedError: the file has another ETag, or does not exist.

@@ -12,7 +12,7 @@ import pytest
 
 import hoodie_storage
 from hoodie_storage import StorageFault
-from hoodie_storage.paths import check_path, join_paths
+from hoodie_storage.location import check_path, join_paths
 
 
 def test_all_is_sorted_and_documented() -> None:
